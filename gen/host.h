@@ -1,0 +1,24 @@
+/* The Lua module `host` and the list of all C modules that Lua sees. */
+#ifndef LOOKUPC_GEN_HOST_H
+#define LOOKUPC_GEN_HOST_H
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Name of the registry field that holds the folder of `--tree`, absent when the embedded files are used. */
+#define HOST_TREE "lookupc.tree"
+
+/* Pushes the text of an embedded file, or of the same file below the folder of `--tree`; on failure nil and one line. Returns success. */
+bool host_push_resource(lua_State *L, const char *name);
+
+int luaopen_host(lua_State *L);
+int luaopen_sandbox(lua_State *L);
+int luaopen_json(lua_State *L);
+int luaopen_weights(lua_State *L);
+int luaopen_process(lua_State *L);
+int luaopen_cpu(lua_State *L);
+int luaopen_kernel(lua_State *L);
+int luaopen_verify(lua_State *L);
+
+#endif
