@@ -1,0 +1,434 @@
+/* The Lua module `weights`: an interpreter of the plan's sections. It knows no shape of its own. */
+#include "gen/host.h"
+#include "gen/weights/file.h"
+#include "gen/weights/fold.h"
+#include "gen/weights/random.h"
+#include "gen/weights/safetensors.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERROR_SIZE = 4096 + 256, NAME_SIZE = 1024 };
+
+/* All that a packing in progress holds; freed in one place. */
+typedef struct {
+    lua_State *L;
+    safetensors *file;
+    const char *path, *prefix;
+    bool blocks_in_out;
+    unsigned char *blob;
+    size_t blob_bytes;
+    double *data, *vector, *raw;
+    char error[ERROR_SIZE];
+} packing;
+
+static size_t field_size(lua_State *L, int table, const char *name)
+{
+    lua_getfield(L, table, name);
+    const lua_Integer value = luaL_optinteger(L, -1, 0);
+    lua_pop(L, 1);
+    luaL_argcheck(L, value >= 0, 1, name);
+    return (size_t)value;
+}
+
+static double field_number(lua_State *L, int table, const char *name)
+{
+    lua_getfield(L, table, name);
+    const double value = luaL_checknumber(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* The string stays alive as long as the table does. */
+static const char *field_string(lua_State *L, int table, const char *name)
+{
+    lua_getfield(L, table, name);
+    const char *value = luaL_checkstring(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* Reads the array of dimensions in the field `dims`; `to` may be called `by`. */
+static int field_dims(lua_State *L, int table, const char *to, fold_dim *dims)
+{
+    lua_getfield(L, table, "dims");
+    const int rank = (int)lua_rawlen(L, -1);
+    luaL_argcheck(L, rank <= FOLD_MAX_DIMS, 1, "dims");
+    for (int i = 0; i < rank; ++i) {
+        lua_rawgeti(L, -1, i + 1);
+        const int row = lua_gettop(L);
+        dims[i] = (fold_dim){field_size(L, row, "count"), field_size(L, row, "from"), field_size(L, row, to)};
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return rank;
+}
+
+/* The farthest element a walk touches. */
+static size_t farthest(const fold_dim *dims, int rank, bool from)
+{
+    size_t last = 0;
+    for (int i = 0; i < rank; ++i)
+        last += dims[i].count ? (dims[i].count - 1) * (from ? dims[i].from : dims[i].to) : 0;
+    return last;
+}
+
+static void print_shape(char *text, size_t size, const int64_t *shape, int rank)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < rank && used < size; ++i)
+        used += (size_t)snprintf(text + used, size - used, "[%lld]", (long long)shape[i]);
+}
+
+/* The tensor prefix + name with the shape in the array at index `shape`; NULL with a message. */
+static const safetensors_tensor *find_tensor(packing *p, const char *name, int shape)
+{
+    char full[NAME_SIZE];
+    if ((size_t)snprintf(full, sizeof full, "%s%s", p->prefix, name) >= sizeof full) {
+        file_error(p->error, sizeof p->error, "%s: %s: the prefix is too long", p->path, name);
+        return NULL;
+    }
+    const safetensors_tensor *tensor = safetensors_find(p->file, full);
+    if (!tensor) {
+        const char *near = safetensors_nearest(p->file, full);
+        file_error(p->error, sizeof p->error, "%s: tensor %s is missing%s%s%s", p->path, full, near ? "; did you mean " : "", near ? near : "",
+                   near ? "?" : "");
+        return NULL;
+    }
+    int64_t wanted[SAFETENSORS_MAX_RANK];
+    const int rank = (int)lua_rawlen(p->L, shape);
+    bool same = rank == tensor->rank;
+    for (int i = 0; i < rank && i < SAFETENSORS_MAX_RANK; ++i) {
+        lua_rawgeti(p->L, shape, i + 1);
+        wanted[i] = lua_tointeger(p->L, -1);
+        lua_pop(p->L, 1);
+        same = same && wanted[i] == tensor->shape[i];
+    }
+    if (!same) {
+        char have[256], want[256];
+        print_shape(have, sizeof have, tensor->shape, tensor->rank);
+        print_shape(want, sizeof want, wanted, rank);
+        file_error(p->error, sizeof p->error, "%s: tensor %s: shape %s: must be %s", p->path, full, have, want);
+        return NULL;
+    }
+    return tensor;
+}
+
+static double *allocate(packing *p, size_t count)
+{
+    double *data = malloc((count ? count : 1) * sizeof *data);
+    if (!data)
+        file_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    return data;
+}
+
+/* Reads the one-dimensional tensor `name` whole into p->vector. */
+static bool read_vector(packing *p, const char *name)
+{
+    char full[NAME_SIZE];
+    snprintf(full, sizeof full, "%s%s", p->prefix, name);
+    const safetensors_tensor *tensor = safetensors_find(p->file, full);
+    free(p->vector);
+    p->vector = allocate(p, tensor->count);
+    return p->vector && safetensors_read(p->file, tensor, 0, tensor->count, p->vector, p->error, sizeof p->error);
+}
+
+/* data[count] += the projection of the vector p->vector: used for LayerNorm's offset. */
+static bool add_projection(packing *p, int step, double *data)
+{
+    lua_State *L = p->L;
+    const fold_projection shape = {field_size(L, step, "d"),      field_size(L, step, "bits"),    field_size(L, step, "block"),
+                                   field_size(L, step, "padded"), field_size(L, step, "repeats"), field_number(L, step, "decay")};
+    char full[NAME_SIZE];
+    snprintf(full, sizeof full, "%s%s", p->prefix, "hash.projection.weight");
+    const safetensors_tensor *tensor = safetensors_find(p->file, full);
+    p->raw = allocate(p, tensor->count);
+    if (!p->raw || !safetensors_read(p->file, tensor, 0, tensor->count, p->raw, p->error, sizeof p->error))
+        return false;
+    if (p->blocks_in_out && shape.block)
+        fold_transpose_blocks(p->raw, tensor->count, shape.block);
+    if (fold_add_projection(&shape, p->raw, p->vector, data) == 0)
+        return true;
+    return file_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+}
+
+/* Runs the steps in the field `steps` of the section over data[count]. */
+static bool run_steps(packing *p, int section, double *data, size_t count)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, section, "steps");
+    const int steps = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, steps, i) == LUA_TTABLE; ++i) {
+        const int step = lua_gettop(L);
+        const char *name = field_string(L, step, "step");
+        fold_dim dims[FOLD_MAX_DIMS];
+        if (strcmp(name, "hadamard") == 0) {
+            fold_hadamard(data, count, field_size(L, step, "size"));
+        } else if (strcmp(name, "scale") == 0) {
+            const int rank = field_dims(L, step, "by", dims);
+            const size_t at = field_size(L, step, "at");
+            luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale");
+            fold_scale(data + at, dims, rank, field_number(L, step, "factor"), NULL);
+        } else if (strcmp(name, "scale_by") == 0) {
+            const int rank = field_dims(L, step, "by", dims);
+            const size_t at = field_size(L, step, "at");
+            luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale_by");
+            ok = read_vector(p, field_string(L, step, "tensor"));
+            if (ok)
+                fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, "by_at"));
+        } else if (strcmp(name, "add_projection_of") == 0) {
+            ok = read_vector(p, field_string(L, step, "tensor")) && add_projection(p, step, data);
+        } else {
+            luaL_error(L, "unknown packing step %s", name);
+        }
+        lua_settop(L, steps);
+    }
+    lua_settop(L, steps - 1);
+    return ok;
+}
+
+/* Copies a walk of doubles to floats; false if a value is too large for a float. */
+static bool copy_walk(const double *from, float *to, const fold_dim *dims, int rank)
+{
+    if (rank == 0) {
+        *to = (float)*from;
+        return isfinite(*to);
+    }
+    for (size_t i = 0; i < dims->count; ++i)
+        if (!copy_walk(from + i * dims->from, to + i * dims->to, dims + 1, rank - 1))
+            return false;
+    return true;
+}
+
+/* Lays slice number `slice` out as the boxes of the section say. */
+static bool copy_boxes(packing *p, int section, const double *data, size_t count, float *to, size_t floats, size_t slice)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, section, "boxes");
+    const int boxes = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
+        const int box = lua_gettop(L);
+        fold_dim dims[FOLD_MAX_DIMS];
+        const int rank = field_dims(L, box, "to", dims);
+        const size_t from_at = field_size(L, box, "from"), to_at = field_size(L, box, "to") + slice * field_size(L, box, "slice_to");
+        luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < floats, 1, "boxes");
+        ok = copy_walk(data + from_at, to + to_at, dims, rank) ||
+             file_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for float32", p->path, p->prefix,
+                        field_string(L, section, "from"));
+        lua_settop(L, boxes);
+    }
+    lua_settop(L, boxes - 1);
+    return ok;
+}
+
+static bool pack_section(packing *p, int section)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, section, "shape");
+    const safetensors_tensor *tensor = find_tensor(p, field_string(L, section, "from"), lua_gettop(L));
+    lua_pop(L, 1);
+    if (!tensor)
+        return false;
+    const size_t slices = field_size(L, section, "slices") ? field_size(L, section, "slices") : 1;
+    const size_t count = tensor->count / slices, floats = field_size(L, section, "floats"), at = field_size(L, section, "at");
+    const size_t block = field_size(L, section, "blocks");
+    luaL_argcheck(L, at + floats * sizeof(float) <= p->blob_bytes, 1, "at");
+    free(p->data);
+    p->data = allocate(p, count);
+    if (!p->data)
+        return false;
+    for (size_t slice = 0; slice < slices; ++slice) {
+        if (!safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
+            return false;
+        if (block && p->blocks_in_out)
+            fold_transpose_blocks(p->data, count, block);
+        if (!run_steps(p, section, p->data, count) ||
+            !copy_boxes(p, section, p->data, count, (float *)(void *)(p->blob + at), floats, slice))
+            return false;
+    }
+    return true;
+}
+
+static void put_little_endian(unsigned char *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; ++i)
+        to[i] = (unsigned char)(value >> (8 * i));
+}
+
+/* The checksum that <model>_bind computes: see templates/model.c. */
+static uint64_t checksum(const unsigned char *bytes, size_t size)
+{
+    uint64_t state = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word;
+        memcpy(&word, bytes + i, 8);
+        state = (state ^ word) * 0x00000100000001b3u;
+        state ^= state >> 32;
+    }
+    return state;
+}
+
+/* magic | version u32 | header bytes u32 | 16 bytes of model digest | blob bytes u64 | checksum u64 | zero */
+static void write_header(packing *p, int job)
+{
+    lua_State *L = p->L;
+    const size_t header_bytes = field_size(L, job, "header_bytes");
+    const char *digest = field_string(L, job, "digest");
+    memcpy(p->blob, field_string(L, job, "magic"), 8);
+    put_little_endian(p->blob + 8, field_size(L, job, "format"), 4);
+    put_little_endian(p->blob + 12, header_bytes, 4);
+    for (int i = 0; i < 16; ++i) {
+        const char pair[3] = {digest[2 * i], digest[2 * i + 1], 0};
+        p->blob[16 + i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    put_little_endian(p->blob + 32, p->blob_bytes, 8);
+    put_little_endian(p->blob + 40, checksum(p->blob + header_bytes, p->blob_bytes - header_bytes), 8);
+}
+
+/* Every tensor the model needs, also those that only steps read, must be there with its shape. */
+static bool check_tensors(packing *p, int job)
+{
+    lua_State *L = p->L;
+    lua_getfield(L, job, "tensors");
+    const int tensors = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, tensors, i) == LUA_TTABLE; ++i) {
+        const int tensor = lua_gettop(L);
+        lua_getfield(L, tensor, "shape");
+        ok = find_tensor(p, field_string(L, tensor, "name"), lua_gettop(L)) != NULL;
+        lua_settop(L, tensors);
+    }
+    lua_settop(L, tensors - 1);
+    return ok;
+}
+
+static bool pack_all(packing *p, int job)
+{
+    lua_State *L = p->L;
+    p->file = safetensors_open(p->path, p->error, sizeof p->error);
+    if (!p->file || !check_tensors(p, job))
+        return false;
+    p->blob_bytes = field_size(L, job, "bytes");
+    p->blob = calloc(1, p->blob_bytes);
+    if (!p->blob)
+        return file_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", p->path, p->blob_bytes);
+    lua_getfield(L, job, "sections");
+    const int sections = lua_gettop(L);
+    for (lua_Integer i = 1; lua_rawgeti(L, sections, i) == LUA_TTABLE; ++i) {
+        const bool ok = pack_section(p, lua_gettop(L));
+        lua_settop(L, sections);
+        if (!ok)
+            return false;
+    }
+    lua_settop(L, sections - 1);
+    write_header(p, job);
+
+    output_file output;
+    if (!output_file_create(&output, field_string(L, job, "output"), p->error, sizeof p->error))
+        return false;
+    if (!output_file_write(&output, p->blob, p->blob_bytes, p->error, sizeof p->error)) {
+        output_file_discard(&output);
+        return false;
+    }
+    return output_file_finish(&output, p->error, sizeof p->error);
+}
+
+static int fail(lua_State *L, const char *message)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    return 2;
+}
+
+/* weights.pack(job) -> true | nil, message. The job is gen/plan.lua's packing: weights, output, prefix, blocks_in_out, tensors, sections,
+   bytes, header_bytes, magic, format, digest. */
+static int weights_pack(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    packing p = {.L = L, .path = field_string(L, 1, "weights"), .prefix = field_string(L, 1, "prefix")};
+    lua_getfield(L, 1, "blocks_in_out");
+    p.blocks_in_out = lua_toboolean(L, -1);
+    const bool ok = pack_all(&p, 1);
+    safetensors_close(p.file);
+    free(p.blob);
+    free(p.data);
+    free(p.vector);
+    free(p.raw);
+    if (!ok)
+        return fail(L, p.error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)
+{
+    float values[4096];
+    const double mean = field_number(L, tensor, "mean"), deviation = field_number(L, tensor, "deviation");
+    for (size_t done = 0; done < count;) {
+        const size_t n = count - done < 4096 ? count - done : 4096;
+        for (size_t i = 0; i < n; ++i)
+            values[i] = (float)(mean + deviation * random_normal(random));
+        if (!safetensors_append(writer, values, n, error, ERROR_SIZE))
+            return false;
+        done += n;
+    }
+    return true;
+}
+
+/* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation } }. */
+static int weights_sample(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1), *prefix = luaL_checkstring(L, 2);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    random_state random = random_seed((uint64_t)luaL_checkinteger(L, 4));
+    enum { MOST = 16 };
+    safetensors_description descriptions[MOST];
+    char names[MOST][NAME_SIZE], error[ERROR_SIZE];
+    size_t counts[MOST];
+    const size_t count = lua_rawlen(L, 3);
+    luaL_argcheck(L, count <= MOST, 3, "too many tensors");
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, 3, (lua_Integer)i + 1);
+        const int tensor = lua_gettop(L);
+        if ((size_t)snprintf(names[i], NAME_SIZE, "%s%s", prefix, field_string(L, tensor, "name")) >= NAME_SIZE)
+            return fail(L, "--prefix: is too long");
+        lua_getfield(L, tensor, "shape");
+        descriptions[i] = (safetensors_description){.name = names[i], .rank = (int)lua_rawlen(L, -1)};
+        counts[i] = 1;
+        for (int k = 0; k < descriptions[i].rank; ++k) {
+            lua_rawgeti(L, tensor + 1, k + 1);
+            descriptions[i].shape[k] = lua_tointeger(L, -1);
+            counts[i] *= (size_t)descriptions[i].shape[k];
+            lua_pop(L, 1);
+        }
+        lua_settop(L, 4);
+    }
+    safetensors_writer *writer = safetensors_create(path, descriptions, count, error, sizeof error);
+    if (!writer)
+        return fail(L, error);
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, 3, (lua_Integer)i + 1);
+        if (!append_random(writer, L, lua_gettop(L), counts[i], &random, error)) {
+            safetensors_abandon(writer);
+            return fail(L, error);
+        }
+        lua_settop(L, 4);
+    }
+    if (!safetensors_finish(writer, error, sizeof error))
+        return fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+int luaopen_weights(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"pack", weights_pack}, {"sample", weights_sample}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,283 @@
+/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+#include "gen/weights/npy.h"
+
+#include "gen/weights/file.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file starts with
+
+       93 'N' 'U' 'M' 'P' 'Y'   major   minor   header length          header        data
+       6 bytes                  1       1       2 (v1) or 4 (v2), LE   that length   rows * columns * 4
+
+   and the header is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+enum { VERSION_AT = 6, LENGTH_AT = 8, ALIGNMENT = 64 };
+
+/* The header's text while it is parsed, and where to report. */
+typedef struct {
+    const char *path;
+    const char *start;
+    const char *at;
+    const char *end;
+    char *error;
+    size_t error_size;
+} header_text;
+
+static bool expected(const header_text *text, const char *what)
+{
+    return file_error(text->error, text->error_size, "%s: header: byte %td: expected %s", text->path, text->at - text->start, what);
+}
+
+static void skip_space(header_text *text)
+{
+    while (text->at < text->end && (*text->at == ' ' || *text->at == '\t' || *text->at == '\n' || *text->at == '\r')) {
+        ++text->at;
+    }
+}
+
+/* Takes the character if it comes next after white space. */
+static bool take(header_text *text, char character)
+{
+    skip_space(text);
+    if (text->at < text->end && *text->at == character) {
+        ++text->at;
+        return true;
+    }
+    return false;
+}
+
+/* Takes the word if it comes next after white space. */
+static bool take_word(header_text *text, const char *word)
+{
+    const size_t length = strlen(word);
+    skip_space(text);
+    if ((size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0) {
+        text->at += length;
+        return true;
+    }
+    return false;
+}
+
+/* Takes a string in single or double quotes, without escapes, of at most 31 characters. */
+static bool take_string(header_text *text, char string[32])
+{
+    skip_space(text);
+    if (text->at == text->end || (*text->at != '\'' && *text->at != '"')) {
+        return expected(text, "a string");
+    }
+    const char *close = memchr(text->at + 1, *text->at, (size_t)(text->end - text->at - 1));
+    if (close == NULL || close - text->at > 32) {
+        return expected(text, "a string of at most 31 characters");
+    }
+    const size_t length = (size_t)(close - text->at - 1);
+    memcpy(string, text->at + 1, length);
+    string[length] = '\0';
+    text->at = close + 1;
+    return true;
+}
+
+static bool take_descr(header_text *text)
+{
+    char descr[32];
+    if (!take_string(text, descr)) {
+        return false;
+    }
+    if (strcmp(descr, "<f4") != 0) {
+        return file_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)", text->path, descr);
+    }
+    return true;
+}
+
+static bool take_fortran_order(header_text *text)
+{
+    if (take_word(text, "True")) {
+        return file_error(text->error, text->error_size, "%s: fortran_order: True: must be False", text->path);
+    }
+    return take_word(text, "False") || expected(text, "True or False");
+}
+
+static bool take_shape(header_text *text, size_t shape[2])
+{
+    int rank = 0;
+    if (!take(text, '(')) {
+        return expected(text, "a tuple");
+    }
+    while (!take(text, ')')) {
+        size_t value = 0;
+        const char *const first = text->at;
+        for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; ++text->at) {
+            if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (size_t)(*text->at - '0'), &value)) {
+                return file_error(text->error, text->error_size, "%s: shape: dimension %d is too large", text->path, rank);
+            }
+        }
+        if (text->at == first) {
+            return expected(text, "a dimension, an integer not below 0");
+        }
+        if (rank < 2) {
+            shape[rank] = value;
+        }
+        ++rank;
+        if (!take(text, ',')) {
+            if (!take(text, ')')) {
+                return expected(text, "',' or ')'");
+            }
+            break;
+        }
+    }
+    if (rank != 2) {
+        return file_error(text->error, text->error_size, "%s: shape: %d dimension%s: must be 2, (rows, columns)", text->path, rank,
+                          rank == 1 ? "" : "s");
+    }
+    return true;
+}
+
+/* Parses the whole header; every key exactly once, in any order. */
+static bool parse_header(header_text *text, size_t shape[2])
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    bool seen[3] = {false, false, false};
+
+    if (!take(text, '{')) {
+        return expected(text, "'{'");
+    }
+    while (!take(text, '}')) {
+        char key[32];
+        if (!take_string(text, key)) {
+            return false;
+        }
+        size_t k = 0;
+        while (k < 3 && strcmp(key, keys[k]) != 0) {
+            ++k;
+        }
+        if (k == 3) {
+            return file_error(text->error, text->error_size, "%s: header: %s: unknown key", text->path, key);
+        }
+        if (seen[k]) {
+            return file_error(text->error, text->error_size, "%s: header: %s: given twice", text->path, key);
+        }
+        seen[k] = true;
+        if (!take(text, ':')) {
+            return expected(text, "':'");
+        }
+        if ((k == 0 && !take_descr(text)) || (k == 1 && !take_fortran_order(text)) || (k == 2 && !take_shape(text, shape))) {
+            return false;
+        }
+        if (!take(text, ',')) {
+            if (!take(text, '}')) {
+                return expected(text, "',' or '}'");
+            }
+            break;
+        }
+    }
+    skip_space(text);
+    if (text->at != text->end) {
+        return expected(text, "nothing after '}'");
+    }
+    for (size_t k = 0; k < 3; ++k) {
+        if (!seen[k]) {
+            return file_error(text->error, text->error_size, "%s: header: %s: missing", text->path, keys[k]);
+        }
+    }
+    return true;
+}
+
+/* The values of a mapped file, or NULL with a line in error. */
+static float *read_mapped(const char *path, const mapped_file *file, size_t *rows, size_t *columns, char *error, size_t error_size)
+{
+    if (file->bytes < LENGTH_AT || memcmp(file->data, magic, sizeof magic) != 0) {
+        file_error(error, error_size, "%s: not an .npy file", path);
+        return NULL;
+    }
+    const int major = file->data[VERSION_AT];
+    const int minor = file->data[VERSION_AT + 1];
+    if ((major != 1 && major != 2) || minor != 0) {
+        file_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
+        return NULL;
+    }
+    const size_t header_at = major == 1 ? LENGTH_AT + 2 : LENGTH_AT + 4;
+    if (file->bytes < header_at) {
+        file_error(error, error_size, "%s: header: cut off", path);
+        return NULL;
+    }
+    size_t length = 0;
+    memcpy(&length, file->data + LENGTH_AT, header_at - LENGTH_AT);
+    if (length > file->bytes - header_at) {
+        file_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
+                   file->bytes - header_at);
+        return NULL;
+    }
+
+    const char *const start = (const char *)file->data + header_at;
+    header_text text = {path, start, start, start + length, error, error_size};
+    size_t shape[2];
+    if (!parse_header(&text, shape)) {
+        return NULL;
+    }
+    size_t bytes;
+    if (shape[1] == 0) {
+        file_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
+        return NULL;
+    }
+    if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes)) {
+        file_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
+        return NULL;
+    }
+    const size_t data_bytes = file->bytes - header_at - length;
+    if (data_bytes != bytes) {
+        file_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0], shape[1]);
+        return NULL;
+    }
+    float *values = malloc(bytes > 0 ? bytes : 1);
+    if (values == NULL) {
+        file_error(error, error_size, "%s: out of memory", path);
+        return NULL;
+    }
+    memcpy(values, start + length, bytes);
+    *rows = shape[0];
+    *columns = shape[1];
+    return values;
+}
+
+float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
+{
+    mapped_file file;
+    if (!file_map(path, &file, error, error_size)) {
+        return NULL;
+    }
+    float *values = read_mapped(path, &file, rows, columns, error, error_size);
+    file_unmap(&file);
+    return values;
+}
+
+bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)
+{
+    /* The dictionary of two 20-digit numbers is at most 102 characters long; spaces and a line feed fill up to the data's alignment. */
+    char header[3 * ALIGNMENT];
+    memcpy(header, magic, sizeof magic);
+    header[VERSION_AT] = 1;
+    header[VERSION_AT + 1] = 0;
+    const size_t start = LENGTH_AT + 2;
+    const int written =
+        snprintf(header + start, sizeof header - start, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
+    const size_t used = start + (size_t)written;
+    const size_t total = (used / ALIGNMENT + 1) * ALIGNMENT;
+    memset(header + used, ' ', total - used - 1);
+    header[total - 1] = '\n';
+    const uint16_t length = (uint16_t)(total - start);
+    memcpy(header + LENGTH_AT, &length, sizeof length);
+
+    output_file file;
+    if (!output_file_create(&file, path, error, error_size)) {
+        return false;
+    }
+    if (!output_file_write(&file, header, total, error, error_size) ||
+        !output_file_write(&file, data, rows * columns * sizeof *data, error, error_size)) {
+        output_file_discard(&file);
+        return false;
+    }
+    return output_file_finish(&file, error, error_size);
+}

@@ -1,0 +1,18 @@
+/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+#ifndef LOOKUPC_WEIGHTS_NPY_H
+#define LOOKUPC_WEIGHTS_NPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Reads a matrix. Returns float[*rows][*columns] from malloc (never NULL on success, also for 0 rows; *columns is at least 1), or NULL with
+   one line that starts with the path: not the format, another version, dtype, order or number of dimensions, a header that is not
+   well-formed, data missing or left over. NaN and infinities are values like any other.
+   Source: numpy.lib.format, "Format Version 1.0" and "2.0". */
+float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size);
+
+/* Writes data[rows][columns] as version 1.0, whole or not at all: on failure one line that starts with the path, and what stood at path
+   before stays. data may be NULL when rows is 0. */
+bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size);
+
+#endif

@@ -1,0 +1,81 @@
+/* Tensors in the safetensors format: a reader that trusts nothing in the file, and a writer that streams. */
+#ifndef LOOKUPC_WEIGHTS_SAFETENSORS_H
+#define LOOKUPC_WEIGHTS_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SAFETENSORS_MAX_RANK = 8,
+    SAFETENSORS_MAX_HEADER = 100000000, /* bytes; the cap of the format's own library */
+};
+
+/* The element types that can be read. A checkpoint may hold others beside the weights: they are refused when asked for. */
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_UNREADABLE } safetensors_dtype;
+
+/* One tensor of an open file; lives as long as the file stays open. */
+typedef struct {
+    const char *name; /* UTF-8 */
+    safetensors_dtype dtype;
+    const char *dtype_name; /* as the file spells it: "F32", "I64", ... */
+    int rank;               /* 0 ... SAFETENSORS_MAX_RANK */
+    int64_t shape[SAFETENSORS_MAX_RANK];
+    const unsigned char *data; /* [bytes], at no particular alignment */
+    size_t count;              /* elements: the product of shape */
+    size_t bytes;
+} safetensors_tensor;
+
+typedef struct safetensors safetensors;
+
+/* Maps a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
+   a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor.
+   Source: the "Format" section of the safetensors README. */
+safetensors *safetensors_open(const char *path, char *error, size_t error_size);
+
+/* NULL is allowed. */
+void safetensors_close(safetensors *file);
+
+/* The number of tensors, and one of them; index from 0 in the order of names (strcmp). */
+size_t safetensors_count(const safetensors *file);
+const safetensors_tensor *safetensors_at(const safetensors *file, size_t index);
+
+/* The tensor of that name, or NULL. */
+const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
+
+/* For a "did you mean": a name in the file that differs from the missing one by a prefix that ends in a dot or by very few letters, or
+   NULL. */
+const char *safetensors_nearest(const safetensors *file, const char *name);
+
+/* Converts elements first ... first + count - 1 of a tensor, in row-major order, to out[count]; exact. Fails with one line that starts with
+   the path for a NaN or infinity (naming tensor and flat index), a dtype that cannot be read, or a range outside the tensor; out is then
+   undefined. */
+bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
+                      size_t error_size);
+
+/* What a writer needs to know of a tensor beforehand. All are written as F32. */
+typedef struct {
+    const char *name; /* UTF-8 */
+    int rank;
+    int64_t shape[SAFETENSORS_MAX_RANK];
+} safetensors_description;
+
+typedef struct safetensors_writer safetensors_writer;
+
+/* Starts a file with tensors[count] in the given order; nothing of descriptions is kept. The same descriptions give the same bytes.
+   Returns NULL with one line that starts with the path. */
+safetensors_writer *safetensors_create(const char *path, const safetensors_description *tensors, size_t count, char *error,
+                                       size_t error_size);
+
+/* Appends values[count], the next ones in row-major order, tensor after tensor; a call may end inside a tensor or span several. Values are
+   not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
+bool safetensors_append(safetensors_writer *writer, const float *values, size_t count, char *error, size_t error_size);
+
+/* Flushes to the disk and gives the file its name. Frees the writer, whether it succeeds or not. Fails with one line that starts with the
+   path, also when values are missing; then no new file exists and what stood at path before stays. */
+bool safetensors_finish(safetensors_writer *writer, char *error, size_t error_size);
+
+/* Removes what was written and frees the writer; NULL is allowed. */
+void safetensors_abandon(safetensors_writer *writer);
+
+#endif
