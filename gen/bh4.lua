@@ -1,0 +1,79 @@
+-- Plans the BH4 projection (math.md section 1): for every repeat four stages of block product and Hadamard transform.
+--
+-- Exact folding, all of it done when weights are packed: the Hadamard inside a block (H_b W), decay (fourth W), the
+-- gain of LayerNorm (first W) and its offset (bias). What remains at run time is H_{N/b} over whole blocks. Zero blocks
+-- of the padded input vanish from stage 1, outputs beyond h*tau from stage 4: there an unused half of the transform
+-- turns its butterflies into sums, and the sums into one longer accumulation (`folds`).
+local butterfly = require "gen.butterfly"
+local model_file = require "gen.model"
+local product = require "gen.product"
+
+local bh4 = {}
+
+-- The four stages of a repeat of which the first `need` outputs are read. `from` and `at` are the elements of the
+-- tensor and of the packed weights where the repeat starts.
+local function stages(shape, radix, need, from, at, repeats)
+    local b, N, blocks = shape.block, shape.padded, shape.padded // shape.block
+    local list, weights = {}, 0
+    local buffers = { { "x", "a" }, { "a", "b" }, { "b", "a" }, { "a", "z" } }
+    for s = 1, 4 do
+        local stage = { number = s, source = buffers[s][1], target = buffers[s][2], products = {} }
+        local source = { at = from + (s - 1) * N * b, block = b * b, fold = 0, row = 1, output = b }
+        local function add(first_block, spec)
+            local shifted = { at = source.at + first_block * source.block, block = source.block, fold = source.fold, row = source.row, output = source.output }
+            local p = product.plan(spec, at + weights, shifted, repeats)
+            p.first_block = first_block
+            weights = weights + p.weights
+            stage.products[#stage.products + 1] = p
+        end
+        local out_blocks, live, read = blocks, N, N
+        if s == 1 then
+            local full, rest = shape.d // b, shape.d % b
+            if full > 0 then add(0, { count = full, rows = b, outputs = b, folds = 1, x_stride = b }) end
+            if rest > 0 then add(full, { count = 1, rows = rest, outputs = b, folds = 1, x_stride = b }) end
+            live = (full + (rest > 0 and 1 or 0)) * b
+        elseif s == 4 and need < N then
+            out_blocks = model_file.power_of_two_at_least((need + b - 1) // b)
+            read = need
+            source.fold = out_blocks * b * b
+            add(0, { count = out_blocks, rows = b, outputs = out_blocks == 1 and need or b, folds = blocks // out_blocks,
+                fold_gap = out_blocks * b, x_stride = b })
+        else
+            add(0, { count = blocks, rows = b, outputs = b, folds = 1, x_stride = b })
+        end
+        stage.outputs = out_blocks == 1 and math.min(read, b) or out_blocks * b
+        stage.passes = butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or read)
+        list[s] = stage
+    end
+    return list, weights
+end
+
+-- shape: d, h, tau, bits, block, padded, repeats; radix: the widest butterfly held in registers.
+-- Returns { groups = { {count, first, weights (per repeat), stages, need} }, weights, boxes, rows = {x, a, b, z}, flops }.
+function bh4.plan(shape, radix)
+    local b, N = shape.block, shape.padded
+    local plan = { groups = {}, weights = 0, boxes = {}, flops = 0 }
+    local tensor_repeat = 4 * N * b
+    local function add(first, count, need)
+        -- Planned twice: the distance of two repeats is known once the weights of one are counted.
+        local _, weights = stages(shape, radix, need, 0, 0)
+        local list = stages(shape, radix, need, first * tensor_repeat, plan.weights, { count = count, weights = weights, source = tensor_repeat })
+        plan.groups[#plan.groups + 1] = { first = first, count = count, weights = weights, at = plan.weights, stages = list, need = need }
+        plan.weights = plan.weights + count * weights
+        for _, stage in ipairs(list) do
+            for _, p in ipairs(stage.products) do
+                plan.flops = plan.flops + count * p.flops
+                for _, box in ipairs(p.boxes) do plan.boxes[#plan.boxes + 1] = box end
+            end
+            for _, pass in ipairs(stage.passes) do plan.flops = plan.flops + count * pass.additions end
+        end
+    end
+    local whole, rest = shape.bits // N, shape.bits % N
+    if whole > 0 then add(0, whole, N) end
+    if rest > 0 then add(whole, 1, rest) end
+    local last = plan.groups[#plan.groups]
+    plan.rows = { x = shape.d, a = N, b = N, z = (shape.repeats - 1) * N + last.stages[4].outputs }
+    return plan
+end
+
+return bh4

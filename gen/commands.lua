@@ -1,0 +1,80 @@
+-- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
+local emit = require "gen.emit"
+local host = require "host"
+local isa = require "gen.isa"
+local json = require "json"
+local model_file = require "gen.model"
+local plan = require "gen.plan"
+
+local commands = {}
+
+local function load_plan(path, isa_text)
+    local m = model_file.load(path)
+    return plan.build(m, isa.select(isa_text or table.concat(isa.names, ",")))
+end
+
+local function bytes_text(n)
+    for _, unit in ipairs { { 1 << 30, "GiB" }, { 1 << 20, "MiB" }, { 1 << 10, "KiB" } } do
+        if n >= unit[1] then return string.format("%.1f %s", n / unit[1], unit[2]) end
+    end
+    return n .. " bytes"
+end
+
+function commands.plan(arguments, options)
+    local p = load_plan(arguments[1], options.isa)
+    if options.json then
+        host.print(assert(json.encode(plan.summary(p))))
+        return 0
+    end
+    local s, lines = p.shape, {}
+    local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
+    local projection = s.kind == "bh4" and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded) or "dense"
+    add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows, %s score%s", s.d, s.d_out, s.h, s.tau, p.model.score, p.model.norm and ", layernorm" or ""))
+    add("projection", projection)
+    add("MFLOP per token", string.format("%.2f by the paper's formula, %.2f after folding; dense FFN %.2f", p.mflop.lookup, p.mflop.folded, p.mflop.dense))
+    add("tables", bytes_text(p.table_bytes))
+    add("packed weights", bytes_text(p.packed_bytes))
+    add("scratch", bytes_text(p.scratch_bytes))
+    for _, v in ipairs(p.variants) do add("schedule " .. v.isa.name, v.schedule_text) end
+    host.print(table.concat(lines, "\n"))
+    return 0
+end
+
+function commands.emit(arguments, options)
+    local p = load_plan(arguments[1], options.isa)
+    local contents = {}
+    local files = emit.files(p)
+    for _, file in ipairs(files) do contents[file.name] = file.text end
+    local written = assert(host.write_directory(options.o, contents))
+    local lines = {}
+    for i, file in ipairs(files) do
+        lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
+    end
+    host.print(table.concat(lines, "\n"))
+    return 0
+end
+
+function commands.check(arguments)
+    local wrong = emit.check(arguments[1])
+    for _, file in ipairs(wrong) do host.note(string.format("lookupc check: %s/%s: %s", arguments[1], file.name, file.state)) end
+    if #wrong == 0 then host.print(arguments[1] .. ": fresh") end
+    return #wrong == 0 and 0 or 1
+end
+
+function commands.sample(arguments, options)
+    local weights = require "weights"
+    local p = load_plan(arguments[1])
+    assert(weights.sample(options.o, options.prefix, p.tensors, options.seed))
+    host.print("wrote " .. options.o)
+    return 0
+end
+
+function commands.pack(arguments, options)
+    local weights = require "weights"
+    local p = load_plan(arguments[1])
+    assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    host.print("wrote " .. options.o .. ", " .. bytes_text(p.packed_bytes))
+    return 0
+end
+
+return commands

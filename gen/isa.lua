@@ -1,0 +1,38 @@
+-- The list of instruction sets, slowest first. Each is one file that gives the vocabulary templates are written in.
+--
+-- An instruction set has
+--   name, lanes, registers   float32 lanes of a vector, vector registers
+--   l1_bytes, l2_bytes       nominal caches of the CPUs that have it: the default schedule is made for them
+--   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
+--   includes                 headers of its files
+--   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
+--   vector, index            C types of a vector of floats and of a vector of row numbers
+-- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
+--   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
+--   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
+--   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    power_of_two(m) = 2^n, n in the low bits of m
+--   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
+--   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
+local isa = {}
+
+isa.names = { "scalar", "avx2", "avx512" }
+
+function isa.get(name) return require("gen.isa." .. name) end
+
+-- The instruction sets named in "scalar,avx2", in the order of the list; raises one line for an unknown name.
+function isa.select(text)
+    local wanted = {}
+    for name in (text .. ","):gmatch("([^,]*),") do
+        local known = false
+        for _, candidate in ipairs(isa.names) do known = known or candidate == name end
+        if not known then error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0) end
+        wanted[name] = true
+    end
+    local list = {}
+    for _, name in ipairs(isa.names) do
+        if wanted[name] then list[#list + 1] = isa.get(name) end
+    end
+    return list
+end
+
+return isa

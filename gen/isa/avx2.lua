@@ -1,0 +1,58 @@
+-- AVX2 with FMA: 8 lanes, 16 registers.
+
+local avx2 = require "gen.isa.x86" (256)
+local at, call = avx2.at, avx2.call
+
+avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16
+avx2.l1_bytes, avx2.l2_bytes = 32 << 10, 256 << 10
+avx2.flags = { "-mavx2", "-mfma" }
+avx2.guard = "defined(__AVX2__) && defined(__FMA__)"
+avx2.cpu = { leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 5, xcr0 = 0x6 } -- FMA, OSXSAVE, AVX; AVX2; xmm and ymm state
+avx2.vector, avx2.index = "__m256", "__m256i"
+
+-- Lanes 0 … n-1 set, as an __m256i.
+local function first(n)
+    local lanes = {}
+    for lane = 0, 7 do lanes[#lanes + 1] = lane < n and "-1" or "0" end
+    return call("setr_epi32", table.concat(lanes, ", "))
+end
+
+function avx2.load_partial(base, offset, n) return call("maskload_ps", at(base, offset), first(n)) end
+function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
+function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
+function avx2.power_of_two(m)
+    return call("castsi256_ps", call("add_epi32", call("slli_epi32", call("castps_si256", m), "23"), call("set1_epi32", "0x3f800000")))
+end
+function avx2.index_zero() return call("setzero_si256") end
+function avx2.index_or_if_positive(index, z, bit)
+    local positive = call("castps_si256", call("cmp_ps", z, call("setzero_ps"), "_CMP_GT_OQ"))
+    return call("or_si256", index, call("and_si256", positive, call("set1_epi32", bit)))
+end
+function avx2.index_store(base, offset, index)
+    return "_mm_store_si128((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packus_epi32(" ..
+        call("castsi256_si128", index) .. ", " .. call("extracti128_si256", index, "1") .. "))"
+end
+
+-- 8x8: pairs of rows, pairs of pairs, then the two halves.
+function avx2.transpose(r)
+    local code, out = {}, {}
+    local function let(name, value) code[#code + 1] = { name = name, value = value } end
+    for i = 0, 7, 2 do
+        let("pair" .. i, call("unpacklo_ps", r[i + 1], r[i + 2]))
+        let("pair" .. i + 1, call("unpackhi_ps", r[i + 1], r[i + 2]))
+    end
+    for i = 0, 7, 4 do
+        for half = 0, 1 do
+            let("quad" .. i + 2 * half, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0x44"))
+            let("quad" .. i + 2 * half + 1, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0xee"))
+        end
+    end
+    for c = 0, 3 do
+        let("column" .. c, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x20"))
+        let("column" .. c + 4, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x31"))
+    end
+    for c = 0, 7 do out[#out + 1] = "column" .. c end
+    return code, out
+end
+
+return avx2

@@ -1,0 +1,59 @@
+-- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
+
+local avx512 = require "gen.isa.x86" (512)
+local at, call = avx512.at, avx512.call
+
+avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
+avx512.l1_bytes, avx512.l2_bytes = 32 << 10, 1 << 20
+avx512.flags = { "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma" }
+avx512.guard = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)"
+avx512.cpu = { -- FMA, OSXSAVE, AVX; AVX-512 F, DQ, BW, VL; xmm, ymm, zmm and mask state
+    leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, xcr0 = 0xe6,
+}
+avx512.vector, avx512.index = "__m512", "__m512i"
+
+local function first(n) return string.format("0x%04x", (1 << n) - 1) end
+
+function avx512.load_partial(base, offset, n) return call("maskz_loadu_ps", first(n), at(base, offset)) end
+function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
+function avx512.abs(v) return call("abs_ps", v) end
+function avx512.power_of_two(m)
+    return call("castsi512_ps", call("add_epi32", call("slli_epi32", call("castps_si512", m), "23"), call("set1_epi32", "0x3f800000")))
+end
+function avx512.index_zero() return call("setzero_si512") end
+function avx512.index_or_if_positive(index, z, bit)
+    return call("mask_or_epi32", index, call("cmp_ps_mask", z, call("setzero_ps"), "_CMP_GT_OQ"), index, call("set1_epi32", bit))
+end
+function avx512.index_store(base, offset, index)
+    return "_mm256_store_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
+end
+
+-- 16x16: pairs of rows, pairs of pairs, then a 4x4 transpose of 128-bit quarters.
+function avx512.transpose(r)
+    local code, out = {}, {}
+    local function let(name, value) code[#code + 1] = { name = name, value = value } end
+    for i = 0, 15, 2 do
+        let("pair" .. i, call("unpacklo_ps", r[i + 1], r[i + 2]))
+        let("pair" .. i + 1, call("unpackhi_ps", r[i + 1], r[i + 2]))
+    end
+    for i = 0, 15, 4 do
+        for half = 0, 1 do
+            let("quad" .. i + 2 * half, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0x44"))
+            let("quad" .. i + 2 * half + 1, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0xee"))
+        end
+    end
+    for c = 0, 3 do
+        for half, mask in ipairs { "0x88", "0xdd" } do
+            let("upper" .. c + 4 * (half - 1), call("shuffle_f32x4", "quad" .. c, "quad" .. c + 4, mask))
+            let("lower" .. c + 4 * (half - 1), call("shuffle_f32x4", "quad" .. c + 8, "quad" .. c + 12, mask))
+        end
+    end
+    for c = 0, 15 do
+        local source = c % 8
+        let("column" .. c, call("shuffle_f32x4", "upper" .. source, "lower" .. source, c < 8 and "0x88" or "0xdd"))
+    end
+    for c = 0, 15 do out[#out + 1] = "column" .. c end
+    return code, out
+end
+
+return avx512

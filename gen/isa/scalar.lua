@@ -1,0 +1,55 @@
+-- Portable C99: one lane, no intrinsics, no libm.
+
+local function at(base, offset) return base .. "[" .. offset .. "]" end
+
+return {
+    name = "scalar", lanes = 1, registers = 16,
+    l1_bytes = 32 << 10, l2_bytes = 256 << 10,
+    flags = {}, includes = {},
+    vector = "float", index = "uint32_t",
+
+    zero = function() return "0.0f" end,
+    broadcast = function(s) return s end,
+    load = at, load_unaligned = at,
+    store = function(base, offset, v) return at(base, offset) .. " = " .. v end,
+    store_unaligned = function(base, offset, v) return at(base, offset) .. " = " .. v end,
+    add = function(a, b) return a .. " + " .. b end,
+    sub = function(a, b) return a .. " - " .. b end,
+    mul = function(a, b) return a .. " * " .. b end,
+    div = function(a, b) return a .. " / " .. b end,
+    max = function(a, b) return a .. " > " .. b .. " ? " .. a .. " : " .. b end,
+    abs = function(v) return v .. " < 0.0f ? -" .. v .. " : " .. v end,
+    fma = function(a, b, c) return a .. " * " .. b .. " + " .. c end,
+    index_zero = function() return "0" end,
+    index_or_if_positive = function(index, z, bit) return index .. " | (" .. z .. " > 0.0f ? " .. bit .. "u : 0u)" end,
+    index_store = function(base, offset, index) return at(base, offset) .. " = (uint16_t) " .. index end,
+    transpose = function(rows) return {}, rows end,
+
+    -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2 ulp.
+    functions = {
+        "typedef union { float value; uint32_t bits; } $float_bits;",
+        "",
+        "/* 1/sqrt(v) for v > 0, within 2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */",
+        "static inline float $reciprocal_root(float v)",
+        "{",
+        "    $float_bits start;",
+        "    start.value = v;",
+        "    start.bits = 0x5f375a86u - (start.bits >> 1);",
+        "    float root = start.value;",
+        "    for (int step = 0; step < 3; ++step)",
+        "        root = root * (1.5f - 0.5f * v * root * root);",
+        "    return root;",
+        "}",
+        "",
+        "/* 2^n for n = -126 … 127, n in the low bits of magic. */",
+        "static inline float $power_of_two(float magic)",
+        "{",
+        "    $float_bits power;",
+        "    power.value = magic;",
+        "    power.bits = (power.bits << 23) + 0x3f800000u;",
+        "    return power.value;",
+        "}",
+    },
+    reciprocal_root = function(v) return "$reciprocal_root(" .. v .. ")" end,
+    power_of_two = function(m) return "$power_of_two(" .. m .. ")" end,
+}

@@ -1,0 +1,227 @@
+-- From a validated model to the plan: every size, offset and name of what is emitted, packed, verified and timed.
+-- Pure data; nobody else computes any of it.
+local bh4 = require "gen.bh4"
+local cost = require "gen.cost"
+local dense = require "gen.dense"
+local gather = require "gen.gather"
+local host = require "host"
+local json = require "json"
+local model_file = require "gen.model"
+local names = require "gen.names"
+local schedule = require "gen.schedule"
+
+local plan = {}
+
+plan.format = 1      -- version of the blob
+plan.align = 64      -- of blob, sections and scratch, in bytes
+plan.header_bytes = 64
+plan.magic = "LOOKUPC\0"
+
+local function round_up(n, step) return (n + step - 1) // step * step end
+
+local function shape_of(m)
+    local shape = { d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+    if shape.kind == "bh4" then
+        shape.block = m.projection.block
+        shape.decay = m.projection.decay
+        shape.padded = model_file.power_of_two_at_least(m.d)
+        shape.repeats = (shape.bits + shape.padded - 1) // shape.padded
+    else
+        shape.block, shape.padded, shape.repeats = 0, m.d, 1
+    end
+    return shape
+end
+
+local function projection_plan(shape, radix)
+    if shape.kind == "bh4" then return bh4.plan(shape, radix) end
+    return dense.plan(shape)
+end
+
+-- Vectors added to the projection's tensor before packing; see gen/weights/pack.c for the steps.
+local function projection_steps(m, shape)
+    local steps = {}
+    if shape.kind == "dense" then
+        if m.norm then
+            steps[1] = { step = "scale_by", tensor = "LayerNorm.weight", at = 0, by_at = 0,
+                dims = { { count = shape.bits, from = shape.d, by = 0 }, { count = shape.d, from = 1, by = 1 } } }
+        end
+        return steps
+    end
+    local b, N = shape.block, shape.padded
+    local blocks = N // b
+    steps[#steps + 1] = { step = "hadamard", size = b }
+    steps[#steps + 1] = { step = "scale", factor = shape.decay, at = 3 * N * b,
+        dims = { { count = shape.repeats, from = 4 * N * b }, { count = N * b, from = 1 } } }
+    if m.norm then
+        local function gain(first, count, width)
+            if count == 0 or width == 0 then return end
+            steps[#steps + 1] = { step = "scale_by", tensor = "LayerNorm.weight", at = first * b * b, by_at = first * b,
+                dims = { { count = shape.repeats, from = 4 * N * b, by = 0 }, { count = count, from = b * b, by = b },
+                    { count = b, from = b, by = 0 }, { count = width, from = 1, by = 1 } } }
+        end
+        gain(0, shape.d // b, b)
+        gain(shape.d // b, 1, shape.d % b)
+    end
+    assert(blocks * b == N)
+    return steps
+end
+
+-- The sections of the blob: what the packer writes, what <model>_bind finds.
+--   name, type, floats, at (byte offset), from = tensor, shape = its shape, slices, steps, boxes
+local function sections_of(m, shape, projection, tables)
+    local list = {}
+    local function add(section)
+        section.type = "f32"
+        list[#list + 1] = section
+    end
+    local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+
+    local tensor_shape = shape.kind == "bh4"
+        and { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block } or { shape.bits, shape.d }
+    add { name = "projection", floats = projection.weights, from = "hash.projection.weight", shape = tensor_shape,
+        blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape), boxes = projection.boxes,
+        doc = "packed projection weights" }
+    add { name = "projection_bias", floats = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
+        steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
+            block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
+        boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
+    if m.norm and shape.kind == "bh4" and shape.decay < 1 then
+        add { name = "residual", floats = shape.d, from = "LayerNorm.weight", shape = { shape.d },
+            steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },
+            boxes = whole(shape.d), doc = "(1 - decay) times LayerNorm's gain" }
+    end
+    add { name = "tables", floats = tables.weights, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
+        steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
+        boxes = tables.boxes, doc = "packed tables" }
+    add { name = "bias", floats = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
+
+    local at = plan.header_bytes
+    for _, section in ipairs(list) do
+        section.at = at
+        at = round_up(at + section.floats * 4, plan.align)
+    end
+    return list, at
+end
+
+-- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation }.
+-- With these random values z and y stay near 1: a BH4 stage multiplies the variance by b N, a dense row by d.
+local function tensors_of(m, shape)
+    local list = {}
+    local function add(name, tensor_shape, mean, deviation)
+        list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation }
+    end
+    if shape.kind == "bh4" then
+        add("hash.projection.weight", { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }, 0.0, (shape.block * shape.padded) ^ -0.5)
+    else
+        add("hash.projection.weight", { shape.bits, shape.d }, 0.0, shape.d ^ -0.5)
+    end
+    add("hash.projection.bias", { shape.bits }, 0.0, 0.1)
+    add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
+    add("bias", { shape.d_out }, 0.0, 0.1)
+    if m.norm then
+        add("LayerNorm.weight", { shape.d }, 1.0, 0.1)
+        add("LayerNorm.bias", { shape.d }, 0.0, 0.1)
+    end
+    return list
+end
+
+-- One instruction set's kernels: buffers of scratch, names, loops.
+local function variant_of(m, shape, isa, choices, layout)
+    local tile = choices["tile.vectors"] * isa.lanes
+    local projection = projection_plan(shape, choices["butterfly.radix"])
+    local v = {
+        isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
+        lanes = isa.lanes, vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"],
+        chunk = round_up(choices["chunk.tokens"], tile * choices["project.tiles"]),
+        outputs = choices["product.outputs"], group = choices["gather.group"],
+    }
+    v.gather = {}
+    for i, t in ipairs(layout.tiles) do
+        v.gather[i] = { from = t.from, width = t.width, count = t.count, at = t.at,
+            strips = gather.strips(t.width, isa.lanes, choices["gather.vectors"]) }
+    end
+
+    local at = 0
+    v.scratch = {}
+    local function buffer(name, bytes)
+        v.scratch[name] = at
+        at = round_up(at + bytes, plan.align)
+    end
+    buffer("code", v.chunk * shape.h * 2)
+    buffer("score", v.chunk * shape.h * 4)
+    for _, name in ipairs { "x", "a", "b", "z" } do
+        if projection.rows[name] then buffer(name, projection.rows[name] * tile * 4 * v.tiles) end
+    end
+    v.scratch_bytes = at
+
+    local t = "t" .. tile
+    v.names = {
+        load = names.variant(m.name, "load_f32", isa.name, t),
+        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
+        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
+        gather = names.variant(m.name, "gather_f32", isa.name, t .. "_g" .. v.group .. "_c" .. layout.columns),
+        project = names.variant(m.name, "project", isa.name),
+        ffn = names.variant(m.name, "ffn", isa.name),
+    }
+    return v
+end
+
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`.
+function plan.build(m, isas)
+    local shape = shape_of(m)
+    if m.neighbours > 1 then
+        error(string.format("%s: neighbours = %d: emitted kernels take one row of a table so far", m.name, m.neighbours), 0)
+    end
+    local choices = {}
+    for i, isa in ipairs(isas) do choices[i] = schedule.default(shape, isa) end
+    local layout = gather.layout(shape, choices[1]["gather.columns"])
+    local projection = projection_plan(shape, 2)
+    local sections, packed_bytes = sections_of(m, shape, projection, layout)
+
+    local p = {
+        model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = tensors_of(m, shape),
+        packed_bytes = packed_bytes, table_bytes = layout.weights * 4, variants = {}, scratch_bytes = 0,
+        residual = shape.kind == "bh4" and shape.decay < 1,
+        weights_struct_bytes = 8 * #sections + 8,
+        dense_hidden = cost.dense_hidden(shape),
+    }
+    local described = {}
+    for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.floats, section.at } end
+    p.digest = host.sha256(json.encode({ format = plan.format, model = m, sections = described, panel = 8, columns = layout.columns }, "compact"))
+    for i, isa in ipairs(isas) do
+        p.variants[i] = variant_of(m, shape, isa, choices[i], layout)
+        p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
+    end
+    local folded = p.variants[#p.variants].projection.flops
+    p.mflop = { lookup = cost.lookup(shape), folded = cost.folded(shape, folded), dense = cost.dense(shape) }
+    return p
+end
+
+-- What the packer interprets: sections, tensors and header of the blob, with the paths in `files`
+-- { weights, output, prefix, blocks_in_out }.
+function plan.packing(p, files)
+    return {
+        weights = files.weights, output = files.output, prefix = files.prefix, blocks_in_out = files.blocks_in_out,
+        tensors = p.tensors, sections = p.sections, bytes = p.packed_bytes, header_bytes = plan.header_bytes,
+        magic = plan.magic, format = plan.format, digest = p.digest,
+    }
+end
+
+-- The plan as the stable JSON object of `plan --json`.
+function plan.summary(p)
+    local variants = {}
+    for i, v in ipairs(p.variants) do
+        variants[i] = { isa = v.isa.name, schedule = v.schedule_text, tile = v.tile, chunk = v.chunk, scratch_bytes = v.scratch_bytes }
+    end
+    local sections = {}
+    for i, s in ipairs(p.sections) do sections[i] = { name = s.name, type = s.type, elements = s.floats, offset = s.at } end
+    local s = p.shape
+    return {
+        model = p.model, digest = p.digest, d = s.d, d_out = s.d_out, h = s.h, tau = s.tau, block = s.block, padded = s.padded, repeats = s.repeats,
+        mflop_per_token = p.mflop.lookup, mflop_per_token_folded = p.mflop.folded, dense_mflop_per_token = p.mflop.dense,
+        table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
+        sections = sections, variants = variants,
+    }
+end
+
+return plan

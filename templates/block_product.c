@@ -1,0 +1,67 @@
+//$ for _, outputs in ipairs(micro) do
+
+/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.
+//$ if folded then
+   x  folds times [rows][$(tile)], fold_gap rows from one to the next
+   w  [folds * rows][width], of which the first $(outputs) columns are used
+//$ else
+   x  [rows][$(tile)]
+   w  [rows][width], of which the first $(outputs) columns are used
+//$ end
+   y  [$(outputs)][$(tile)] */
+//$ if folded then
+static inline void $(model)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
+//$ else
+static inline void $(model)_outputs_$(outputs)(const float *restrict x, size_t rows,
+//$ end
+    const float *restrict w, size_t width, float *restrict y)
+{
+//$ for o = 0, outputs - 1 do
+    $(isa.vector) $(accumulators(o));
+//$ end
+
+//$ local inner = folded and "        " or "    "
+//$ if folded then
+    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap * $(tile) - rows * $(tile))
+//$ end
+$(inner)for (size_t row = 0; row < rows; ++row, x += $(tile), w += width) {
+//$ for n = 0, vectors - 1 do
+$(inner)    const $(isa.vector) x$(n) = $(isa.load("x", n * isa.lanes));
+//$ end
+//$ for o = 0, outputs - 1 do
+$(inner)    const $(isa.vector) w$(o) = $(isa.broadcast("w[" .. o .. "]"));
+//$     for n = 0, vectors - 1 do
+$(inner)    y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
+//$     end
+//$ end
+$(inner)}
+
+//$ for o = 0, outputs - 1 do
+//$     for n = 0, vectors - 1 do
+    $(isa.store("y", o * tile + n * isa.lanes, "y" .. o .. "_" .. n));
+//$     end
+//$ end
+}
+//$ end
+//$ for _, block in ipairs(blocks) do
+
+//$ if block.folds > 1 then
+/* One block of one tile: $(block.outputs) outputs of $(block.folds) times $(block.rows) inputs. */
+//$ else
+/* One block of one tile: $(block.outputs) outputs of $(block.rows) inputs. */
+//$ end
+static void $(model)_$(block.name)(const float *restrict x, const float *restrict w, float *restrict y)
+{
+//$ local rows = folded and block.rows .. ", " .. block.folds .. ", " .. block.fold_gap or block.rows
+//$ if block.full_panels > 0 then
+    for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_weights), y += $(panel * tile)) {
+//$     for _, part in ipairs(block.full) do
+        $(model)_outputs_$(part.outputs)(x, $(rows), $(sum("w", part.at)), $(panel), $(sum("y", part.at * tile)));
+//$     end
+    }
+//$ end
+//$ for _, part in ipairs(block.tail) do
+    $(model)_outputs_$(part.outputs)(x, $(rows), $(sum("w", part.at)), $(block.tail_outputs), $(sum("y", part.at * tile)));
+//$ end
+}
+//$ end

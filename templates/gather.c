@@ -1,0 +1,94 @@
+//$ lines("", prologue)
+//$ for _, t in ipairs(v.gather) do
+
+//$ local s = t.strips
+//$ local function strip(at, vectors, partial, i, first)
+//$     for n = 0, vectors - 1 do
+$(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * isa.lanes)));
+//$     end
+//$     local last = first + vectors
+//$     if partial > 0 then
+$(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
+//$     end
+$(i)for (size_t k = 0; k < tables; ++k) {
+$(i)    const float *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(t.width);
+$(i)    const $(isa.vector) s = $(isa.broadcast("tile_score[k * " .. tile .. " + token]"));
+//$     for n = 0, vectors - 1 do
+$(i)    sum$(first + n) = $(isa.fma("s", isa.load_unaligned("row", sum(at, n * isa.lanes)), "sum" .. first + n));
+//$     end
+//$     if partial > 0 then
+$(i)    sum$(last) = $(isa.fma("s", isa.load_partial("row", sum(at, vectors * isa.lanes), partial), "sum" .. last));
+//$     end
+$(i)}
+//$     for n = 0, vectors - 1 do
+$(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. first + n));
+//$     end
+//$     if partial > 0 then
+$(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. last));
+//$     end
+//$ end
+/* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
+   table   [tables][$(shape.rows)][$(t.width)]
+   code    [tiles][$(shape.h)][$(tile)], from the first of the tables on; score likewise
+   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
+   y       [tokens][$(shape.d_out)], from the first of the columns on */
+static inline void $(model)_columns_$(t.width)(const float *table, size_t tables, const uint16_t *code, const float *score,
+    const float *from, size_t from_step, float *y, size_t tokens)
+{
+    for (size_t first = 0; first < tokens; first += $(tile)) {
+        const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
+        const uint16_t *tile_code = code + first * $(shape.h);
+        const float *tile_score = score + first * $(shape.h);
+        for (size_t token = 0; token < end; ++token) {
+            const float *y_from = from + (first + token) * from_step;
+            float *y_to = y + (first + token) * $(shape.d_out);
+//$ if s.count > 1 then
+            for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
+//$     strip("strip", s.vectors, 0, "                ", 0)
+            }
+//$ elseif s.count == 1 then
+//$     strip(0, s.vectors, 0, "            ", 0)
+//$ end
+//$ if s.vectors_left > 0 or s.partial > 0 then
+//$     strip(s.rest_at, s.vectors_left, s.partial, "            ", s.count == 1 and s.vectors or 0)
+//$ end
+        }
+    }
+}
+//$ end
+
+/* Gather: y = bias + sum over the $(shape.h) tables of score times row (LookupFFN, section "Put it together").
+   Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
+   weights  bound weights
+   code     [tiles of $(tile) tokens][$(shape.h)][$(tile)], each below $(shape.rows)
+   score    the same shape
+   y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
+   Cannot fail. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens)
+{
+//$ for _, t in ipairs(v.gather) do
+//$ local call = model .. "_columns_" .. t.width
+//$ local whole, rest = shape.h // v.group, shape.h % v.group
+//$ local slice = v.group * shape.rows * t.width
+//$ local i, table, bias, columns = "    ", sum("weights->tables", t.at), sum("weights->bias", t.from), sum("y", t.from)
+//$ if t.count > 1 then
+    for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
+        const float *table = weights->tables + column * $(shape.h * shape.rows);
+//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
+//$ end
+$(i)$(call)($(table), $(v.group), code, score, $(bias), 0, $(columns), tokens);
+//$ if whole > 1 then
+$(i)for (size_t k = $(v.group); k < $(whole * v.group); k += $(v.group))
+$(i)    $(call)($(table) + k * $(shape.rows * t.width), $(v.group), code + k * $(tile), score + k * $(tile),
+$(i)        $(columns), $(shape.d_out), $(columns), tokens);
+//$ end
+//$ if rest > 0 then
+$(i)$(call)($(sum(table, whole * slice)), $(rest), $(sum("code", whole * v.group * tile)), $(sum("score", whole * v.group * tile)),
+$(i)    $(columns), $(shape.d_out), $(columns), tokens);
+//$ end
+//$ if t.count > 1 then
+    }
+//$ end
+//$ end
+}

@@ -1,0 +1,92 @@
+//$ lines("", prologue)
+//$ if isa.lanes > 1 then
+//$ local function transpose(name, columns, comment)
+
+/* $(comment) */
+static inline void $(model)_$(name)(const float *const *row, size_t column, float *restrict panel)
+{
+//$     local rows = {}
+//$     for lane = 0, isa.lanes - 1 do
+//$         rows[lane + 1] = "row" .. lane
+//$         local at = "row[" .. lane .. "]"
+    const $(isa.vector) row$(lane) = $(columns == isa.lanes and isa.load_unaligned(at, "column") or isa.load_partial(at, "column", columns));
+//$     end
+//$     local code, out = isa.transpose(rows)
+//$     for _, step in ipairs(used(code, out, columns)) do
+    const $(isa.vector) $(step.name) = $(step.value);
+//$     end
+//$     for column = 0, columns - 1 do
+    $(isa.store("panel", column * tile, out[column + 1]));
+//$     end
+}
+//$ end
+//$ if shape.d >= isa.lanes then transpose("transpose", isa.lanes, "Columns column … column + " .. (isa.lanes - 1) .. " of " .. isa.lanes .. " rows become rows of the panel.") end
+//$ if shape.d % isa.lanes > 0 then transpose("transpose_last", shape.d % isa.lanes, "The last " .. shape.d % isa.lanes .. " columns of " .. isa.lanes .. " rows become rows of the panel.") end
+//$ end
+
+/* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
+//$ if norm then
+   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).
+//$ end
+   x       [tokens][$(shape.d)], any alignment
+   tokens  1 … $(tile); the places of absent tokens repeat the last one
+   panel   [$(shape.d)][$(tile)], 64-byte aligned, must not overlap x. Cannot fail. */
+void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
+{
+    const float *row[$(tile)];
+    for (size_t token = 0; token < $(tile); ++token)
+        row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.d);
+
+//$ if isa.lanes == 1 then
+    for (size_t column = 0; column < $(shape.d); ++column)
+        for (size_t token = 0; token < $(tile); ++token)
+            panel[column * $(tile) + token] = row[token][column];
+//$ else
+    for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
+//$     local full = shape.d - shape.d % isa.lanes
+//$     if full > 0 then
+        for (size_t column = 0; column < $(full); column += $(isa.lanes))
+            $(model)_transpose(row + token, column, panel + column * $(tile) + token);
+//$     end
+//$     if full < shape.d then
+        $(model)_transpose_last(row + token, $(full), $(sum("panel", full * tile)) + token);
+//$     end
+    }
+//$ end
+//$ if norm then
+
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) sum$(n) = $(isa.zero());
+//$ end
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        sum$(n) = $(isa.add("sum" .. n, isa.load("panel", sum("i", n * isa.lanes))));
+//$ end
+    }
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) mean$(n) = $(isa.mul("sum" .. n, isa.broadcast(one_over_d)));
+//$ end
+
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) square$(n) = $(isa.zero());
+//$ end
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        square$(n) = $(isa.fma("centred" .. n, "centred" .. n, "square" .. n));
+//$ end
+    }
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) variance$(n) = $(isa.mul("square" .. n, isa.broadcast(one_over_d)));
+    const $(isa.vector) padded$(n) = $(isa.add("variance" .. n, isa.broadcast(eps)));
+    const $(isa.vector) gain$(n) = $(isa.reciprocal_root("padded" .. n));
+//$ end
+
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        $(isa.store("panel", sum("i", n * isa.lanes), isa.mul("centred" .. n, "gain" .. n)));
+//$ end
+    }
+//$ end
+}

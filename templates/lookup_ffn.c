@@ -1,0 +1,42 @@
+//$ lines("", prologue)
+
+/* Codes and scores of up to $(v.chunk) tokens, $(v.tiles * tile) at a time.
+   weights  bound weights
+   x        [tokens][$(shape.d)], any alignment
+   code     [tiles of $(tile) tokens][$(shape.h)][$(tile)]; score likewise, both 64-byte aligned
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned; none may overlap. Cannot fail. */
+void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch)
+{
+//$ for _, name in ipairs(buffers) do
+    float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ((unsigned char *) scratch + $(v.scratch[name]));
+//$ end
+
+    for (size_t first = 0; first < tokens; first += $(v.tiles * tile)) {
+        const size_t left = tokens - first < $(v.tiles * tile) ? tokens - first : $(v.tiles * tile);
+        const size_t tiles = (left + $(tile - 1)) / $(tile);
+        for (size_t tile = 0; tile < tiles; ++tile) {
+            const size_t before = tile * $(tile);
+            const size_t present = left - before < $(tile) ? left - before : $(tile);
+            $(v.names.load)(x + (first + before) * $(shape.d), present, x_tiles + tile * $(shape.d * tile));
+        }
+        $(v.names.projection)($(projection_arguments), tiles);
+        for (size_t tile = 0; tile < tiles; ++tile)
+            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.h),
+                score + (first + tile * $(tile)) * $(shape.h));
+    }
+}
+
+/* The whole layer for any number of tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
+   Projection and hash of a chunk end before its gather begins: so y may be x. */
+void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + $(v.scratch.code));
+    float *score = (float *) (void *) ((unsigned char *) scratch + $(v.scratch.score));
+
+    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
+        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
+        $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
+        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
+    }
+}

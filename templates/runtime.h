@@ -1,0 +1,34 @@
+#ifndef $(names.macro("RUNTIME_H"))
+#define $(names.macro("RUNTIME_H"))
+
+/* What the sources of $(model) share and no caller needs: include $(names.header) instead. C only. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "$(names.header)"
+//$ for _, isa in ipairs(isas) do
+//$ if isa.functions then
+
+//$ lines("", isa.functions)
+//$ end
+//$ end
+//$ for _, v in ipairs(variants) do
+
+/* $(v.isa.name): load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
+void $(v.names.load)(const float *restrict x, size_t tokens, float *restrict panel);
+//$ if shape.kind == "bh4" then
+void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
+    float *restrict a, float *restrict b, float *restrict z, size_t tiles);
+//$ else
+void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z, size_t tiles);
+//$ end
+void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens);
+void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch);
+void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+//$ end
+
+#endif
