@@ -12,7 +12,7 @@ local bh4 = {}
 
 -- The four stages of a repeat of which the first `need` outputs are read. `from` and `at` are the elements of the
 -- tensor and of the packed weights where the repeat starts.
-local function stages(shape, radix, need, from, at, repeats)
+local function stages(shape, radix, align, need, from, at, repeats)
     local b, N, blocks = shape.block, shape.padded, shape.padded // shape.block
     local list, weights = {}, 0
     local buffers = { { "x", "a" }, { "a", "b" }, { "b", "a" }, { "a", "z" } }
@@ -42,22 +42,23 @@ local function stages(shape, radix, need, from, at, repeats)
             add(0, { count = blocks, rows = b, outputs = b, folds = 1, x_stride = b })
         end
         stage.outputs = out_blocks == 1 and math.min(read, b) or out_blocks * b
-        stage.passes = butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or read)
+        stage.passes = butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or (read + align - 1) // align * align)
         list[s] = stage
     end
     return list, weights
 end
 
--- shape: d, h, tau, bits, block, padded, repeats; radix: the widest butterfly held in registers.
+-- shape: d, h, tau, bits, block, padded, repeats; radix: the widest butterfly held in registers; align: butterflies
+-- work on so many rows at a time (the lanes, where they hold rows).
 -- Returns { groups = { {count, first, weights (per repeat), stages, need} }, weights, boxes, rows = {x, a, b, z}, flops }.
-function bh4.plan(shape, radix)
+function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
     local plan = { groups = {}, weights = 0, boxes = {}, flops = 0 }
     local tensor_repeat = 4 * N * b
     local function add(first, count, need)
         -- Planned twice: the distance of two repeats is known once the weights of one are counted.
-        local _, weights = stages(shape, radix, need, 0, 0)
-        local list = stages(shape, radix, need, first * tensor_repeat, plan.weights, { count = count, weights = weights, source = tensor_repeat })
+        local _, weights = stages(shape, radix, align, need, 0, 0)
+        local list = stages(shape, radix, align, need, first * tensor_repeat, plan.weights, { count = count, weights = weights, source = tensor_repeat })
         plan.groups[#plan.groups + 1] = { first = first, count = count, weights = weights, at = plan.weights, stages = list, need = need }
         plan.weights = plan.weights + count * weights
         for _, stage in ipairs(list) do
@@ -72,7 +73,8 @@ function bh4.plan(shape, radix)
     if whole > 0 then add(0, whole, N) end
     if rest > 0 then add(whole, 1, rest) end
     local last = plan.groups[#plan.groups]
-    plan.rows = { x = shape.d, a = N, b = N, z = (shape.repeats - 1) * N + last.stages[4].outputs }
+    local z = (shape.repeats - 1) * N + last.stages[4].outputs
+    plan.rows = { x = shape.d, a = N, b = N, z = (z + align - 1) // align * align }
     return plan
 end
 

@@ -55,10 +55,11 @@ local function split(span, count, radix)
 end
 
 -- The passes of H_blocks over `blocks` blocks of `rows` rows; radices at most `radix`.
--- live  rows that are not known to be zero (the first ones), need  rows that are read afterwards (the first ones);
--- one of them may be less than blocks * rows. Returns a list of
+-- live  rows that are not known to be zero (the first ones, at least half), need  rows that are read afterwards (the
+-- first ones); one of them may be less than blocks * rows. Returns a list of
 -- { radix, stride (rows between two wires), groups, segments = { {from, to, live, need, network} }, additions }.
 function butterfly.passes(blocks, rows, radix, live, need)
+    assert(2 * live >= blocks * rows and (live >= blocks * rows or need >= blocks * rows))
     local bits, widest = 0, 0
     while 1 << bits < blocks do bits = bits + 1 end
     while 2 << widest <= radix do widest = widest + 1 end

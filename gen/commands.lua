@@ -5,12 +5,13 @@ local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
+local schedule = require "gen.schedule"
 
 local commands = {}
 
-local function load_plan(path, isa_text)
+local function load_plan(path, options)
     local m = model_file.load(path)
-    return plan.build(m, isa.select(isa_text or table.concat(isa.names, ",")))
+    return plan.build(m, isa.select(options.isa or table.concat(isa.names, ",")), options.schedule and schedule.parse(options.schedule))
 end
 
 local function bytes_text(n)
@@ -21,7 +22,7 @@ local function bytes_text(n)
 end
 
 function commands.plan(arguments, options)
-    local p = load_plan(arguments[1], options.isa)
+    local p = load_plan(arguments[1], options)
     if options.json then
         host.print(assert(json.encode(plan.summary(p))))
         return 0
@@ -40,8 +41,25 @@ function commands.plan(arguments, options)
     return 0
 end
 
+function commands.schedules(arguments, options)
+    local p = load_plan(arguments[1], options)
+    local sets = {}
+    for i, v in ipairs(p.variants) do sets[i] = { isa = v.isa.name, choices = json.array(schedule.legal(p.shape, v.isa, v.schedule)) } end
+    if options.json then
+        host.print(assert(json.encode { model = p.model.name, sets = json.array(sets) }))
+        return 0
+    end
+    for _, set in ipairs(sets) do
+        host.print(set.isa)
+        for _, choice in ipairs(set.choices) do
+            host.print(string.format("  %-16s %6d  of %-38s %s", choice.key, choice.chosen, table.concat(choice.values, " "), choice.doc))
+        end
+    end
+    return 0
+end
+
 function commands.emit(arguments, options)
-    local p = load_plan(arguments[1], options.isa)
+    local p = load_plan(arguments[1], options)
     local contents = {}
     local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
@@ -63,7 +81,7 @@ end
 
 function commands.sample(arguments, options)
     local weights = require "weights"
-    local p = load_plan(arguments[1])
+    local p = load_plan(arguments[1], options)
     assert(weights.sample(options.o, options.prefix, p.tensors, options.seed))
     host.print("wrote " .. options.o)
     return 0
@@ -71,7 +89,7 @@ end
 
 function commands.pack(arguments, options)
     local weights = require "weights"
-    local p = load_plan(arguments[1])
+    local p = load_plan(arguments[1], options)
     assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
     host.print("wrote " .. options.o .. ", " .. bytes_text(p.packed_bytes))
     return 0

@@ -6,6 +6,7 @@ local model_file = require "gen.model"
 local names = require "gen.names"
 local plan = require "gen.plan"
 local product = require "gen.product"
+local schedule = require "gen.schedule"
 local template = require "gen.template"
 
 local emit = {}
@@ -74,12 +75,34 @@ local function parts(outputs, most)
     return list
 end
 
--- Names the distinct blocks of a list of products and the codelets they need.
-local function name_products(v, products, values)
+local function block_name(p) return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "") end
+
+-- The distinct blocks of a list of products for the few-token kernels.
+local function few_products(few, products, values)
+    local seen = {}
+    values.blocks = {}
+    for _, p in ipairs(products) do
+        p.name = block_name(p)
+        if not seen[p.name] then
+            seen[p.name] = true
+            values.blocks[#values.blocks + 1] = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
+                strips = product.strips(p, few.isa.lanes, few.vectors) }
+        end
+    end
+    values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    values.zeros = function(token, count)
+        local list = {}
+        for n = 0, count - 1 do list[n + 1] = "y" .. token .. "_" .. n .. " = " .. few.isa.zero() end
+        return table.concat(list, ", ")
+    end
+end
+
+-- The distinct blocks of a list of products, and the codelets they need.
+local function many_products(v, products, values)
     local seen, micro_seen = {}, {}
     values.blocks, values.micro, values.folded = {}, {}, false
     for _, p in ipairs(products) do
-        p.name = "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "")
+        p.name = block_name(p)
         if not seen[p.name] then
             seen[p.name] = true
             local block = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
@@ -143,7 +166,7 @@ local function bh4_values(p, v, values)
             end
         end
     end
-    name_products(v, products, values)
+    values.name_products(v, products, values)
     values.passes, values.groups = passes, groups
     values.buffer_rows, values.z_rows = v.projection.rows, v.projection.rows.z
     values.blocks_total = p.shape.padded // p.shape.block
@@ -167,40 +190,87 @@ local function used(steps, results, count)
     return list
 end
 
+-- The sizes of the transposes that `columns` columns take: as many as lanes, and the last ones.
+local function transposes_of(columns, lanes)
+    local list = {}
+    if columns >= lanes then list[1] = lanes end
+    if columns % lanes > 0 then list[#list + 1] = columns % lanes end
+    return list
+end
+
+-- What all kernel templates of one regime read: `v` is a variant or its `few`.
 local function kernel_values(p, v, symbol)
-    local m = p.model
-    return with_common(p, {
-        isa = v.isa, v = v, symbol = symbol, used = used, tile = v.tile, tiles = v.tiles, vectors = v.vectors,
+    local m, few = p.model, v.tile == 1 and v.tokens ~= nil
+    local values = with_common(p, {
+        isa = v.isa, v = v, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
     })
+    values.helper = p.names.helper(few)
+    if few then
+        values.parts = { product = "templates/few_product.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.name_products = few_products
+        values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
+        values.x_alignment = m.norm and "" or " but x, which may have any alignment"
+    else
+        values.parts = { product = "templates/block_product.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.name_products = many_products
+        values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
+        values.x_alignment = ""
+    end
+    return values
+end
+
+-- The files of one regime of an instruction set, but its driver.
+local function regime_files(p, v, add, templates)
+    if templates.load then
+        add(templates.load, v.names.load, v, function(values)
+            values.transposes, values.step = transposes_of(p.shape.d, v.isa.lanes), v.tile
+        end)
+    end
+    if p.shape.kind == "bh4" then
+        add("templates/bh4.c", v.names.projection, v, function(values) bh4_values(p, v, values) end)
+    else
+        add("templates/dense.c", v.names.projection, v, function(values)
+            values.products = v.projection.products
+            values.name_products(v, values.products, values)
+        end)
+    end
+    add(templates.hash, v.names.hash, v, function(values)
+        values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), templates.few and v.isa.lanes or v.tile
+        values.panel_floats = p.shape.tau * v.isa.lanes + plan.align // 4
+    end)
+    add("templates/gather.c", v.names.gather, v, function(values) values.pitch = p.pitch end)
 end
 
 -- The files of one instruction set: { {name, text, isa} }.
 local function variant_files(p, v)
     local files = {}
-    local function add(path, symbol, extend)
-        local values = kernel_values(p, v, symbol)
+    local bh4_kernel = p.shape.kind == "bh4"
+    local function add(path, symbol, regime, extend)
+        local values = kernel_values(p, regime, symbol)
         if extend then extend(values) end
         files[#files + 1] = { name = symbol .. ".c", text = finish(p, path, render(path, values)), isa = v.isa }
     end
-    add("templates/load_tokens.c", v.names.load)
-    if p.shape.kind == "bh4" then
-        add("templates/bh4.c", v.names.projection, function(values) bh4_values(p, v, values) end)
-    else
-        add("templates/dense.c", v.names.projection, function(values)
-            values.products = v.projection.products
-            name_products(v, values.products, values)
+    local function buffers(values, x)
+        values.buffers = bh4_kernel and { "x", "a", "b", "z" } or { "x", "z" }
+        values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z")
+    end
+    regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
+    add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+        buffers(values, "x_tiles")
+        values.few = v.few or false
+    end)
+    if v.few then
+        regime_files(p, v.few, add, { few = true, load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
+            values.few = v.few
+            buffers(values, p.model.norm and "normalised" or "x")
+            if not p.model.norm then table.remove(values.buffers, 1) end
         end)
     end
-    add("templates/sign_hash.c", v.names.hash)
-    add("templates/gather.c", v.names.gather)
-    add("templates/lookup_ffn.c", v.names.ffn, function(values)
-        values.buffers = p.shape.kind == "bh4" and { "x", "a", "b", "z" } or { "x", "z" }
-        values.projection_arguments = "weights, " .. (p.shape.kind == "bh4" and "x_tiles, a, b, z" or "x_tiles, z")
-    end)
     return files
 end
 
@@ -220,7 +290,7 @@ function emit.files(p)
     local values = with_common(p, {
         isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, statuses = statuses,
         align = plan.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = plan.header_bytes,
-        format = plan.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
+        norm = p.model.norm ~= nil, format = plan.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     })
     local files = {}
@@ -245,7 +315,7 @@ function emit.manifest(p, files)
     end
     return json.encode {
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
-        options = { isa = json.array(isas) }, files = json.array(list),
+        options = { isa = json.array(isas), schedule = p.wanted }, files = json.array(list),
     } .. "\n"
 end
 
@@ -285,13 +355,21 @@ function emit.check(directory)
     return wrong
 end
 
--- The plan a manifest was made from.
+-- The plan a manifest was made from; raises one line that starts with `path`.
 function emit.plan_of_manifest(manifest, path)
     local isa = require "gen.isa"
     local names_of_isas = {}
     for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
     local m = model_file.validate(manifest.model, "", path)
-    return plan.build(m, isa.select(table.concat(names_of_isas, ",")))
+    local choices = {}
+    for key, value in pairs(type(manifest.options.schedule) == "table" and manifest.options.schedule or {}) do choices[#choices + 1] = key .. "=" .. tostring(value) end
+    table.sort(choices)
+    local good, p = pcall(function()
+        local wanted = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted)
+    end)
+    if not good then error(path .. ": " .. p, 0) end
+    return p
 end
 
 return emit

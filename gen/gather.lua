@@ -1,37 +1,46 @@
--- Plans the gather y = bias + sum of s_k T_k[c_k]: tables packed by column tile, summed group by group.
+-- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
 local gather = {}
 
--- Packed tables: [column tile][h][2^tau][columns], the last tile narrower when `columns` does not divide d_out.
--- Returns { tiles = { {from, width, count, at} }, weights, boxes }: `count` tiles of `width` columns from column `from`.
-function gather.layout(shape, columns)
-    local layout = { tiles = {}, boxes = {}, columns = columns, weights = shape.h * shape.rows * shape.d_out }
+local line = 16 -- floats of a cache line
+
+-- Packed tables: [h][2^tau][pitch], a row of d_out floats whole and on a line of its own, so that one token reads it in
+-- one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens can
+-- keep a tile of columns of a group of tables there. Rows shorter than a line are not padded.
+function gather.pitch(d_out)
+    if d_out < line then return d_out end
+    local lines = (d_out + line - 1) // line
+    return (lines | 1) * line
+end
+
+function gather.layout(shape)
+    local pitch = gather.pitch(shape.d_out)
+    return {
+        pitch = pitch, floats = shape.h * shape.rows * pitch,
+        boxes = { { from = 0, to = 0, slice_to = shape.rows * pitch,
+            dims = { { count = shape.rows, from = shape.d_out, to = pitch }, { count = shape.d_out, from = 1, to = 1 } } } },
+    }
+end
+
+-- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column `from`.
+-- A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of
+-- `vectors_left` whole vectors and `partial` floats.
+function gather.tiles(shape, columns, lanes, vectors)
+    local tiles = {}
     local function add(from, width, count)
         if width == 0 or count == 0 then return end
-        local at = from * shape.h * shape.rows
-        layout.tiles[#layout.tiles + 1] = { from = from, width = width, count = count, at = at }
-        layout.boxes[#layout.boxes + 1] = {
-            from = from, to = at, slice_to = shape.rows * width,
-            dims = {
-                { count = count, from = width, to = shape.h * shape.rows * width },
-                { count = shape.rows, from = shape.d_out, to = width },
-                { count = width, from = 1, to = 1 },
+        local whole = width // lanes
+        tiles[#tiles + 1] = {
+            from = from, width = width, count = count,
+            strips = {
+                count = whole // vectors, vectors = vectors, floats = vectors * lanes,
+                rest_at = whole // vectors * vectors * lanes, vectors_left = whole % vectors, partial = width % lanes,
             },
         }
     end
     local full = shape.d_out // columns
     add(0, columns, full)
     add(full * columns, shape.d_out % columns, 1)
-    return layout
-end
-
--- How a row of `width` floats is held in registers: `strips` strips of `vectors` vectors, then a remainder of
--- `vectors_left` whole vectors and `partial` floats.
-function gather.strips(width, lanes, vectors)
-    local whole = width // lanes
-    return {
-        count = whole // vectors, vectors = vectors, floats = vectors * lanes,
-        rest_at = whole // vectors * vectors * lanes, vectors_left = whole % vectors, partial = width % lanes,
-    }
+    return tiles
 end
 
 return gather

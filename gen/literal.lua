@@ -13,10 +13,8 @@ function literal.float(x)
     if rounded == math.huge or rounded == -math.huge then error("a float literal must fit float32, got " .. tostring(x), 2) end
     for digits = 1, 9 do
         local text = string.format("%." .. digits .. "g", rounded)
-        if string.pack("<f", tonumber(text)) == bytes then
-            if not text:find("[.e]") then text = text .. ".0" end
-            return text .. "f"
-        end
+        if not text:find("[.e]") then text = text .. ".0" end -- also keeps the sign of -0.0 below
+        if string.pack("<f", tonumber(text)) == bytes then return text .. "f" end
     end
     error("no literal for " .. tostring(x))
 end

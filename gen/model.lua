@@ -77,23 +77,62 @@ function model.nearest(word, candidates)
     return best
 end
 
--- The line of `source` where the key chain such as {"projection", "block"} is written, or nil.
+-- `source` with comments and strings blanked; newlines and places stay.
+local function code_of(source)
+    local list, at = {}, 1
+    while at <= #source do
+        local comment = source:match("^%-%-()", at)
+        local level, quote = source:match("^%[(=*)%[", comment or at), source:match("^[\"']", at)
+        local last
+        if level then
+            _, last = source:find("]" .. level .. "]", at, true)
+        elseif comment then
+            last = source:find("\n", at, true)
+        elseif quote then
+            last = at + 1
+            while source:sub(last, last) ~= quote do last = last + (source:sub(last, last) == "\\" and 2 or 1) end
+        end
+        if last or comment then
+            last = last or #source
+            list[#list + 1] = source:sub(at, last):gsub("[^\n]", " ")
+        else
+            last = (source:find("[-%[\"']", at + 1) or #source + 1) - 1
+            list[#list + 1] = source:sub(at, last)
+        end
+        at = last + 1
+    end
+    return table.concat(list)
+end
+
+-- The line of `source` where the key chain such as {"projection", "block"} is written in the returned table, or else
+-- the line of the longest beginning of the chain, or nil.
 local function line_of(source, chain)
-    local text = source:gsub("%-%-[^\n]*", function(comment) return (" "):rep(#comment) end)
-    local at, found = 1, nil
-    for _, key in ipairs(chain) do
-        local quoted = tostring(key):gsub("%p", "%%%0")
-        local from, to = text:find("%f[%w_]" .. quoted .. "%f[^%w_]%s*=", at)
-        if not from then break end
-        found, at = from, to
+    local code = code_of(source)
+    local start = code:match(".*%f[%w_]()return%s*{") or 1
+    local depth, matched, found = 0, 0, nil
+    for at, brace, word, equals in code:gmatch("()([{}]?)([%w_]*)%s*(=*)", start) do
+        if brace == "{" then depth = depth + 1 elseif brace == "}" then depth = depth - 1 end
+        if equals == "=" and word ~= "" then
+            if matched > 0 and depth <= matched then break end -- the table of the last key has ended
+            if depth == matched + 1 and word == chain[matched + 1] then
+                matched, found = matched + 1, at + #brace
+                if matched == #chain then break end
+            end
+        end
     end
     if not found then return nil end
-    local _, newlines = text:sub(1, found):gsub("\n", "")
+    local _, newlines = source:sub(1, found - 1):gsub("\n", "")
     return newlines + 1
 end
 
+-- A string of a model file as text that stays on a line and is not long.
+local function quoted(text)
+    if #text > 60 then text = text:sub(1, 57) .. "..." end
+    return (string.format("%q", text):gsub("\\\n", "\\n"))
+end
+
 local function shown(value)
-    if type(value) == "string" then return string.format("%q", value):gsub("\\\n", "\\n") end
+    if type(value) == "string" then return quoted(value) end
     if type(value) == "table" then return "{...}" end
     if math.type(value) == "float" then return (string.format("%.14g", value)) end
     return tostring(value)
@@ -109,7 +148,8 @@ end
 
 local function extended(chain, key)
     local copy = { table.unpack(chain) }
-    copy[#copy + 1] = tostring(key)
+    key = tostring(key)
+    copy[#copy + 1] = key:find("^[%w_.-]+$") and #key <= 60 and key or "[" .. quoted(key) .. "]"
     return copy
 end
 

@@ -2,18 +2,27 @@
 
 local names = {}
 
-local keywords = {}
-for word in ([[auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while alignas
-alignof and asm bool catch class compl constexpr decltype delete explicit export false friend mutable namespace new
-noexcept not nullptr operator or private protected public template this throw true try typeid typename using virtual
-xor]]):gmatch("%S+") do keywords[word] = true end
+local taken = {}
+for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete
+do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
+typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq]]):gmatch("%S+") do
+    taken[word] = true
+end
+-- A model's header is <name>.h: it must not hide one of these.
+for header in ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
+stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
+wchar wctype]]):gmatch("%S+") do
+    taken[header] = true
+end
 
 -- The rule for a model's name, and whether `text` follows it.
-names.rule = "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a C or C++ keyword"
+names.rule = "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ or a standard header"
 function names.valid(text)
     return #text <= 40 and text:find("^%l[%l%d_]*$") ~= nil and not text:find("__", 1, true)
-        and not text:find("_$") and not keywords[text]
+        and not text:find("_$") and not taken[text]
 end
 
 -- The public names of a model: they never carry an instruction set or a choice.
@@ -30,11 +39,13 @@ function names.public(model)
         runtime = model .. "_runtime.h",
         manifest = "MANIFEST.json",
         licence = "LICENSE",
+        -- What the names of static functions in kernel files begin with.
+        helper = function(few) return few and model .. "_few" or model end,
     }
 end
 
 -- A variant's name: <model>_<kernel>__<isa>[_<choices>], for example tiny_gather_f32__avx2_g8_c64.
--- `__` is reserved in C++; only C files see these names. Static helpers are <model>_<what>: each file has one variant.
+-- `__` is reserved in C++; only C files see these names.
 function names.variant(model, kernel, isa, choices)
     return model .. "_" .. kernel .. "__" .. isa .. (choices and choices ~= "" and "_" .. choices or "")
 end

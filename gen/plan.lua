@@ -8,6 +8,7 @@ local host = require "host"
 local json = require "json"
 local model_file = require "gen.model"
 local names = require "gen.names"
+local product = require "gen.product"
 local schedule = require "gen.schedule"
 
 local plan = {}
@@ -32,8 +33,8 @@ local function shape_of(m)
     return shape
 end
 
-local function projection_plan(shape, radix)
-    if shape.kind == "bh4" then return bh4.plan(shape, radix) end
+local function projection_plan(shape, radix, align)
+    if shape.kind == "bh4" then return bh4.plan(shape, radix, align) end
     return dense.plan(shape)
 end
 
@@ -90,9 +91,9 @@ local function sections_of(m, shape, projection, tables)
             steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },
             boxes = whole(shape.d), doc = "(1 - decay) times LayerNorm's gain" }
     end
-    add { name = "tables", floats = tables.weights, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
+    add { name = "tables", floats = tables.floats, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
         steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
-        boxes = tables.boxes, doc = "packed tables" }
+        boxes = tables.boxes, doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out }
     add { name = "bias", floats = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
 
     local at = plan.header_bytes
@@ -125,71 +126,97 @@ local function tensors_of(m, shape)
     return list
 end
 
--- One instruction set's kernels: buffers of scratch, names, loops.
-local function variant_of(m, shape, isa, choices, layout)
+-- Places of buffers in scratch, and their end.
+local function scratch_of(list)
+    local places, at = {}, 0
+    for _, buffer in ipairs(list) do
+        places[buffer.name] = at
+        at = round_up(at + buffer.bytes, plan.align)
+    end
+    return places, at
+end
+
+local function buffers_of(shape, projection, chunk, tokens)
+    local list = { { name = "code", bytes = chunk * shape.h * 2 }, { name = "score", bytes = chunk * shape.h * 4 } }
+    for _, name in ipairs { "x", "a", "b", "z" } do
+        if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
+    end
+    return list
+end
+
+-- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
+local function few_of(m, shape, isa, choices)
+    local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
+    local few = {
+        isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
+        chunk = math.min(8, choices["few.threshold"]), group = shape.h, projection = projection,
+        gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
+    }
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
+    few.names = {
+        load = names.variant(m.name, "normalise_f32", isa.name, "few"),
+        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
+        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
+        gather = names.variant(m.name, "gather_f32", isa.name, "few"),
+        project = names.variant(m.name, "project", isa.name, "few"),
+        ffn = names.variant(m.name, "ffn", isa.name, "few"),
+    }
+    return few
+end
+
+-- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
+-- lanes, and in `few` those for few tokens, if the schedule has any.
+local function variant_of(m, shape, isa, choices)
     local tile = choices["tile.vectors"] * isa.lanes
-    local projection = projection_plan(shape, choices["butterfly.radix"])
+    local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
         isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
-        lanes = isa.lanes, vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"],
-        chunk = round_up(choices["chunk.tokens"], tile * choices["project.tiles"]),
+        vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
         outputs = choices["product.outputs"], group = choices["gather.group"],
+        gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
     }
-    v.gather = {}
-    for i, t in ipairs(layout.tiles) do
-        v.gather[i] = { from = t.from, width = t.width, count = t.count, at = t.at,
-            strips = gather.strips(t.width, isa.lanes, choices["gather.vectors"]) }
-    end
-
-    local at = 0
-    v.scratch = {}
-    local function buffer(name, bytes)
-        v.scratch[name] = at
-        at = round_up(at + bytes, plan.align)
-    end
-    buffer("code", v.chunk * shape.h * 2)
-    buffer("score", v.chunk * shape.h * 4)
-    for _, name in ipairs { "x", "a", "b", "z" } do
-        if projection.rows[name] then buffer(name, projection.rows[name] * tile * 4 * v.tiles) end
-    end
-    v.scratch_bytes = at
-
+    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles))
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
         projection = names.variant(m.name, shape.kind .. "_f32", isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
-        gather = names.variant(m.name, "gather_f32", isa.name, t .. "_g" .. v.group .. "_c" .. layout.columns),
-        project = names.variant(m.name, "project", isa.name),
+        gather = names.variant(m.name, "gather_f32", isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
+        project = names.variant(m.name, "project", isa.name, "many"),
+        many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),
     }
+    if choices["few.threshold"] > 0 then
+        v.few = few_of(m, shape, isa, choices)
+        v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
+    end
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`.
-function plan.build(m, isas)
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional).
+function plan.build(m, isas, wanted)
     local shape = shape_of(m)
     if m.neighbours > 1 then
         error(string.format("%s: neighbours = %d: emitted kernels take one row of a table so far", m.name, m.neighbours), 0)
     end
     local choices = {}
-    for i, isa in ipairs(isas) do choices[i] = schedule.default(shape, isa) end
-    local layout = gather.layout(shape, choices[1]["gather.columns"])
-    local projection = projection_plan(shape, 2)
+    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end
+    local layout = gather.layout(shape)
+    local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = sections_of(m, shape, projection, layout)
 
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = tensors_of(m, shape),
-        packed_bytes = packed_bytes, table_bytes = layout.weights * 4, variants = {}, scratch_bytes = 0,
-        residual = shape.kind == "bh4" and shape.decay < 1,
+        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * 4, variants = {}, scratch_bytes = 0,
+        wanted = wanted or {}, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
     }
     local described = {}
     for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.floats, section.at } end
-    p.digest = host.sha256(json.encode({ format = plan.format, model = m, sections = described, panel = 8, columns = layout.columns }, "compact"))
+    p.digest = host.sha256(json.encode({ format = plan.format, model = m, sections = described, panel = product.panel, pitch = layout.pitch }, "compact"))
     for i, isa in ipairs(isas) do
-        p.variants[i] = variant_of(m, shape, isa, choices[i], layout)
+        p.variants[i] = variant_of(m, shape, isa, choices[i])
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops

@@ -48,6 +48,18 @@ static int search_module(lua_State *L)
     return 2;
 }
 
+/* assert(value, message) raises the message as it is: it is the line for the user, who does not care for a place in Lua. */
+static int assert_value(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    if (lua_toboolean(L, 1))
+        return lua_gettop(L);
+    if (lua_isnoneornil(L, 2))
+        return luaL_error(L, "assertion failed!");
+    lua_settop(L, 2);
+    return lua_error(L);
+}
+
 static void open_libraries(lua_State *L)
 {
     for (size_t i = 0; i < COUNT(libraries); ++i) {
@@ -60,6 +72,7 @@ static void open_libraries(lua_State *L)
         lua_setfield(L, -2, removed[i].function);
         lua_pop(L, 1);
     }
+    lua_register(L, "assert", assert_value);
     lua_getglobal(L, LUA_LOADLIBNAME);
     lua_getfield(L, -1, "preload");
     for (size_t i = 0; i < COUNT(modules); ++i) {

@@ -1,17 +1,18 @@
--- The choices that change speed and never results, and their defaults from nominal cache sizes.
+-- The choices that change speed and never results: what each may be, and defaults from a small cost model.
 --
---   tile.vectors     vectors of tokens in a tile: its features are held one vector after the other
---   product.outputs  outputs of the block product held in registers; divides the panel of 8
---   project.tiles    tiles that share one pass over the projection's weights
---   butterfly.radix  widest butterfly held in registers
---   gather.columns   columns of a packed table tile (the blob's layout: one for all instruction sets of a bundle)
---   gather.group     tables gathered in one pass over the tokens
---   gather.vectors   accumulators of the gather
---   chunk.tokens     tokens whose codes are kept in scratch between projection and gather
+-- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
+local product = require "gen.product"
+
 local schedule = {}
 
-schedule.order = { "tile.vectors", "product.outputs", "project.tiles", "butterfly.radix",
-    "gather.columns", "gather.group", "gather.vectors", "chunk.tokens" }
+local function powers(first, last)
+    local list, power = {}, 1
+    while power <= last do
+        if power >= first then list[#list + 1] = power end
+        power = power * 2
+    end
+    return list
+end
 
 local function power_of_two_at_most(n)
     local power = 1
@@ -21,30 +22,191 @@ end
 
 local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
 
-function schedule.default(shape, isa)
+local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * 4 <= isa.l2_bytes // 2 end
+
+-- Registers the block product holds: accumulators, the vectors of one input, one weight.
+local function product_registers(outputs, vectors) return outputs * vectors + vectors + 1 end
+
+-- One row a choice, in the order in which they are made: `values(shape, isa, s)` lists what is legal given the choices
+-- before it (in `s`), `default(shape, isa, s)` is one of them. None decides the layout of the weights: all instruction
+-- sets and schedules of a model read the same blob.
+schedule.choices = {
+    {
+        key = "tile.vectors", doc = "vectors of tokens in a tile, whose features lie side by side",
+        values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4, 8 } or { 1, 2, 3, 4 } end,
+        default = function(_, isa) return isa.lanes == 1 and 4 or 2 end,
+    },
+    {
+        key = "product.outputs", doc = "outputs of the block product held in registers",
+        values = function(_, isa, s)
+            local list = {}
+            for _, outputs in ipairs(powers(1, product.panel)) do
+                -- The portable kernel leaves registers to the compiler.
+                if isa.lanes == 1 or product_registers(outputs, s["tile.vectors"]) <= isa.registers then list[#list + 1] = outputs end
+            end
+            return list
+        end,
+        default = function(_, isa, s)
+            return power_of_two_at_most(math.max(1, (isa.registers - 1 - s["tile.vectors"]) // s["tile.vectors"]))
+        end,
+    },
+    {
+        key = "project.tiles", doc = "tiles that share one pass over the projection's weights",
+        values = function() return powers(1, 16) end,
+        default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2
+            return clamp(power_of_two_at_most(math.max(1, isa.l2_bytes // 2 // (2 * shape.padded * s["tile.vectors"] * isa.lanes * 4))), 1, 8)
+        end,
+    },
+    {
+        key = "butterfly.radix", doc = "wires of the widest butterfly held in registers",
+        values = function(_, isa) return powers(2, isa.registers // 2) end,
+        default = function(_, isa) return isa.registers // 2 end,
+    },
+    {
+        key = "gather.columns", doc = "columns of the tables gathered in one pass over the tokens",
+        values = function(shape)
+            local list = powers(math.min(16, shape.d_out), shape.d_out)
+            if list[#list] ~= shape.d_out then list[#list + 1] = shape.d_out end
+            return list
+        end,
+        default = function(shape) return shape.d_out < 64 and shape.d_out or 64 end,
+    },
+    {
+        key = "gather.group", doc = "tables gathered in one pass over the tokens",
+        values = function(shape)
+            local list = powers(1, math.min(shape.h, 64))
+            if shape.h <= 64 and list[#list] ~= shape.h then list[#list + 1] = shape.h end
+            return list
+        end,
+        default = function(shape, isa, s) -- a group's slice of the tables in half of L2; over 16 tables gain nothing
+            local slice = shape.rows * s["gather.columns"] * 4
+            return power_of_two_at_most(clamp(isa.l2_bytes // 2 // slice, 1, math.min(16, shape.h)))
+        end,
+    },
+    {
+        key = "gather.vectors", doc = "accumulators of the gather",
+        values = function(_, isa) return powers(1, isa.registers - 4) end,
+        default = function(_, isa) return isa.lanes == 1 and 4 or power_of_two_at_most(math.min(8, isa.registers // 2)) end,
+    },
+    {
+        key = "chunk.tokens", doc = "tokens whose codes wait in scratch between projection and gather",
+        values = function(_, isa, s)
+            local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
+            local list = {}
+            for _, passes in ipairs(powers(1, math.max(1, 16384 // step))) do list[#list + 1] = passes * step end
+            return list
+        end,
+        default = function(shape, isa, s) -- tables that leave L2 are read once a chunk: each row is used about 16 times
+            local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
+            if tables_in_cache(shape, isa) then return step end
+            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows, 4096) // step))
+        end,
+    },
+}
+
+-- The kernels for few tokens hold outputs, features and tables in the lanes. Whole blocks must fill vectors.
+local function few_possible(shape, isa)
+    return shape.kind == "dense" or shape.block % isa.lanes == 0 or shape.block == shape.padded
+end
+
+local function add(choice) schedule.choices[#schedule.choices + 1] = choice end
+add {
+    key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
+    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 } or { 0 } end,
+    default = function(shape, isa, s)
+        if not few_possible(shape, isa) then return 0 end
+        -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
+        -- few hundred tokens uses a group of tables often enough to make up for leaving rows in pieces.
+        if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
+        return 128
+    end,
+}
+add {
+    key = "few.vectors", doc = "vectors of outputs of a few-token product held in registers",
+    values = function(_, isa)
+        local list = {}
+        for _, vectors in ipairs(powers(1, product.panel)) do
+            local whole_panels = vectors * isa.lanes % product.panel == 0
+            if whole_panels and (isa.lanes == 1 or 2 * vectors + 1 <= isa.registers) then list[#list + 1] = vectors end
+        end
+        return list
+    end,
+    default = function(_, isa) return isa.lanes == 1 and product.panel or 4 end,
+}
+add {
+    key = "few.tokens", doc = "tokens of a few-token product held in registers",
+    values = function(_, isa, s)
+        local list = {}
+        for _, tokens in ipairs { 1, 2, 4, 8 } do
+            if tokens == 1 or tokens * s["few.vectors"] + s["few.vectors"] + 1 <= isa.registers then list[#list + 1] = tokens end
+        end
+        return list
+    end,
+    default = function(_, isa, s)
+        local tokens = 4
+        while tokens > 1 and tokens * s["few.vectors"] + s["few.vectors"] + 1 > isa.registers do tokens = tokens // 2 end
+        return tokens
+    end,
+}
+add {
+    key = "few.accumulators", doc = "accumulators of the few-token gather",
+    values = function(_, isa) return powers(1, isa.registers - 4) end,
+    default = function(_, isa) return isa.lanes == 1 and 4 or isa.registers // 2 end,
+}
+
+local by_key, keys = {}, {}
+for i, choice in ipairs(schedule.choices) do by_key[choice.key] = choice keys[i] = choice.key end
+
+-- Reads "gather.group=8,chunk.tokens=4096"; raises one line. Whether the values are legal is decided by `make`.
+function schedule.parse(text)
+    local wanted = {}
+    for item in (text .. ","):gmatch("([^,]*),") do
+        local key, value = item:match("^([%w.]+)=(%d+)$")
+        if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
+        if not by_key[key] then
+            local near = require("gen.model").nearest(key, keys)
+            error("--schedule: " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
+        end
+        if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
+        wanted[key] = math.tointeger(tonumber(value))
+    end
+    return wanted
+end
+
+local function contains(list, value)
+    for _, item in ipairs(list) do
+        if item == value then return true end
+    end
+    return false
+end
+
+-- The schedule of `isa` with the choices in `wanted` and defaults for the others; raises one line for an illegal value.
+function schedule.make(shape, isa, wanted)
     local s = {}
-    s["tile.vectors"] = isa.lanes == 1 and 4 or 2
-    s["product.outputs"] = isa.registers >= 32 and 8 or 4
-    local tile = s["tile.vectors"] * isa.lanes
-    -- Two ping-pong buffers of the projection in half of L2.
-    s["project.tiles"] = clamp(power_of_two_at_most(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4)), 1, 8)
-    s["butterfly.radix"] = isa.registers >= 32 and 16 or 8
-    s["gather.columns"] = math.min(shape.d_out, 64)
-    s["gather.vectors"] = isa.lanes == 1 and 4 or math.min(8, isa.registers // 2)
-    -- A group's slice of the tables stays in half of L2; more than 16 tables gain nothing.
-    local slice = shape.rows * s["gather.columns"] * 4
-    s["gather.group"] = clamp(power_of_two_at_most(math.max(1, isa.l2_bytes // 2 // slice)), 1, math.min(16, shape.h))
-    -- Tables that leave L2 are read once a chunk: long enough that each row is used about 16 times.
-    local step = s["project.tiles"] * tile
-    local in_cache = shape.h * shape.rows * shape.d_out * 4 <= isa.l2_bytes // 2
-    s["chunk.tokens"] = in_cache and step or clamp(power_of_two_at_most(16 * shape.rows), step, math.max(step, 4096))
+    for _, choice in ipairs(schedule.choices) do
+        local legal = choice.values(shape, isa, s)
+        local value = wanted[choice.key] or choice.default(shape, isa, s)
+        if not contains(legal, value) then
+            error(string.format("--schedule: %s = %d: %s: must be one of %s", choice.key, value, isa.name, table.concat(legal, ", ")), 0)
+        end
+        s[choice.key] = value
+    end
     return s
 end
 
--- "tile.vectors=2,product.outputs=8,…" in a fixed order.
+-- The legal values of every choice, given the choices of `s` before it: { {key, values, default, doc} }.
+function schedule.legal(shape, isa, s)
+    local list = {}
+    for i, choice in ipairs(schedule.choices) do
+        list[i] = { key = choice.key, values = choice.values(shape, isa, s), chosen = s[choice.key], doc = choice.doc }
+    end
+    return list
+end
+
+-- "tile.vectors=2,product.outputs=8,…" in the order of the choices.
 function schedule.text(s)
     local list = {}
-    for i, key in ipairs(schedule.order) do list[i] = key .. "=" .. s[key] end
+    for i, key in ipairs(keys) do list[i] = key .. "=" .. s[key] end
     return table.concat(list, ",")
 end
 

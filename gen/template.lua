@@ -6,7 +6,15 @@
 
 local template = {}
 
-local safe = { ipairs = ipairs, error = error, assert = assert, tostring = tostring, type = type }
+-- The address of a table or a function differs from run to run.
+local function text_of(value)
+    if type(value) == "table" or type(value) == "function" then
+        error("tostring takes a string, a number or a boolean, got a " .. type(value), 2)
+    end
+    return tostring(value)
+end
+
+local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
 
 -- The part after "$" is a balanced "(...)".
 local function substitutions(line, path, number)

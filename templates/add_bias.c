@@ -1,6 +1,6 @@
 
 /* Adds bias to rows of a tile: z[row] += bias[row]. */
-static void $(model)_add_bias(float *restrict z, const float *restrict bias, size_t rows)
+static void $(helper)_add_bias(float *restrict z, const float *restrict bias, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, z += $(tile)) {
         const $(isa.vector) offset = $(isa.broadcast("bias[row]"));

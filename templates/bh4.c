@@ -1,42 +1,23 @@
 //$ lines("", prologue)
-//$ if #micro > 0 then
-$(include("templates/block_product.c"))
-//$ end
+$(include(parts.product))
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
 //$ end
 //$ if biased then
-$(include("templates/add_bias.c"))
+$(include(parts.bias))
 //$ end
 //$ if residual then
-
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-//$ if residual == "vector" then
-static void $(model)_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
-//$ else
-static void $(model)_add_residual(float *restrict z, const float *restrict x, const float *restrict bias, size_t rows)
-//$ end
-{
-    for (size_t row = 0; row < rows; ++row, z += $(tile), x += $(tile)) {
-        const $(isa.vector) gain = $(isa.broadcast(residual == "vector" and "residual[row]" or residual));
-        const $(isa.vector) offset = $(isa.broadcast("bias[row]"));
-//$ for n = 0, vectors - 1 do
-        const $(isa.vector) z$(n) = $(isa.add(isa.load("z", n * isa.lanes), "offset"));
-        $(isa.store("z", n * isa.lanes, isa.fma("gain", isa.load("x", n * isa.lanes), "z" .. n)));
-//$ end
-    }
-}
+$(include(parts.residual))
 //$ end
 
-/* BH4 projection of up to $(tiles) tiles of $(tile) tokens (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
-   x        [tiles][$(shape.d)][$(tile)]$(x_text)
-   a, b     [tiles][$(shape.padded)][$(tile)], overwritten
-   z        [tiles][$(z_rows)][$(tile)], the first $(shape.bits) rows are the result
-   All 64-byte aligned, none may overlap. Cannot fail. */
+   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
+   z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
+   All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
 {
@@ -56,22 +37,20 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
 //$ for _, p in ipairs(stage.products) do
-//$ local source_at = stage.source .. " + tile * " .. (buffer_rows[stage.source] * tile)
-//$ local target_at = target .. " + tile * " .. (buffer_rows[stage.target] * tile)
+//$ local x_step, y_step = buffer_rows[stage.source] * tile, buffer_rows[stage.target] * tile
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    for (size_t tile = 0; tile < tiles; ++tile)
-$(i)        $(model)_$(p.name)($(source_at) + block * $(p.x_stride * tile), $(sum("w", p.offset)) + block * $(p.block_weights),
-$(i)            $(target_at) + block * $(p.outputs * tile));
+$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_weights),
+$(i)        $(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-$(i)for (size_t tile = 0; tile < tiles; ++tile)
-$(i)    $(model)_$(p.name)($(sum(source_at, p.first_block * p.x_stride * tile)), $(sum("w", p.offset)), $(sum(target_at, p.first_block * p.outputs * tile)));
+$(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(x_step), $(sum("w", p.offset)),
+$(i)    $(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
 //$ if #stage.passes > 0 then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#stage.passes > 1 and " {" or "")
 //$ for _, pass in ipairs(stage.passes) do
-$(i)    $(model)_$(pass.name)($(target) + tile * $(buffer_rows[stage.target] * tile));
+$(i)    $(helper)_$(pass.name)($(target) + tile * $(buffer_rows[stage.target] * tile));
 //$ end
 //$ if #stage.passes > 1 then
 $(i)}
@@ -106,10 +85,10 @@ $(i)}
 //$ if residual then
 //$     first = group.residual_rows
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(model)_add_residual($(z_at), x + tile * $(shape.d * tile), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + tile * $(shape.d * tile), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
-$(i)$(model)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));
+$(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));
 //$ end
 //$ if group.count > 1 then
         }

@@ -10,9 +10,9 @@
 //$ end
    y  [$(outputs)][$(tile)] */
 //$ if folded then
-static inline void $(model)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
 //$ else
-static inline void $(model)_outputs_$(outputs)(const float *restrict x, size_t rows,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows,
 //$ end
     const float *restrict w, size_t width, float *restrict y)
 {
@@ -46,22 +46,28 @@ $(inner)}
 //$ for _, block in ipairs(blocks) do
 
 //$ if block.folds > 1 then
-/* One block of one tile: $(block.outputs) outputs of $(block.folds) times $(block.rows) inputs. */
+/* One block of all tiles: $(block.outputs) outputs of $(block.folds) times $(block.rows) inputs. Steps are floats from tile to tile. */
 //$ else
-/* One block of one tile: $(block.outputs) outputs of $(block.rows) inputs. */
+/* One block of all tiles: $(block.outputs) outputs of $(block.rows) inputs. Steps are floats from tile to tile. */
 //$ end
-static void $(model)_$(block.name)(const float *restrict x, const float *restrict w, float *restrict y)
+static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const float *restrict weights,
+    float *restrict y, size_t y_step, size_t tiles)
 {
+    for (size_t tile = 0; tile < tiles; ++tile) {
+        const float *x_tile = x + tile * x_step;
+        const float *w = weights;
+        float *y_tile = y + tile * y_step;
 //$ local rows = folded and block.rows .. ", " .. block.folds .. ", " .. block.fold_gap or block.rows
 //$ if block.full_panels > 0 then
-    for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_weights), y += $(panel * tile)) {
+        for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_weights), y_tile += $(panel * tile)) {
 //$     for _, part in ipairs(block.full) do
-        $(model)_outputs_$(part.outputs)(x, $(rows), $(sum("w", part.at)), $(panel), $(sum("y", part.at * tile)));
+            $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
 //$     end
-    }
+        }
 //$ end
 //$ for _, part in ipairs(block.tail) do
-    $(model)_outputs_$(part.outputs)(x, $(rows), $(sum("w", part.at)), $(block.tail_outputs), $(sum("y", part.at * tile)));
+        $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(block.tail_outputs), $(sum("y_tile", part.at * tile)));
 //$ end
+    }
 }
 //$ end

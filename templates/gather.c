@@ -11,7 +11,7 @@ $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * i
 $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
 //$     end
 $(i)for (size_t k = 0; k < tables; ++k) {
-$(i)    const float *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(t.width);
+$(i)    const float *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(pitch);
 $(i)    const $(isa.vector) s = $(isa.broadcast("tile_score[k * " .. tile .. " + token]"));
 //$     for n = 0, vectors - 1 do
 $(i)    sum$(first + n) = $(isa.fma("s", isa.load_unaligned("row", sum(at, n * isa.lanes)), "sum" .. first + n));
@@ -28,11 +28,11 @@ $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. 
 //$     end
 //$ end
 /* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
-   table   [tables][$(shape.rows)][$(t.width)]
+   table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
    code    [tiles][$(shape.h)][$(tile)], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][$(shape.d_out)], from the first of the columns on */
-static inline void $(model)_columns_$(t.width)(const float *table, size_t tables, const uint16_t *code, const float *score,
+static inline void $(helper)_columns_$(t.width)(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += $(tile)) {
@@ -58,7 +58,9 @@ static inline void $(model)_columns_$(t.width)(const float *table, size_t tables
 //$ end
 
 /* Gather: y = bias + sum over the $(shape.h) tables of score times row (LookupFFN, section "Put it together").
+//$ if v.group < shape.h then
    Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
+//$ end
    weights  bound weights
    code     [tiles of $(tile) tokens][$(shape.h)][$(tile)], each below $(shape.rows)
    score    the same shape
@@ -68,19 +70,18 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     float *y, size_t tokens)
 {
 //$ for _, t in ipairs(v.gather) do
-//$ local call = model .. "_columns_" .. t.width
+//$ local call = helper .. "_columns_" .. t.width
 //$ local whole, rest = shape.h // v.group, shape.h % v.group
-//$ local slice = v.group * shape.rows * t.width
-//$ local i, table, bias, columns = "    ", sum("weights->tables", t.at), sum("weights->bias", t.from), sum("y", t.from)
+//$ local slice = v.group * shape.rows * pitch
+//$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
 //$ if t.count > 1 then
     for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
-        const float *table = weights->tables + column * $(shape.h * shape.rows);
-//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
+//$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
 //$ end
 $(i)$(call)($(table), $(v.group), code, score, $(bias), 0, $(columns), tokens);
 //$ if whole > 1 then
 $(i)for (size_t k = $(v.group); k < $(whole * v.group); k += $(v.group))
-$(i)    $(call)($(table) + k * $(shape.rows * t.width), $(v.group), code + k * $(tile), score + k * $(tile),
+$(i)    $(call)($(table) + k * $(shape.rows * pitch), $(v.group), code + k * $(tile), score + k * $(tile),
 $(i)        $(columns), $(shape.d_out), $(columns), tokens);
 //$ end
 //$ if rest > 0 then

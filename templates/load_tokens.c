@@ -1,27 +1,6 @@
 //$ lines("", prologue)
 //$ if isa.lanes > 1 then
-//$ local function transpose(name, columns, comment)
-
-/* $(comment) */
-static inline void $(model)_$(name)(const float *const *row, size_t column, float *restrict panel)
-{
-//$     local rows = {}
-//$     for lane = 0, isa.lanes - 1 do
-//$         rows[lane + 1] = "row" .. lane
-//$         local at = "row[" .. lane .. "]"
-    const $(isa.vector) row$(lane) = $(columns == isa.lanes and isa.load_unaligned(at, "column") or isa.load_partial(at, "column", columns));
-//$     end
-//$     local code, out = isa.transpose(rows)
-//$     for _, step in ipairs(used(code, out, columns)) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
-//$     for column = 0, columns - 1 do
-    $(isa.store("panel", column * tile, out[column + 1]));
-//$     end
-}
-//$ end
-//$ if shape.d >= isa.lanes then transpose("transpose", isa.lanes, "Columns column … column + " .. (isa.lanes - 1) .. " of " .. isa.lanes .. " rows become rows of the panel.") end
-//$ if shape.d % isa.lanes > 0 then transpose("transpose_last", shape.d % isa.lanes, "The last " .. shape.d % isa.lanes .. " columns of " .. isa.lanes .. " rows become rows of the panel.") end
+$(include("templates/transpose.c"))
 //$ end
 
 /* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
@@ -46,10 +25,10 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
 //$     local full = shape.d - shape.d % isa.lanes
 //$     if full > 0 then
         for (size_t column = 0; column < $(full); column += $(isa.lanes))
-            $(model)_transpose(row + token, column, panel + column * $(tile) + token);
+            $(helper)_transpose(row + token, column, panel + column * $(tile) + token);
 //$     end
 //$     if full < shape.d then
-        $(model)_transpose_last(row + token, $(full), $(sum("panel", full * tile)) + token);
+        $(helper)_transpose_last(row + token, $(full), $(sum("panel", full * tile)) + token);
 //$     end
     }
 //$ end

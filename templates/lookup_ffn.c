@@ -1,6 +1,7 @@
 //$ lines("", prologue)
+//$ local step = v.tiles * tile
 
-/* Codes and scores of up to $(v.chunk) tokens, $(v.tiles * tile) at a time.
+/* Codes and scores of up to $(v.chunk) tokens, $(step) at a time.
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
    code     [tiles of $(tile) tokens][$(shape.h)][$(tile)]; score likewise, both 64-byte aligned
@@ -12,8 +13,8 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
     float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ((unsigned char *) scratch + $(v.scratch[name]));
 //$ end
 
-    for (size_t first = 0; first < tokens; first += $(v.tiles * tile)) {
-        const size_t left = tokens - first < $(v.tiles * tile) ? tokens - first : $(v.tiles * tile);
+    for (size_t first = 0; first < tokens; first += $(step)) {
+        const size_t left = tokens - first < $(step) ? tokens - first : $(step);
         const size_t tiles = (left + $(tile - 1)) / $(tile);
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * $(tile);
@@ -27,9 +28,9 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
     }
 }
 
-/* The whole layer for any number of tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
+/* The whole layer for many tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
    Projection and hash of a chunk end before its gather begins: so y may be x. */
-void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + $(v.scratch.code));
     float *score = (float *) (void *) ((unsigned char *) scratch + $(v.scratch.score));
@@ -39,4 +40,21 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
         $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
         $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
     }
+}
+
+//$ if few then
+/* Any number of tokens: up to $(few.threshold) are few. */
+//$ else
+/* Any number of tokens. */
+//$ end
+void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+//$ if few then
+    if (tokens <= $(few.threshold))
+        $(few.names.ffn)(weights, x, y, tokens, scratch);
+    else
+        $(v.names.many)(weights, x, y, tokens, scratch);
+//$ else
+    $(v.names.many)(weights, x, y, tokens, scratch);
+//$ end
 }

@@ -13,10 +13,10 @@
 //$ lines("", isa.functions)
 //$ end
 //$ end
-//$ for _, v in ipairs(variants) do
-
-/* $(v.isa.name): load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
-void $(v.names.load)(const float *restrict x, size_t tokens, float *restrict panel);
+//$ local function prototypes(v, load, tiles)
+//$ if load then
+$(load)
+//$ end
 //$ if shape.kind == "bh4" then
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -28,6 +28,19 @@ void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, co
     float *y, size_t tokens);
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
+void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+//$ end
+//$ for _, v in ipairs(variants) do
+
+/* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
+//$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict panel);")
+//$ if v.few then
+
+/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project up to $(v.few.chunk), hash one, gather; then the stages together. */
+//$ prototypes(v.few, norm and "void " .. v.few.names.load .. "(const float *restrict x, float *restrict normalised);")
+//$ end
+
+/* $(v.isa.name), any number of tokens. */
 void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
 

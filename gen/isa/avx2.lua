@@ -29,7 +29,7 @@ function avx2.index_or_if_positive(index, z, bit)
     return call("or_si256", index, call("and_si256", positive, call("set1_epi32", bit)))
 end
 function avx2.index_store(base, offset, index)
-    return "_mm_store_si128((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packus_epi32(" ..
+    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packus_epi32(" ..
         call("castsi256_si128", index) .. ", " .. call("extracti128_si256", index, "1") .. "))"
 end
 

@@ -25,7 +25,7 @@ function avx512.index_or_if_positive(index, z, bit)
     return call("mask_or_epi32", index, call("cmp_ps_mask", z, call("setzero_ps"), "_CMP_GT_OQ"), index, call("set1_epi32", bit))
 end
 function avx512.index_store(base, offset, index)
-    return "_mm256_store_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
+    return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
 end
 
 -- 16x16: pairs of rows, pairs of pairs, then a 4x4 transpose of 128-bit quarters.

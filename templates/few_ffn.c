@@ -1,0 +1,35 @@
+//$ lines("", prologue)
+
+/* Codes and scores of up to $(few.chunk) tokens, features and tables in the lanes.
+   weights  bound weights
+   x        [tokens][$(shape.d)], any alignment
+   code     [tokens][$(shape.h)]; score likewise
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned; none may overlap. Cannot fail. */
+void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch)
+{
+//$ for _, name in ipairs(buffers) do
+    float *$(name == "x" and "normalised" or name) = (float *) (void *) ((unsigned char *) scratch + $(few.scratch[name]));
+//$ end
+
+//$ if norm then
+    for (size_t token = 0; token < tokens; ++token)
+        $(few.names.load)(x + token * $(shape.d), normalised + token * $(shape.d));
+//$ end
+    $(few.names.projection)($(projection_arguments), tokens);
+    for (size_t token = 0; token < tokens; ++token)
+        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.h), score + token * $(shape.h));
+}
+
+/* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
+void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + $(few.scratch.code));
+    float *score = (float *) (void *) ((unsigned char *) scratch + $(few.scratch.score));
+
+    for (size_t first = 0; first < tokens; first += $(few.chunk)) {
+        const size_t left = tokens - first < $(few.chunk) ? tokens - first : $(few.chunk);
+        $(few.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
+        $(few.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
+    }
+}

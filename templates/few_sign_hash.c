@@ -1,0 +1,51 @@
+//$ lines("", prologue)
+//$ if lanes > 1 then
+$(include("templates/transpose.c"))
+//$ end
+$(include("templates/hash_lanes.c"))
+
+/* Sign hash and score of one token (LookupFFN, section "Put it together"), $(lanes > 1 and lanes .. " tables side by side" or "table by table").
+   z      [$(shape.h) tables][$(shape.tau) bits]
+   code   [$(shape.h)]  row of each table: bit j is z > 0, the first bit the most significant
+   score  [$(shape.h)]
+   None may overlap. Cannot fail. 0 and NaN count as bit 0. */
+void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score)
+{
+//$ if lanes == 1 then
+    for (size_t table = 0; table < $(shape.h); ++table)
+        $(helper)_hash_lanes(z + table * $(shape.tau), code + table, score + table);
+//$ else
+//$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
+    const float *row[$(lanes)];
+    float panel[$(panel_floats)]; /* [$(shape.tau)][$(lanes)] and room for alignment */
+    float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
+
+//$ local function transposed()
+//$ for column = 0, shape.tau - 1, lanes do
+        $(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));
+//$ end
+//$ end
+//$ if whole > 0 then
+    for (size_t table = 0; table < $(whole); table += $(lanes)) {
+        for (size_t i = 0; i < $(lanes); ++i)
+            row[i] = z + (table + i) * $(shape.tau);
+//$ transposed()
+        $(helper)_hash_lanes(bits, code + table, score + table);
+    }
+//$ end
+//$ if rest > 0 then
+    { /* the last $(rest) tables; the other lanes repeat the last one */
+        uint16_t last_code[$(lanes)];
+        float last_score[$(lanes)];
+        for (size_t i = 0; i < $(lanes); ++i)
+            row[i] = z + $(whole * shape.tau) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
+//$ transposed()
+        $(helper)_hash_lanes(bits, last_code, last_score);
+        for (size_t i = 0; i < $(rest); ++i) {
+            code[$(sum("i", whole))] = last_code[i];
+            score[$(sum("i", whole))] = last_score[i];
+        }
+    }
+//$ end
+//$ end
+}

@@ -1,0 +1,26 @@
+//$ for _, columns in ipairs(transposes) do
+//$ local all = columns == isa.lanes
+
+//$ if all then
+/* Columns column … column + $(columns - 1) of $(lanes) rows become rows of the panel. */
+static inline void $(helper)_transpose(const float *const *row, size_t column, float *restrict panel)
+//$ else
+/* The last $(columns) columns, from column on, of $(lanes) rows become rows of the panel. */
+static inline void $(helper)_transpose_last(const float *const *row, size_t column, float *restrict panel)
+//$ end
+{
+//$     local rows = {}
+//$     for lane = 0, isa.lanes - 1 do
+//$         rows[lane + 1] = "row" .. lane
+//$         local at = "row[" .. lane .. "]"
+    const $(isa.vector) row$(lane) = $(all and isa.load_unaligned(at, "column") or isa.load_partial(at, "column", columns));
+//$     end
+//$     local code, out = isa.transpose(rows)
+//$     for _, step in ipairs(used(code, out, columns)) do
+    const $(isa.vector) $(step.name) = $(step.value);
+//$     end
+//$     for column = 0, columns - 1 do
+    $(isa.store("panel", column * step, out[column + 1]));
+//$     end
+}
+//$ end
