@@ -1,0 +1,118 @@
+-- The commands that compile and run emitted C on this CPU: run, verify, bench.
+local compile = require "harness.compile"
+local cpu = require "cpu"
+local host = require "host"
+local isa = require "gen.isa"
+local json = require "json"
+local model_file = require "gen.model"
+local plan = require "gen.plan"
+local process = require "process"
+local schedule = require "gen.schedule"
+local weights = require "weights"
+
+local commands = {}
+
+-- The instruction sets of `text` (all, if absent) that this CPU can run, and the names of those it cannot.
+local function runnable(text)
+    local can, list, skipped = {}, {}, {}
+    for _, name in ipairs(cpu.describe().isa) do can[name] = true end
+    for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
+        if can[set.name] then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
+    end
+    if #list == 0 then error("--isa: this CPU runs none of " .. text, 0) end
+    return list, skipped
+end
+
+local function load_plan(path, sets, options)
+    return plan.build(model_file.load(path), sets, options.schedule and schedule.parse(options.schedule))
+end
+
+-- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
+local function packed(p, directory, options)
+    local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
+    if not files.weights then
+        files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
+        assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
+    end
+    assert(weights.pack(plan.packing(p, files)))
+    return files
+end
+
+function commands.run(arguments, options)
+    local sets = runnable(options.isa)
+    local p = load_plan(arguments[1], { sets[#sets] }, options)
+    local directory = process.temporary_directory()
+    local files = packed(p, directory, options)
+    local library = compile.library(p, directory, options.cc, options.cflags)
+    local kernel = require "kernel"
+    local result = assert(kernel.run(compile.describe(p, p.variants[1], library), files.output, options.input, options.output))
+    host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
+    return 0
+end
+
+-- The model as harness/verify.c wants it.
+local function reference_model(p)
+    local m = p.model
+    return {
+        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
+        score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
+    }
+end
+
+-- Checks every kernel of plan `p` against the reference. Returns a list of results, each with `isa` and `regime`.
+function commands.check_variants(p, library, files, seed)
+    local verify, results = require "verify", {}
+    for _, v in ipairs(p.variants) do
+        for _, regime in ipairs(v.few and { "many", "few" } or { "many" }) do
+            local variant = compile.describe(p, v, library, regime)
+            variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
+            local result = assert(verify.check {
+                variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
+                blocks_in_out = files.blocks_in_out or false, model = reference_model(p), seed = seed,
+            })
+            result.isa, result.regime = v.isa.name, regime
+            results[#results + 1] = result
+        end
+    end
+    return results
+end
+
+function commands.verify(arguments, options)
+    local sets, skipped = runnable(options.isa)
+    local p = load_plan(arguments[1], sets, options)
+    local directory = process.temporary_directory()
+    local files = packed(p, directory, options)
+    local library = compile.library(p, directory, options.cc, options.cflags)
+    local results, ok = commands.check_variants(p, library, files, options.seed), true
+    for _, result in ipairs(results) do ok = ok and result.ok end
+    if options.json then
+        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, results = json.array(results), skipped = json.array(skipped) }))
+        return ok and 0 or 1
+    end
+    host.print(string.format("%-8s %-6s %-8s %7s %9s %7s %6s", p.model.name, "", "", "tokens", "rel error", "codes", "flips"))
+    for _, result in ipairs(results) do
+        host.print(string.format("%-8s %-6s %-8s %7d %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED", result.tokens or 0, result.rel_err or 0,
+            result.codes or 0, result.code_flips or 0))
+        for _, check in ipairs(result.checks) do
+            if not check.ok then host.note(string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, check.name, check.detail)) end
+        end
+    end
+    for _, name in ipairs(skipped) do host.print("skipped: " .. name .. ": this CPU or its operating system does not run it") end
+    return ok and 0 or 1
+end
+
+function commands.bench(arguments, options)
+    local sets = runnable(options.isa)
+    if not options.isa then sets = { sets[#sets] } end
+    local p = load_plan(arguments[1], sets, options)
+    local directory = process.temporary_directory()
+    local files = packed(p, directory, options)
+    local library = compile.library(p, directory, options.cc, options.cflags)
+    local checked = commands.check_variants(p, library, files, options.seed)
+    for _, result in ipairs(checked) do
+        if not result.ok then error(string.format("%s: the %s kernels for %s tokens fail verification: nothing was timed (see lookupc verify)", arguments[1], result.isa, result.regime), 0) end
+    end
+    return require("harness.bench")(p, directory, files.output, library, checked, options)
+end
+
+return commands

@@ -1,0 +1,154 @@
+/* Lua module `cpu`: what this processor and its operating system can run. */
+#include <lauxlib.h>
+#include <lua.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+int luaopen_cpu(lua_State *L);
+
+typedef struct {
+    char model[64];
+    bool avx2, avx512;
+    int64_t l1d, l1i, l2, l3; /* bytes, 0 when unknown */
+} cpu_facts;
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+typedef struct {
+    unsigned eax, ebx, ecx, edx;
+} cpuid_result;
+
+/* All zeros for a leaf that the processor does not have. */
+static cpuid_result cpuid(unsigned leaf, unsigned subleaf)
+{
+    cpuid_result r = {0};
+    if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx))
+        r = (cpuid_result){0};
+    return r;
+}
+
+static bool has(unsigned word, int bit)
+{
+    return (word >> bit & 1u) != 0;
+}
+
+/* The register states that the operating system saves: XCR0, 0 without XSAVE. */
+static unsigned saved_states(void)
+{
+    unsigned low = 0, high = 0;
+    if (has(cpuid(1, 0).ecx, 27)) /* OSXSAVE */
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/* Intel's and AMD's leaves of cache parameters have one layout. */
+static void read_caches(cpu_facts *facts, unsigned leaf)
+{
+    for (unsigned index = 0; index < 16; ++index) {
+        const cpuid_result r = cpuid(leaf, index);
+        const unsigned type = r.eax & 31u, level = r.eax >> 5 & 7u;
+        if (type == 0)
+            return;
+        const int64_t line = (r.ebx & 0xFFFu) + 1, partitions = (r.ebx >> 12 & 0x3FFu) + 1, ways = (r.ebx >> 22) + 1;
+        const int64_t bytes = line * partitions * ways * ((int64_t)r.ecx + 1);
+        if (level == 1 && type == 1)
+            facts->l1d = bytes;
+        if (level == 1 && type == 2)
+            facts->l1i = bytes;
+        if (level == 2)
+            facts->l2 = bytes;
+        if (level == 3)
+            facts->l3 = bytes;
+    }
+}
+
+static void read_model(char model[64])
+{
+    unsigned brand[12] = {0};
+    for (unsigned i = 0; i < 3; ++i) {
+        const cpuid_result r = cpuid(0x80000002u + i, 0);
+        memcpy(brand + 4 * i, &r, sizeof r);
+    }
+    const char *text = (const char *)brand;
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof brand && text[i] != '\0'; ++i) {
+        /* Some brands are padded with spaces inside and at both ends. */
+        const bool space = text[i] <= ' ' || text[i] > '~';
+        if (!space)
+            model[used++] = text[i];
+        else if (used > 0 && model[used - 1] != ' ')
+            model[used++] = ' ';
+    }
+    if (used > 0 && model[used - 1] == ' ')
+        --used;
+    model[used] = '\0';
+}
+
+static cpu_facts read_facts(void)
+{
+    cpu_facts facts = {0};
+    const cpuid_result first = cpuid(1, 0), extended = cpuid(7, 0);
+    const unsigned ymm = 0x06, zmm = 0xE6, saved = saved_states();
+    facts.avx2 = has(first.ecx, 12) && has(first.ecx, 28) && has(extended.ebx, 5) && (saved & ymm) == ymm;
+    facts.avx512 = facts.avx2 && has(extended.ebx, 16) && has(extended.ebx, 17) && has(extended.ebx, 30) && has(extended.ebx, 31) &&
+                   (saved & zmm) == zmm;
+    read_model(facts.model);
+    read_caches(&facts, 4);
+    if (facts.l1d == 0)
+        read_caches(&facts, 0x8000001Du);
+    return facts;
+}
+
+#else
+
+static cpu_facts read_facts(void)
+{
+    return (cpu_facts){0};
+}
+
+#endif
+
+/* cpu.describe() -> { model, isa = list from slowest to fastest, l1d, l1i, l2, l3 in bytes (absent when unknown) } */
+static int describe(lua_State *L)
+{
+    const cpu_facts facts = read_facts();
+    lua_newtable(L);
+    lua_pushstring(L, facts.model[0] ? facts.model : "unknown");
+    lua_setfield(L, -2, "model");
+
+    const struct {
+        const char *name;
+        bool runs;
+    } sets[] = {{"scalar", true}, {"avx2", facts.avx2}, {"avx512", facts.avx512}};
+    lua_newtable(L);
+    for (size_t i = 0, count = 0; i < sizeof sets / sizeof *sets; ++i) {
+        if (sets[i].runs) {
+            lua_pushstring(L, sets[i].name);
+            lua_rawseti(L, -2, (lua_Integer)++count);
+        }
+    }
+    lua_setfield(L, -2, "isa");
+
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } caches[] = {{"l1d", facts.l1d}, {"l1i", facts.l1i}, {"l2", facts.l2}, {"l3", facts.l3}};
+    for (size_t i = 0; i < sizeof caches / sizeof *caches; ++i) {
+        if (caches[i].bytes > 0) {
+            lua_pushinteger(L, caches[i].bytes);
+            lua_setfield(L, -2, caches[i].name);
+        }
+    }
+    return 1;
+}
+
+int luaopen_cpu(lua_State *L)
+{
+    const luaL_Reg functions[] = {{"describe", describe}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,55 @@
+/* The rival: a dense FFN y = GELU(x W1ᵀ + b1) W2ᵀ + b2 of d -> hidden -> d_out, one thread, through several libraries. */
+#ifndef LOOKUPC_DENSE_H
+#define LOOKUPC_DENSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Random weights: w1 [hidden][d], b1 [hidden], w2 [d_out][hidden], b2 [d_out], all 64-byte aligned.
+   GELU is its tanh form, 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), the cheaper one of the two in use. */
+typedef struct dense_weights {
+    size_t d, hidden, d_out;
+    float *w1, *b1, *w2, *b2;
+} dense_weights;
+
+/* One library's dense FFN. An FFN is made for one number of tokens, so that a library may choose weight layouts for it. */
+typedef struct dense_library {
+    const char *name;
+    const char *description; /* what describe tells: "openblas_corename" */
+    /* Returns NULL with one line in error on failure. The weights must outlive the FFN. */
+    void *(*create)(const dense_weights *weights, size_t tokens, char *error, size_t error_size);
+    /* x [tokens][d], y [tokens][d_out]; x and y must not overlap. Returns false if the library reports an error. */
+    bool (*run)(void *ffn, const float *x, float *y);
+    void (*destroy)(void *ffn);
+    /* What the library chose for this CPU, such as "SkylakeX"; at most size - 1 characters. */
+    void (*describe)(char *text, size_t size);
+} dense_library;
+
+extern const dense_library dense_openblas;
+extern const dense_library dense_onednn;
+
+/* Aligned to 64 bytes and touched (all zero); NULL when there is no memory. Released with free. */
+float *dense_allocate(size_t count);
+
+/* Returns false when there is no memory. */
+bool dense_weights_create(dense_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed);
+void dense_weights_destroy(dense_weights *weights);
+
+/* The error ‖y − reference‖ / ‖reference‖ of one token, x [d], y [d_out], against a plain double loop.
+   Returns infinity when y is not finite or there is no memory. */
+double dense_relative_error(const dense_weights *weights, const float *x, const float *y);
+
+/* x[row][i] = GELU(x[row][i] + bias[i]), x [rows][columns]; within 2e-7 of the exact value, relative to max(1, |x|).
+   x and bias must not overlap. Cannot fail. */
+void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,282 @@
+// The measuring process: times compiled variants and dense FFNs, interleaved, on one thread.
+// Usage: lookupc-measure JOB.json OUT.json. OUT.json is complete when the exit status is 0; its cpu_time is of one call of a whole batch.
+// OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
+#include <benchmark/benchmark.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "dense.h"
+#include "measure_job.h"
+#include "measure_random.h"
+#include "measure_variant.h"
+
+namespace
+{
+
+const dense_library *const dense_libraries[] = {&dense_openblas, &dense_onednn};
+
+const struct {
+    const char *name;
+    void (*call)(const measure_variant *, size_t batch, size_t *position, float *y);
+} stages[] = {{"ffn", measure_variant_ffn}, {"project", measure_variant_project}, {"gather", measure_variant_gather}};
+
+constexpr double dense_tolerance = 1e-4;
+
+[[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    std::fputs("lookupc-measure: ", stderr);
+    std::vfprintf(stderr, format, arguments);
+    std::fputc('\n', stderr);
+    va_end(arguments);
+    std::exit(1);
+}
+
+// "measuring 12/245 ffn/avx512/4096", in place, on a terminal only.
+class progress
+{
+  public:
+    void begin(size_t repetitions)
+    {
+        total_ += repetitions;
+    }
+    void show(const std::string &name)
+    {
+        ++done_;
+        if (terminal_) {
+            std::fprintf(stderr, "\rmeasuring %zu/%zu %s\033[K", done_, total_, name.c_str());
+        }
+    }
+    void clear() const
+    {
+        if (terminal_) {
+            std::fputs("\r\033[K", stderr);
+        }
+    }
+
+  private:
+    const bool terminal_ = isatty(STDERR_FILENO) != 0;
+    size_t done_ = 0, total_ = 0;
+};
+
+progress shown;
+std::string first_failure;
+
+// Registers a benchmark whose iterations are calls of `call`, which returns false on failure.
+template <typename Call> void add(const std::string &name, size_t repetitions, Call call)
+{
+    shown.begin(repetitions);
+    // The first repetition tries longer and longer runs; the others repeat the length that it found.
+    benchmark::RegisterBenchmark(name.c_str(), [name, call, length = benchmark::IterationCount{0}](benchmark::State &state) mutable {
+        if (length == 0 || length == state.max_iterations) {
+            shown.show(name);
+        }
+        length = state.max_iterations;
+        bool good = call(); // untimed: brings weights and code into the caches that other benchmarks used meanwhile
+        for (auto iteration : state) {
+            (void)iteration;
+            good &= call();
+        }
+        if (!good && first_failure.empty()) {
+            first_failure = name;
+        }
+    });
+}
+
+void add_variant(const measure_job &job, const measure_variant *variant, float *y)
+{
+    for (size_t i = 0; i < job.batch_count; ++i) {
+        const size_t batch = job.batches[i];
+        if (batch < variant->job->least_batch || batch > variant->job->most_batch) {
+            continue;
+        }
+        const std::string rest = "/" + std::string(variant->job->name) + "/" + std::to_string(batch);
+        const auto add_stage = [&](const char *name, auto stage) {
+            add(name + rest, job.repetitions, [=, position = size_t{0}]() mutable {
+                stage(variant, batch, &position, y);
+                return true;
+            });
+        };
+        for (const auto &stage : stages) {
+            add_stage(stage.name, stage.call);
+        }
+        if (batch == job.largest_batch) {
+            add_stage("ffn_again", measure_variant_ffn); // A/A control: how far apart two figures for the same code are
+        }
+    }
+}
+
+// Stops with one line if the first, middle or last token of a batch is wrong.
+void check_dense(const dense_library *library, void *ffn, const dense_weights &weights, size_t batch, const float *x, float *y)
+{
+    if (!library->run(ffn, x, y)) {
+        fail("%s: %zu tokens: the library reports an error", library->name, batch);
+    }
+    for (const size_t token : {size_t{0}, batch / 2, batch - 1}) {
+        const double error = dense_relative_error(&weights, x + token * weights.d, y + token * weights.d_out);
+        if (!(error <= dense_tolerance)) {
+            fail("%s: %zu tokens: relative error %.2g of token %zu: must be at most %g", library->name, batch, error, token,
+                 dense_tolerance);
+        }
+    }
+}
+
+void add_dense(const measure_job &job, const dense_library *library, const dense_weights &weights, const measure_pool &pool, float *y)
+{
+    char text[256];
+    for (size_t i = 0; i < job.batch_count; ++i) {
+        const size_t batch = job.batches[i];
+        void *ffn = library->create(&weights, batch, text, sizeof(text));
+        if (!ffn) {
+            fail("%s", text);
+        }
+        check_dense(library, ffn, weights, batch, pool.x, y);
+        add("dense/" + std::string(library->name) + "/" + std::to_string(batch), job.repetitions,
+            [=, tokens = pool.tokens, x = pool.x, d = pool.d, position = size_t{0}]() mutable {
+                const float *from = x + position * d;
+                position = position + 2 * batch <= tokens ? position + batch : 0;
+                return library->run(ffn, from, y);
+            });
+    }
+    library->describe(text, sizeof(text));
+    benchmark::AddCustomContext(library->description, text);
+}
+
+const dense_library *find_dense(const char *path, const char *name)
+{
+    std::string known;
+    for (const dense_library *library : dense_libraries) {
+        if (std::strcmp(library->name, name) == 0) {
+            return library;
+        }
+        known += (known.empty() ? "" : ", ") + std::string(library->name);
+    }
+    fail("%s: dense: %.60s: must be one of %s", path, name, known.c_str());
+}
+
+std::string cpu_model()
+{
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        const size_t colon = line.find(": ");
+        if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+            return line.substr(colon + 2);
+        }
+    }
+    return "unknown";
+}
+
+// Google Benchmark wants a reporter for the display; nothing is shown but the progress.
+class silent_reporter : public benchmark::BenchmarkReporter
+{
+  public:
+    bool ReportContext(const Context &) override
+    {
+        return true;
+    }
+    void ReportRuns(const std::vector<Run> &) override {}
+};
+
+void run(const measure_job &job, const char *out)
+{
+    char min_time[64];
+    std::snprintf(min_time, sizeof(min_time), "--benchmark_min_time=%.9g", job.min_time);
+    std::vector<std::string> words = {"lookupc-measure",
+                                      "--benchmark_filter=.",
+                                      "--benchmark_enable_random_interleaving=true",
+                                      "--benchmark_repetitions=" + std::to_string(job.repetitions),
+                                      min_time,
+                                      "--benchmark_out_format=json",
+                                      "--benchmark_out=" + std::string(out)};
+    std::vector<char *> arguments;
+    for (std::string &word : words) {
+        arguments.push_back(word.data());
+    }
+    int count = static_cast<int>(arguments.size());
+    benchmark::Initialize(&count, arguments.data());
+
+    silent_reporter silent;
+    benchmark::RunSpecifiedBenchmarks(&silent);
+    benchmark::Shutdown();
+    shown.clear();
+}
+
+// The library does not report a file that it could not write to the end.
+void check_written(const char *out)
+{
+    json_error_t mistake;
+    json_t *written = json_load_file(out, 0, &mistake);
+    if (!written) {
+        fail("%s: could not be written: %s", out, mistake.text);
+    }
+    json_decref(written);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        std::fputs("usage: lookupc-measure JOB.json OUT.json\n", stderr);
+        return 2;
+    }
+    char error[512];
+    measure_job job;
+    if (!measure_job_read(argv[1], &job, error, sizeof(error))) {
+        fail("%s", error);
+    }
+    std::FILE *out = std::fopen(argv[2], "w");
+    if (!out) {
+        fail("%s: %s", argv[2], std::strerror(errno));
+    }
+    std::fclose(out);
+
+    // Everything that the calls use is made and touched before the first one is timed. It lives until the process ends.
+    const size_t tokens = std::max<size_t>(4096, 2 * job.largest_batch);
+    float *x = dense_allocate(tokens * job.d), *y = dense_allocate(job.largest_batch * job.d_out);
+    if (!x || !y) {
+        fail("%s: out of memory for %zu tokens", argv[1], tokens);
+    }
+    measure_random_fill(x, tokens * job.d, job.seed, 1.0f);
+    const measure_pool pool = {tokens, job.d, x};
+
+    measure_blob blob = {};
+    std::vector<measure_variant> variants(job.variant_count);
+    if (job.variant_count && !measure_blob_open(job.blob, &blob, error, sizeof(error))) {
+        fail("%s", error);
+    }
+    for (size_t i = 0; i < job.variant_count; ++i) {
+        if (!measure_variant_open(&variants[i], &job.variants[i], &blob, &pool, error, sizeof(error))) {
+            fail("%s", error);
+        }
+        add_variant(job, &variants[i], y);
+    }
+
+    dense_weights weights = {};
+    if (job.dense_count && !dense_weights_create(&weights, job.d, job.dense_hidden, job.d_out, job.seed + 1)) {
+        fail("%s: out of memory for the dense FFN", argv[1]);
+    }
+    for (size_t i = 0; i < job.dense_count; ++i) {
+        add_dense(job, find_dense(argv[1], job.dense[i]), weights, pool, y);
+    }
+
+    benchmark::AddCustomContext("model", job.model);
+    benchmark::AddCustomContext("cpu_model", cpu_model());
+    run(job, argv[2]);
+    check_written(argv[2]);
+    if (!first_failure.empty()) {
+        fail("%s: the library reports an error", first_failure.c_str());
+    }
+    return 0;
+}

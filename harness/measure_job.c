@@ -1,0 +1,248 @@
+/* Reads and checks the job of the measuring process. */
+#include "measure_job.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    const char *path;
+    char *error;
+    size_t error_size;
+    char where[64]; /* "" or "variants[1]." */
+} reader;
+
+__attribute__((format(printf, 4, 5))) static bool refuse(const reader *in, const char *name, const json_t *value, const char *format, ...)
+{
+    char rule[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(rule, sizeof(rule), format, arguments);
+    va_end(arguments);
+    if (!value) {
+        snprintf(in->error, in->error_size, "%s: %s%s: missing: %s", in->path, in->where, name, rule);
+        return false;
+    }
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    snprintf(in->error, in->error_size, "%s: %s%s: %.60s: %s", in->path, in->where, name, text ? text : "?", rule);
+    free(text);
+    return false;
+}
+
+static bool check_integer(const reader *in, const char *name, const json_t *value, size_t least, size_t most, size_t *out)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < (json_int_t)least || json_integer_value(value) > (json_int_t)most) {
+        return refuse(in, name, value, "must be an integer from %zu to %zu", least, most);
+    }
+    *out = (size_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_integer(const reader *in, const json_t *object, const char *name, size_t least, size_t most, size_t *out)
+{
+    return check_integer(in, name, json_object_get(object, name), least, most, out);
+}
+
+static bool read_text(const reader *in, const json_t *object, const char *name, const char **out)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_string(value) || json_string_length(value) == 0) {
+        return refuse(in, name, value, "must be text that is not empty");
+    }
+    *out = json_string_value(value);
+    return true;
+}
+
+/* A name that becomes a part of a benchmark's name or a symbol. */
+static bool read_word(const reader *in, const json_t *object, const char *name, const char **out)
+{
+    if (!read_text(in, object, name, out)) {
+        return false;
+    }
+    if (strspn(*out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != strlen(*out)) {
+        return refuse(in, name, json_object_get(object, name), "must consist of letters, digits and underscores");
+    }
+    return true;
+}
+
+static bool read_array(const reader *in, const json_t *object, const char *name, size_t least, const json_t **out)
+{
+    *out = json_object_get(object, name);
+    if (!json_is_array(*out) || json_array_size(*out) < least) {
+        return refuse(in, name, *out, least ? "must be an array with at least one entry" : "must be an array");
+    }
+    return true;
+}
+
+static bool read_batches(const reader *in, const json_t *root, measure_job *job)
+{
+    const json_t *batches;
+    if (!read_array(in, root, "batches", 1, &batches)) {
+        return false;
+    }
+    job->batches = calloc(json_array_size(batches), sizeof(*job->batches));
+    for (size_t i = 0; job->batches && i < json_array_size(batches); ++i) {
+        if (!check_integer(in, "batches", json_array_get(batches, i), 1, 1 << 20, &job->batches[i])) {
+            return false;
+        }
+        for (size_t j = 0; j < i; ++j) {
+            if (job->batches[j] == job->batches[i]) {
+                return refuse(in, "batches", batches, "must not repeat a number");
+            }
+        }
+        if (job->batches[i] > job->largest_batch) {
+            job->largest_batch = job->batches[i];
+        }
+        ++job->batch_count;
+    }
+    return true;
+}
+
+static bool read_dense(const reader *in, const json_t *root, measure_job *job)
+{
+    const json_t *names;
+    if (!read_array(in, root, "dense", 0, &names)) {
+        return false;
+    }
+    job->dense = calloc(json_array_size(names) + 1, sizeof(*job->dense));
+    for (size_t i = 0; job->dense && i < json_array_size(names); ++i) {
+        job->dense[i] = json_string_value(json_array_get(names, i));
+        if (!job->dense[i]) {
+            return refuse(in, "dense", names, "must be an array of library names");
+        }
+        for (size_t j = 0; j < i; ++j) {
+            if (strcmp(job->dense[j], job->dense[i]) == 0) {
+                return refuse(in, "dense", names, "must not repeat a name");
+            }
+        }
+        ++job->dense_count;
+    }
+    return true;
+}
+
+/* A size that the variant repeats must be the model's. */
+static bool read_same(const reader *in, const json_t *object, const char *name, size_t expected)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_integer(value) || json_integer_value(value) != (json_int_t)expected) {
+        return refuse(in, name, value, "must be the job's %s, %zu", name, expected);
+    }
+    return true;
+}
+
+static bool read_variant(const reader *in, const json_t *object, const measure_job *job, measure_variant_job *variant)
+{
+    if (!read_word(in, object, "name", &variant->name) || !read_text(in, object, "library", &variant->library) ||
+        !read_word(in, object, "bind", &variant->bind) || !read_word(in, object, "ffn", &variant->ffn) ||
+        !read_word(in, object, "project", &variant->project) || !read_word(in, object, "gather", &variant->gather) ||
+        !read_integer(in, object, "least_batch", 1, 1 << 20, &variant->least_batch) ||
+        !read_integer(in, object, "most_batch", variant->least_batch, 1 << 20, &variant->most_batch) ||
+        !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) || !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
+        !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
+        !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
+        !read_same(in, object, "d", job->d) || !read_same(in, object, "d_out", job->d_out) || !read_same(in, object, "h", job->h) ||
+        !read_same(in, object, "tau", job->tau)) {
+        return false;
+    }
+    variant->h = job->h;
+    variant->d_out = job->d_out;
+    if (variant->library[0] != '/') {
+        return refuse(in, "library", json_object_get(object, "library"), "must be an absolute path");
+    }
+    if (variant->chunk % variant->tile != 0) {
+        return refuse(in, "chunk", json_object_get(object, "chunk"), "must be a multiple of tile, %zu", variant->tile);
+    }
+    for (const measure_variant_job *earlier = job->variants; earlier < variant; ++earlier) {
+        if (strcmp(earlier->name, variant->name) == 0) {
+            return refuse(in, "name", json_object_get(object, "name"), "must not repeat");
+        }
+    }
+    return true;
+}
+
+static bool read_variants(reader *in, const json_t *root, measure_job *job)
+{
+    const json_t *variants;
+    if (!read_array(in, root, "variants", 0, &variants)) {
+        return false;
+    }
+    job->variants = calloc(json_array_size(variants) + 1, sizeof(*job->variants));
+    for (size_t i = 0; job->variants && i < json_array_size(variants); ++i) {
+        const json_t *object = json_array_get(variants, i);
+        snprintf(in->where, sizeof(in->where), "variants[%zu]", i);
+        if (!json_is_object(object)) {
+            return refuse(in, "", object, "must be an object");
+        }
+        strcat(in->where, ".");
+        if (!read_variant(in, object, job, &job->variants[i])) {
+            return false;
+        }
+        ++job->variant_count;
+    }
+    in->where[0] = '\0';
+    return true;
+}
+
+static bool read_job(reader *in, const json_t *root, measure_job *job)
+{
+    size_t seed;
+    if (!json_is_object(root)) {
+        snprintf(in->error, in->error_size, "%s: must be an object", in->path);
+        return false;
+    }
+    if (!read_word(in, root, "model", &job->model) || !read_text(in, root, "blob", &job->blob) ||
+        !read_integer(in, root, "d", 1, 1 << 20, &job->d) || !read_integer(in, root, "d_out", 1, 1 << 20, &job->d_out) ||
+        !read_integer(in, root, "h", 1, 1 << 20, &job->h) || !read_integer(in, root, "tau", 1, 16, &job->tau) ||
+        !read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden) || !read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
+        !read_batches(in, root, job) || !read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) || !read_dense(in, root, job) ||
+        !read_variants(in, root, job)) {
+        return false;
+    }
+    job->seed = seed;
+    const json_t *min_time = json_object_get(root, "min_time");
+    job->min_time = json_number_value(min_time);
+    if (!json_is_number(min_time) || !(job->min_time >= 0.001 && job->min_time <= 60.0)) {
+        return refuse(in, "min_time", min_time, "must be a number of seconds from 0.001 to 60");
+    }
+    if (!job->batches || !job->dense || !job->variants) {
+        snprintf(in->error, in->error_size, "%s: out of memory", in->path);
+        return false;
+    }
+    if (job->dense_count + job->variant_count == 0) {
+        return refuse(in, "variants", json_object_get(root, "variants"), "must not be empty when dense is empty too");
+    }
+    return true;
+}
+
+bool measure_job_read(const char *path, measure_job *job, char *error, size_t error_size)
+{
+    *job = (measure_job){0};
+    json_error_t mistake;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &mistake);
+    if (!root) {
+        if (mistake.line > 0) {
+            snprintf(error, error_size, "%s:%d: %s", path, mistake.line, mistake.text);
+        } else {
+            snprintf(error, error_size, "%s: %s", path, mistake.text);
+        }
+        return false;
+    }
+    job->text = root;
+    reader in = {.path = path, .error = error, .error_size = error_size};
+    if (!read_job(&in, root, job)) {
+        measure_job_release(job);
+        return false;
+    }
+    return true;
+}
+
+void measure_job_release(measure_job *job)
+{
+    free(job->batches);
+    free(job->dense);
+    free(job->variants);
+    json_decref(job->text);
+    *job = (measure_job){0};
+}

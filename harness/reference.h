@@ -1,0 +1,65 @@
+/* LookupFFN in float64, straight from its definitions: what every emitted kernel is compared with. Nothing is folded, and no code is
+   shared with the generator. One best row of a table (neighbours = 1) only.
+
+   N is d padded to a power of two, R = ceil(h tau / N) repeats; both are derived here. */
+#ifndef LOOKUPC_HARNESS_REFERENCE_H
+#define LOOKUPC_HARNESS_REFERENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { REFERENCE_BH4, REFERENCE_DENSE } reference_projection;
+typedef enum { REFERENCE_GELU, REFERENCE_SOFTMAX } reference_score_kind;
+
+typedef struct {
+    size_t d, d_out; /* widths of input and output */
+    size_t h, tau;   /* tables, and bits of a code */
+    reference_projection projection;
+    size_t block; /* BH4: the block size b, a power of two, at most N */
+    double decay; /* BH4: share of the projection in z */
+    reference_score_kind score;
+    double scale; /* factor of the sum over the tables: 1 or 1/h */
+    bool norm;    /* LayerNorm before the projection */
+    double norm_eps;
+} reference_model;
+
+/* Reads row `code` of table `table` into row[d_out]; false when it cannot. */
+typedef bool reference_row(void *source, size_t table, size_t code, double *row);
+
+typedef struct {
+    const double *projection;  /* BH4 [R][4][N/b][b out][b in], dense [h tau][d] */
+    const double *bias;        /* [h tau] */
+    const double *output_bias; /* [d_out] */
+    const double *norm_weight; /* [d], NULL without norm */
+    const double *norm_bias;   /* [d], NULL without norm */
+    reference_row *row;        /* the tables [h][2^tau][d_out], read a row at a time */
+    void *row_source;
+} reference_weights;
+
+size_t reference_padded(const reference_model *model);           /* N */
+size_t reference_repeats(const reference_model *model);          /* R */
+size_t reference_projection_count(const reference_model *model); /* elements of the projection's weights */
+
+/* The projection's input: (x - mean) / sqrt(variance + eps) * weight + bias, or x itself without norm.  x, normalised [d]. */
+void reference_norm(const reference_model *model, const reference_weights *weights, const double *x, double *normalised);
+
+/* y <- H_N y: the unnormalised Walsh-Hadamard transform in natural order, H[i][j] = (-1)^popcount(i & j).  n is a power of two. */
+void reference_hadamard(double *y, size_t n);
+
+/* One of the four steps of BH4: y <- H_N blockdiag(blocks) y.  blocks [N/b][b out][b in], y [N], temporary [N]. */
+void reference_bh4_step(const reference_model *model, const double *blocks, double *y, double *temporary);
+
+/* The hashed vector from the projection's input.  normalised [d], z [h tau]. Fails only when memory is short. */
+bool reference_project(const reference_model *model, const reference_weights *weights, const double *normalised, double *z);
+
+/* The row of one table from its group of z.  z [tau]. A bit is z > 0: zero and NaN give 0. */
+size_t reference_code(const reference_model *model, const double *z);
+
+/* The score of one table from its group of z, without model->scale: p for softmax, p * sum |z| for gelu.  z [tau]. */
+double reference_score(const reference_model *model, const double *z);
+
+/* y = output bias + scale * sum_k score[k] * table_k[code[k]].  code, score [h], y [d_out]. False when a row cannot be read or memory is
+   short. */
+bool reference_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score, double *y);
+
+#endif

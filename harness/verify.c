@@ -1,0 +1,322 @@
+/* Lua module `verify`: checks a compiled variant against the reference, in a process of its own that may crash or hang.
+
+   verify.check{
+       variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
+       model = { d, d_out, h, tau, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number, norm_eps = number or
+   nil }, seed = 1, tokens = how many the reference computes, timeout = 60 seconds, } -> { ok, rel_err, max_abs_err, codes, code_flips,
+   codes_within_bound, tokens, checks = { { name, ok, detail }, ... } } | nil, message
+
+   Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
+#include "verify_checks.h"
+
+#include "checkpoint.h"
+
+#include <lauxlib.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int luaopen_verify(lua_State *L);
+
+enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33 };
+
+/* What a child has to say, as it comes in. */
+typedef struct {
+    int descriptor;
+    pid_t child;
+    char received[LINE_SIZE]; /* [used] */
+    size_t used;
+    char line[LINE_SIZE];
+} conversation;
+
+static lua_Integer integer_field(lua_State *L, int index, const char *name, lua_Integer least, lua_Integer otherwise)
+{
+    lua_Integer value = otherwise;
+    int is_integer = 1;
+    if (lua_getfield(L, index, name) != LUA_TNIL)
+        value = lua_tointegerx(L, -1, &is_integer);
+    if (!is_integer || value < least)
+        luaL_error(L, "verify: %s: must be an integer, at least %I", name, (LUAI_UACINT)least);
+    lua_pop(L, 1);
+    return value;
+}
+
+static double number_field(lua_State *L, int index, const char *name)
+{
+    int is_number = 0;
+    lua_getfield(L, index, name);
+    const double value = lua_tonumberx(L, -1, &is_number);
+    if (!is_number)
+        luaL_error(L, "verify: %s: must be a number", name);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* The text stays valid as long as the table keeps it. */
+static const char *text_field(lua_State *L, int index, const char *name, const char *otherwise)
+{
+    const int type = lua_getfield(L, index, name);
+    if (type != LUA_TSTRING && !(type == LUA_TNIL && otherwise))
+        luaL_error(L, "verify: %s: must be a string", name);
+    const char *text = type == LUA_TSTRING ? lua_tostring(L, -1) : otherwise;
+    lua_pop(L, 1);
+    return text;
+}
+
+/* 0 or 1: which of two words the field is. */
+static int word_field(lua_State *L, int index, const char *name, const char *first, const char *second)
+{
+    const char *word = text_field(L, index, name, NULL);
+    if (strcmp(word, first) != 0 && strcmp(word, second) != 0)
+        luaL_error(L, "verify: %s: must be \"%s\" or \"%s\"", name, first, second);
+    return strcmp(word, second) == 0;
+}
+
+static reference_model model_at(lua_State *L, int index)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    reference_model model = {
+        .d = (size_t)integer_field(L, index, "d", 1, 0),
+        .d_out = (size_t)integer_field(L, index, "d_out", 1, 0),
+        .h = (size_t)integer_field(L, index, "h", 1, 0),
+        .tau = (size_t)integer_field(L, index, "tau", 1, 0),
+        .projection = word_field(L, index, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
+        .score = word_field(L, index, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
+        .scale = number_field(L, index, "scale"),
+    };
+    if (model.tau > 16)
+        luaL_error(L, "verify: tau: must be at most 16");
+    if (model.projection == REFERENCE_BH4) {
+        model.block = (size_t)integer_field(L, index, "block", 1, 0);
+        model.decay = number_field(L, index, "decay");
+        if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
+            luaL_error(L, "verify: block: must be a power of two, at most d padded to one");
+    }
+    if (lua_getfield(L, index, "norm_eps") != LUA_TNIL) {
+        model.norm = true;
+        model.norm_eps = number_field(L, index, "norm_eps");
+    }
+    lua_pop(L, 1);
+    return model;
+}
+
+static verify_job job_at(lua_State *L, int index)
+{
+    verify_job job = {0};
+    luaL_checktype(L, index, LUA_TTABLE);
+    lua_getfield(L, index, "variant");
+    job.variant = kernel_variant_at(L, lua_gettop(L));
+    lua_getfield(L, index, "model");
+    job.model = model_at(L, lua_gettop(L));
+    lua_pop(L, 2);
+    if (job.variant.d != job.model.d || job.variant.d_out != job.model.d_out || job.variant.h != job.model.h ||
+        job.variant.tau != job.model.tau)
+        luaL_error(L, "verify: the variant is not one of the model");
+    const lua_Integer several = 2 * (lua_Integer)job.variant.tile + 3;
+    job.seed = (uint64_t)integer_field(L, index, "seed", LUA_MININTEGER, 1);
+    job.tokens = (size_t)integer_field(L, index, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
+    if (job.tokens <= job.variant.tile)
+        job.tokens = job.variant.tile + 1;
+    return job;
+}
+
+/* The child: everything that may crash. */
+static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char *stage, pid_t parent)
+{
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
+        signal(signals[i], SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    FILE *stream = fdopen(descriptor, "w");
+    if (stream)
+        verify_run(job, &(verify_report){.stream = stream, .stage = stage});
+    _exit(stream ? 0 : 1);
+}
+
+static bool start(conversation *talk, const verify_job *job, char *stage, char *error, size_t error_size)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return file_error(error, error_size, "verify: cannot make a pipe: %s", strerror(errno));
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        check_and_exit(job, ends[1], stage, parent);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return file_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
+    }
+    *talk = (conversation){.descriptor = ends[0], .child = child};
+    return true;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The next line, without its end: NULL at the end of the conversation, or after the deadline with *late = true. */
+static char *next_line(conversation *talk, double deadline, bool *late)
+{
+    for (;;) {
+        char *end = memchr(talk->received, '\n', talk->used);
+        if (end) {
+            const size_t length = (size_t)(end - talk->received);
+            memcpy(talk->line, talk->received, length);
+            talk->line[length] = '\0';
+            talk->used -= length + 1;
+            memmove(talk->received, end + 1, talk->used);
+            return talk->line;
+        }
+        const double left = deadline - seconds_now();
+        struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
+        const int ready = left > 0.0 ? poll(&wait, 1, left < 3600.0 ? (int)(1000.0 * left) + 1 : 3600000) : 0;
+        *late = left <= 0.0;
+        if (*late || talk->used == sizeof talk->received)
+            return NULL;
+        if (ready <= 0)
+            continue;
+        const ssize_t got = read(talk->descriptor, talk->received + talk->used, sizeof talk->received - talk->used);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return NULL;
+        talk->used += got > 0 ? (size_t)got : 0;
+    }
+}
+
+/* Appends { name, ok, detail } to the list at the top of the stack. */
+static void push_check(lua_State *L, const char *name, bool ok, const char *detail)
+{
+    lua_newtable(L);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushboolean(L, ok);
+    lua_setfield(L, -2, "ok");
+    lua_pushstring(L, detail);
+    lua_setfield(L, -2, "detail");
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* Adds one line of the child to the result at index 2, whose checks are at the top of the stack. */
+static void take_line(lua_State *L, char *line, bool *ok)
+{
+    char *split = strchr(line, line[0] == '=' ? ' ' : '\t');
+    if (!split)
+        return;
+    *split = '\0';
+    if (line[0] == '=') {
+        const double value = strtod(split + 1, NULL);
+        if (value >= 0.0 && value < 0x1p53 && value == (double)(lua_Integer)value && strstr(line, "err") == NULL)
+            lua_pushinteger(L, (lua_Integer)value);
+        else
+            lua_pushnumber(L, value);
+        lua_setfield(L, 2, line + 1);
+        return;
+    }
+    push_check(L, line + 1, line[0] == '+', split + 1);
+    *ok = *ok && line[0] == '+';
+}
+
+/* Reads the child's results into the table at index 2. Returns its message when it could not check anything, else NULL. */
+static const char *converse(lua_State *L, conversation *talk, double deadline, const char *stage)
+{
+    bool ok = true, ended = false, late = false;
+    int status = 0;
+    const char *message = NULL;
+    char *line;
+    lua_newtable(L);
+    while (!ended && !message && (line = next_line(talk, deadline, &late))) {
+        if (line[0] == '!')
+            message = lua_pushstring(L, line + 1);
+        else if (line[0] == '.')
+            ended = true;
+        else
+            take_line(L, line, &ok);
+    }
+    if (!ended)
+        kill(talk->child, SIGKILL); /* does nothing to one that has crashed */
+    close(talk->descriptor);
+    while (waitpid(talk->child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (message)
+        return message;
+    char reason[64], detail[VERIFY_STAGE_SIZE + 128];
+    if (late)
+        snprintf(reason, sizeof reason, "took too long");
+    else if (WIFSIGNALED(status))
+        snprintf(reason, sizeof reason, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(reason, sizeof reason, "ended with status %d", WEXITSTATUS(status));
+    if (!ended) {
+        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, stage);
+        push_check(L, "crashed", false, detail);
+    }
+    lua_setfield(L, 2, "checks");
+    lua_pushboolean(L, ok && ended);
+    lua_setfield(L, 2, "ok");
+    return NULL;
+}
+
+static int fail(lua_State *L, const char *message)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    return 2;
+}
+
+static int check(lua_State *L)
+{
+    lua_settop(L, 1);
+    verify_job job = job_at(L, 1);
+    const char *blob = text_field(L, 1, "blob", NULL), *weights = text_field(L, 1, "weights", NULL);
+    const char *prefix = text_field(L, 1, "prefix", "");
+    const double timeout = (double)integer_field(L, 1, "timeout", 1, DEFAULT_TIMEOUT);
+    lua_getfield(L, 1, "blocks_in_out");
+    const bool blocks_in_out = lua_toboolean(L, -1);
+    lua_settop(L, 1);
+
+    char error[ERROR_SIZE];
+    const char *message = error;
+    conversation talk;
+    char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage == MAP_FAILED)
+        return fail(L, "verify: not enough memory");
+    checkpoint *file = checkpoint_open(&job.model, weights, prefix, blocks_in_out, error, sizeof error);
+    if (file && file_map(blob, &job.blob, error, sizeof error)) {
+        job.weights = checkpoint_weights(file);
+        if (start(&talk, &job, stage, error, sizeof error)) {
+            lua_newtable(L);
+            message = converse(L, &talk, seconds_now() + timeout, stage);
+        }
+        file_unmap(&job.blob);
+    }
+    checkpoint_close(file);
+    munmap(stage, VERIFY_STAGE_SIZE);
+    if (message)
+        return fail(L, message);
+    lua_settop(L, 2);
+    return 1;
+}
+
+int luaopen_verify(lua_State *L)
+{
+    const luaL_Reg functions[] = {{"check", check}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

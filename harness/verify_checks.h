@@ -1,0 +1,34 @@
+/* The checks of one compiled variant against the reference, and how they report. They run in a process of their own: what they call may
+   crash. */
+#ifndef LOOKUPC_HARNESS_VERIFY_CHECKS_H
+#define LOOKUPC_HARNESS_VERIFY_CHECKS_H
+
+#include "kernel.h"
+#include "reference.h"
+
+#include "gen/weights/file.h"
+
+#include <stdio.h>
+
+typedef struct {
+    kernel_variant variant;
+    reference_model model;
+    const reference_weights *weights;
+    mapped_file blob;
+    uint64_t seed;
+    size_t tokens; /* that the reference computes: at least tile + 1 */
+} verify_job;
+
+enum { VERIFY_STAGE_SIZE = 256 };
+
+/* Where results go, one line each, flushed at once: "+name\tdetail" a check that held, "-name\tdetail" one that did not, "=key value" a
+   number, "!message" why nothing could be checked, "." the end. */
+typedef struct {
+    FILE *stream;
+    char *stage; /* [VERIFY_STAGE_SIZE]: what is being called, for whoever finds that it crashed */
+} verify_report;
+
+/* Runs all checks. Ends the process when memory is short. */
+void verify_run(const verify_job *job, const verify_report *report);
+
+#endif
