@@ -89,6 +89,7 @@ end
 
 function commands.pack(arguments, options)
     local weights = require "weights"
+    if options.o == options.weights then error("-o: " .. options.o .. ": must not be the file of --weights", 0) end
     local p = load_plan(arguments[1], options)
     assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
     host.print("wrote " .. options.o .. ", " .. bytes_text(p.packed_bytes))

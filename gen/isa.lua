@@ -12,6 +12,7 @@
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
 --   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    power_of_two(m) = 2^n, n in the low bits of m
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
+--   prefetch(base, offset): asks for a cache line; nil where there is none
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 

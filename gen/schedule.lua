@@ -24,8 +24,17 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * 4 <= isa.l2_bytes // 2 end
 
--- Registers the block product holds: accumulators, the vectors of one input, one weight.
-local function product_registers(outputs, vectors) return outputs * vectors + vectors + 1 end
+-- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
+-- kernels leave registers to the compiler.
+local function product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
+
+local function fitting(isa, candidates, vectors)
+    local list = {}
+    for _, rows in ipairs(candidates) do
+        if rows == 1 or product_fits(isa, rows, vectors) then list[#list + 1] = rows end
+    end
+    return list
+end
 
 -- One row a choice, in the order in which they are made: `values(shape, isa, s)` lists what is legal given the choices
 -- before it (in `s`), `default(shape, isa, s)` is one of them. None decides the layout of the weights: all instruction
@@ -38,14 +47,7 @@ schedule.choices = {
     },
     {
         key = "product.outputs", doc = "outputs of the block product held in registers",
-        values = function(_, isa, s)
-            local list = {}
-            for _, outputs in ipairs(powers(1, product.panel)) do
-                -- The portable kernel leaves registers to the compiler.
-                if isa.lanes == 1 or product_registers(outputs, s["tile.vectors"]) <= isa.registers then list[#list + 1] = outputs end
-            end
-            return list
-        end,
+        values = function(_, isa, s) return fitting(isa, powers(1, product.panel), s["tile.vectors"]) end,
         default = function(_, isa, s)
             return power_of_two_at_most(math.max(1, (isa.registers - 1 - s["tile.vectors"]) // s["tile.vectors"]))
         end,
@@ -127,7 +129,7 @@ add {
         local list = {}
         for _, vectors in ipairs(powers(1, product.panel)) do
             local whole_panels = vectors * isa.lanes % product.panel == 0
-            if whole_panels and (isa.lanes == 1 or 2 * vectors + 1 <= isa.registers) then list[#list + 1] = vectors end
+            if whole_panels and product_fits(isa, 1, vectors) then list[#list + 1] = vectors end
         end
         return list
     end,
@@ -153,6 +155,14 @@ add {
     values = function(_, isa) return powers(1, isa.registers - 4) end,
     default = function(_, isa) return isa.lanes == 1 and 4 or isa.registers // 2 end,
 }
+
+for _, regime in ipairs { "gather", "few" } do
+    add {
+        key = regime .. ".prefetch", doc = "rows the " .. (regime == "few" and "few-token " or "") .. "gather asks for ahead of their use; 0: none",
+        values = function(_, isa) return isa.prefetch and { 0, 1, 2, 4, 8 } or { 0 } end,
+        default = function() return 0 end,
+    }
+end
 
 local by_key, keys = {}, {}
 for i, choice in ipairs(schedule.choices) do by_key[choice.key] = choice keys[i] = choice.key end

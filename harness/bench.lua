@@ -13,9 +13,13 @@ local function median(list)
     return (list[middle] + list[middle + 1]) / 2
 end
 
-local function batches_of(text)
+local bench = {}
+
+-- The token counts of --batch; raises one line for what cannot be measured.
+function bench.batches(options)
+    if options.repetitions < 1 or options.repetitions > 1000 then error("--repetitions: " .. options.repetitions .. ": must be an integer from 1 to 1000", 0) end
     local list = {}
-    for word in (text .. ","):gmatch("([^,]*),") do
+    for word in (options.batch .. ","):gmatch("([^,]*),") do
         local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
         if not batch or batch < 1 or batch > 65536 then error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0) end
         list[#list + 1] = batch
@@ -99,14 +103,13 @@ local function print_table(host_facts, results)
 end
 
 -- Times plan `p`, compiled into `library` and bound to `blob`; `checked` are its verification results.
-return function(p, directory, blob, library, checked, options)
+function bench.run(p, directory, blob, library, checked, options)
     local facts = cpu.describe()
     local job = {
         model = p.model.name, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
-        seed = options.seed, batches = batches_of(options.batch), repetitions = options.repetitions, min_time = 0.05,
+        seed = options.seed, batches = options.batches, repetitions = options.repetitions, min_time = 0.05,
         dense = { "openblas", "onednn" }, variants = {},
     }
-    if job.repetitions < 1 or job.repetitions > 1000 then error("--repetitions: " .. job.repetitions .. ": must be an integer from 1 to 1000", 0) end
     for _, v in ipairs(p.variants) do
         local threshold = v.few and v.few.threshold or 0
         local function add(regime, least, most)
@@ -125,7 +128,8 @@ return function(p, directory, blob, library, checked, options)
     local result = assert(process.run({ measure, job_path, output_path }, {
         show_stderr = true, env = { OPENBLAS_CORETYPE = openblas_coretype(facts), OPENBLAS_NUM_THREADS = "1", OMP_NUM_THREADS = "1" },
     }))
-    if result.status ~= 0 then error("the measuring process ended with status " .. result.status, 0) end
+    if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
+    if result.status ~= 0 then return 1 end -- it has said why
     local samples, context = samples_of(assert(host.read(output_path)), output_path)
     local results = results_of(p, job, samples, by_name)
     local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = options.cflags,
@@ -137,3 +141,5 @@ return function(p, directory, blob, library, checked, options)
     end
     return 0
 end
+
+return bench

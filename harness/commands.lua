@@ -102,6 +102,8 @@ function commands.verify(arguments, options)
 end
 
 function commands.bench(arguments, options)
+    local bench = require "harness.bench"
+    options.batches = bench.batches(options)
     local sets = runnable(options.isa)
     if not options.isa then sets = { sets[#sets] } end
     local p = load_plan(arguments[1], sets, options)
@@ -112,7 +114,7 @@ function commands.bench(arguments, options)
     for _, result in ipairs(checked) do
         if not result.ok then error(string.format("%s: the %s kernels for %s tokens fail verification: nothing was timed (see lookupc verify)", arguments[1], result.isa, result.regime), 0) end
     end
-    return require("harness.bench")(p, directory, files.output, library, checked, options)
+    return bench.run(p, directory, files.output, library, checked, options)
 end
 
 return commands

@@ -26,31 +26,41 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
     const $(isa.vector) mean = $(isa.broadcast("sum * " .. one_over_d));
 
     $(isa.vector) squares = $(isa.zero());
+    $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
 //$ if whole > 0 then
     for (size_t i = 0; i < $(whole); i += $(lanes)) {
         const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", "i"), "mean"));
         squares = $(isa.fma("centred", "centred", "squares"));
+        rests = $(isa.add("rests", "centred"));
     }
 //$ end
 //$ if rest > 0 then
     $(isa.store_unaligned("lane", 0, "mean"));
     const $(isa.vector) last = $(isa.sub(isa.load_partial("x", whole, rest), isa.load_partial("lane", 0, rest)));
     squares = $(isa.fma("last", "last", "squares"));
+    rests = $(isa.add("rests", "last"));
 //$ end
     $(isa.store_unaligned("lane", 0, "squares"));
     float variance = $(eps);
     for (size_t i = 0; i < $(lanes); ++i)
         variance += lane[i] * $(one_over_d);
+    $(isa.store_unaligned("lane", 0, "rests"));
+    float rest = 0.0f;
+    for (size_t i = 0; i < $(lanes); ++i)
+        rest += lane[i];
+    const $(isa.vector) shift = $(isa.broadcast("rest * " .. one_over_d));
     const $(isa.vector) padded = $(isa.broadcast("variance"));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
 //$ if whole > 0 then
     for (size_t i = 0; i < $(whole); i += $(lanes)) {
         const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", "i"), "mean"));
-        $(isa.store_unaligned("normalised", "i", isa.mul("centred", "gain")));
+        const $(isa.vector) exact = $(isa.sub("centred", "shift"));
+        $(isa.store_unaligned("normalised", "i", isa.mul("exact", "gain")));
     }
 //$ end
 //$ if rest > 0 then
-    $(isa.store_partial("normalised", whole, rest, isa.mul("last", "gain")));
+    const $(isa.vector) exact = $(isa.sub("last", "shift"));
+    $(isa.store_partial("normalised", whole, rest, isa.mul("exact", "gain")));
 //$ end
 }

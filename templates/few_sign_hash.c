@@ -38,7 +38,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
         uint16_t last_code[$(lanes)];
         float last_score[$(lanes)];
         for (size_t i = 0; i < $(lanes); ++i)
-            row[i] = z + $(whole * shape.tau) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
+            row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
 //$ transposed()
         $(helper)_hash_lanes(bits, last_code, last_score);
         for (size_t i = 0; i < $(rest); ++i) {

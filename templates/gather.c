@@ -13,6 +13,13 @@ $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * is
 $(i)for (size_t k = 0; k < tables; ++k) {
 $(i)    const float *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(pitch);
 $(i)    const $(isa.vector) s = $(isa.broadcast("tile_score[k * " .. tile .. " + token]"));
+//$     if v.prefetch > 0 then
+$(i)    const size_t ahead = k + $(v.prefetch) < tables ? k + $(v.prefetch) : k;
+$(i)    const float *next = table + (ahead * $(shape.rows) + tile_code[ahead * $(tile) + token]) * $(pitch);
+//$         for float = 0, vectors * isa.lanes + partial - 1, 16 do
+$(i)    $(isa.prefetch("next", sum(at, float)));
+//$         end
+//$     end
 //$     for n = 0, vectors - 1 do
 $(i)    sum$(first + n) = $(isa.fma("s", isa.load_unaligned("row", sum(at, n * isa.lanes)), "sum" .. first + n));
 //$     end

@@ -1,5 +1,5 @@
 
-/* exp(v) for v <= 0, relative error below 2^-22; below -87 the result is exp(-87). NaN stays NaN.
+/* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
 static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
 {

@@ -48,14 +48,17 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
 
 //$ for n = 0, vectors - 1 do
     $(isa.vector) square$(n) = $(isa.zero());
+    $(isa.vector) rest$(n) = $(isa.zero()); /* what rounding left out of the mean */
 //$ end
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
         const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
         square$(n) = $(isa.fma("centred" .. n, "centred" .. n, "square" .. n));
+        rest$(n) = $(isa.add("rest" .. n, "centred" .. n));
 //$ end
     }
 //$ for n = 0, vectors - 1 do
+    const $(isa.vector) shift$(n) = $(isa.mul("rest" .. n, isa.broadcast(one_over_d)));
     const $(isa.vector) variance$(n) = $(isa.mul("square" .. n, isa.broadcast(one_over_d)));
     const $(isa.vector) padded$(n) = $(isa.add("variance" .. n, isa.broadcast(eps)));
     const $(isa.vector) gain$(n) = $(isa.reciprocal_root("padded" .. n));
@@ -64,7 +67,8 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
         const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
-        $(isa.store("panel", sum("i", n * isa.lanes), isa.mul("centred" .. n, "gain" .. n)));
+        const $(isa.vector) exact$(n) = $(isa.sub("centred" .. n, "shift" .. n));
+        $(isa.store("panel", sum("i", n * isa.lanes), isa.mul("exact" .. n, "gain" .. n)));
 //$ end
     }
 //$ end

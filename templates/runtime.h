@@ -7,6 +7,10 @@
 #include <stdint.h>
 
 #include "$(names.header)"
+
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
+#error "compile without -ffast-math: it may reorder sums that round on purpose"
+#endif
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 

@@ -33,26 +33,16 @@ function avx2.index_store(base, offset, index)
         call("castsi256_si128", index) .. ", " .. call("extracti128_si256", index, "1") .. "))"
 end
 
--- 8x8: pairs of rows, pairs of pairs, then the two halves.
+-- 8x8: quads, then the two halves.
 function avx2.transpose(r)
-    local code, out = {}, {}
-    local function let(name, value) code[#code + 1] = { name = name, value = value } end
-    for i = 0, 7, 2 do
-        let("pair" .. i, call("unpacklo_ps", r[i + 1], r[i + 2]))
-        let("pair" .. i + 1, call("unpackhi_ps", r[i + 1], r[i + 2]))
-    end
-    for i = 0, 7, 4 do
-        for half = 0, 1 do
-            let("quad" .. i + 2 * half, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0x44"))
-            let("quad" .. i + 2 * half + 1, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0xee"))
-        end
-    end
+    local steps, out = {}, {}
+    local let = avx2.transpose_quads(r, steps)
     for c = 0, 3 do
         let("column" .. c, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x20"))
         let("column" .. c + 4, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x31"))
     end
     for c = 0, 7 do out[#out + 1] = "column" .. c end
-    return code, out
+    return steps, out
 end
 
 return avx2

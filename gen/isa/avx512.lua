@@ -28,20 +28,10 @@ function avx512.index_store(base, offset, index)
     return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
 end
 
--- 16x16: pairs of rows, pairs of pairs, then a 4x4 transpose of 128-bit quarters.
+-- 16x16: quads, then a 4x4 transpose of 128-bit quarters.
 function avx512.transpose(r)
-    local code, out = {}, {}
-    local function let(name, value) code[#code + 1] = { name = name, value = value } end
-    for i = 0, 15, 2 do
-        let("pair" .. i, call("unpacklo_ps", r[i + 1], r[i + 2]))
-        let("pair" .. i + 1, call("unpackhi_ps", r[i + 1], r[i + 2]))
-    end
-    for i = 0, 15, 4 do
-        for half = 0, 1 do
-            let("quad" .. i + 2 * half, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0x44"))
-            let("quad" .. i + 2 * half + 1, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0xee"))
-        end
-    end
+    local steps, out = {}, {}
+    local let = avx512.transpose_quads(r, steps)
     for c = 0, 3 do
         for half, mask in ipairs { "0x88", "0xdd" } do
             let("upper" .. c + 4 * (half - 1), call("shuffle_f32x4", "quad" .. c, "quad" .. c + 4, mask))
@@ -53,7 +43,7 @@ function avx512.transpose(r)
         let("column" .. c, call("shuffle_f32x4", "upper" .. source, "lower" .. source, c < 8 and "0x88" or "0xdd"))
     end
     for c = 0, 15 do out[#out + 1] = "column" .. c end
-    return code, out
+    return steps, out
 end
 
 return avx512

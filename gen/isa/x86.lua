@@ -5,6 +5,23 @@ local function at(base, offset)
     return base .. " + " .. offset
 end
 
+-- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then holds
+-- columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.
+local function transpose_quads(rows, call, steps)
+    local function let(name, value) steps[#steps + 1] = { name = name, value = value } end
+    for i = 0, #rows - 1, 2 do
+        let("pair" .. i, call("unpacklo_ps", rows[i + 1], rows[i + 2]))
+        let("pair" .. i + 1, call("unpackhi_ps", rows[i + 1], rows[i + 2]))
+    end
+    for i = 0, #rows - 1, 4 do
+        for half = 0, 1 do
+            let("quad" .. i + 2 * half, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0x44"))
+            let("quad" .. i + 2 * half + 1, call("shuffle_ps", "pair" .. i + half, "pair" .. i + 2 + half, "0xee"))
+        end
+    end
+    return let
+end
+
 -- The words of the width `bits`.
 return function(bits)
     local prefix = "_mm" .. bits .. "_"
@@ -12,6 +29,8 @@ return function(bits)
     return {
         at = at,
         call = call,
+        transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
+        prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
         includes = { "<immintrin.h>" },
         zero = function() return call("setzero_ps") end,
         broadcast = function(s) return call("set1_ps", s) end,

@@ -1,0 +1,206 @@
+#!/bin/bash
+# Emitted bundles as another project uses them: every file compiled by itself without a warning, linked, called, compared.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+lookupc=${LOOKUPC:-$PWD/build/lookupc}
+consumers=$PWD/tests/consumers
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes
+    -Wundef -Wcast-align -Wcast-qual -Wvla -Wfloat-conversion -Wswitch-default -Werror)
+
+fail() {
+    echo "FAILED consumers: $*"
+    exit 1
+}
+
+ok() { echo "ok     consumers: $*"; }
+
+python() { /usr/bin/python3 -c "$@"; }
+
+# can ISA: whether this CPU and its operating system run it.
+can() {
+    local flag flags
+    flags=" $(grep -m1 '^flags' /proc/cpuinfo || true) "
+    case $1 in
+    scalar) set -- ;;
+    avx2) set -- avx2 fma ;;
+    avx512) set -- avx2 fma avx512f avx512bw avx512dq avx512vl ;;
+    esac
+    for flag; do [[ $flags == *" $flag "* ]] || return 1; done
+}
+
+# bundle NAME MODEL [EMIT OPTIONS]: emits into $work/NAME; flags.txt there has a line for each source: file, flags.
+bundle() {
+    "$lookupc" emit "$2" -o "$work/$1" "${@:3}" >"$work/log" || fail "emit $1"
+    python 'import json, sys
+for file in json.load(open(sys.argv[1]))["files"]:
+    if file["name"].endswith(".c"): print(file["name"], *file.get("flags", []))' "$work/$1/MANIFEST.json" >"$work/$1/flags.txt"
+}
+
+# compile BUNDLE OBJECTS COMPILER FLAGS...: every source by itself, two at a time.
+compile() {
+    local bundle=$work/$1 objects=$work/$2
+    mkdir -p "$objects"
+    while read -r file flags; do
+        printf '%s -c %s -o %s\0' "${*:3} $flags" "$bundle/$file" "$objects/${file%.c}.o"
+    done <"$bundle/flags.txt" | xargs -0 -P2 -I{} bash -c '{}' || fail "$1: ${*:3}"
+}
+
+# ## Compiling
+
+other=$work/other.lua
+cat >"$other" <<'END'
+return { name = "other", d = 13, d_out = 21, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax", scale = "1/h" }
+END
+bundle tiny gen/models/tiny.lua
+bundle base gen/models/roberta_base.lua
+bundle other "$other"
+
+for name in tiny base other; do
+    for cc in gcc clang; do
+        compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
+        [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
+    done
+done
+ok "every file compiles by itself without a warning"
+
+for cxx in g++ clang++; do
+    printf '#include "tiny.h"\n#include "other.h"\n#include "tiny.h"\nint main() { return TINY_OK + OTHER_OK; }\n' |
+        $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny" -I"$work/other" -fsyntax-only -x c++ - || fail "header in $cxx"
+done
+ok "headers are C++ too"
+
+# stops TEXT FILE COMPILER FLAGS...: the compiler must stop at our #error with this text, and at nothing before it.
+stops() {
+    local text=$1 file=$2
+    shift 2
+    if "$@" -std=c99 -fsyntax-only -Wfatal-errors "$file" 2>"$work/log"; then fail "${file##*/} compiles with $*"; fi
+    [[ $(grep -m1 'error:' "$work/log") == *"error: "*"\"$text"* ]] || fail "${file##*/} with $*: $(grep -m1 'error:' "$work/log")"
+}
+for cc in gcc clang; do
+    for file in "$work"/tiny/*__avx2*.c; do
+        stops "compile this file with" "$file" $cc
+        stops "compile this file with" "$file" $cc -mavx2
+        stops "compile this file with" "$file" $cc -mfma -mavx
+    done
+    for file in "$work"/tiny/*__avx512*.c; do
+        stops "compile this file with" "$file" $cc -mavx2 -mfma
+        stops "compile this file with" "$file" $cc -mavx512f -mfma
+    done
+done
+for cc in gcc clang; do
+    for file in "$work"/tiny/*__scalar*.c; do stops "compile without -ffast-math" "$file" $cc -O2 -ffast-math; done
+done
+ok "wrong flags of the instruction set and -ffast-math stop with #error"
+
+# Portable C99 is portable: a bundle of scalar for CPUs that are not this one.
+bundle scalar gen/models/tiny.lua --isa scalar
+for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-none-elf powerpc64-none-elf wasm32 i386-none-elf; do
+    compile scalar scalar.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
+done
+ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
+
+for cc in gcc clang; do
+    for name in tiny base other; do
+        prefix=$name
+        [[ $name == base ]] && prefix=roberta_base
+        nm -u "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${prefix}_" && fail "$name: $cc needs these symbols"
+        nm --defined-only "$work/$name.$cc"/*.o | grep -E ' [BbDdCGgSs] ' && fail "$name: $cc: these can be written"
+        nm --defined-only --extern-only "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " ${prefix}_" && fail "$name: $cc: these lack the prefix"
+        size -A "$work/$name.$cc"/*.o | grep -E '^\.(data|bss)[^ ]* +[1-9]' | grep -v '^\.data\.rel\.ro' && fail "$name: $cc: writable sections"
+    done
+done
+ok "no library, no writable data, no symbol without the model's prefix"
+
+# ## Calling
+
+for name in tiny other; do
+    model=gen/models/tiny.lua
+    [[ $name == other ]] && model=$other
+    "$lookupc" sample $model --seed 3 -o "$work/$name.safetensors" >"$work/log"
+    "$lookupc" pack $model --weights "$work/$name.safetensors" -o "$work/$name.bin" >"$work/log"
+    python 'import sys, numpy as np
+x = np.random.default_rng(1).standard_normal((7, int(sys.argv[2]))).astype("<f4")
+np.save(sys.argv[1] + ".x.npy", x)
+x.tofile(sys.argv[1] + ".x")' "$work/$name" $([[ $name == tiny ]] && echo 64 || echo 13)
+    "$lookupc" run $model --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" >"$work/log"
+done
+cat "$work/tiny.x" "$work/other.x" >"$work/both.x"
+
+# same RESULT NAME...: the raw floats in RESULT are the outputs of lookupc run for the named models.
+same() {
+    python 'import sys, numpy as np
+y = np.fromfile(sys.argv[1], "<f4")
+expected = np.concatenate([np.load(path).ravel() for path in sys.argv[2:]])
+good = y.shape == expected.shape and np.abs(expected).min() > 0 and np.linalg.norm(y - expected) <= 1e-5 * np.linalg.norm(expected)
+sys.exit(0 if good else 1)' \
+        "$1" "${@:2}" || fail "${1##*/}: differs from lookupc run"
+}
+
+host=(-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Werror)
+for cc in gcc clang; do
+    $cc "${host[@]}" -I"$work/tiny" "$consumers/example.c" "$work/tiny.$cc"/*.o -o "$work/example"
+    (cd "$work" && ./example <tiny.x >example.y) || fail "example: exit status $?"
+    same "$work/example.y" "$work/tiny.y.npy"
+
+    $cc "${host[@]}" -I"$work/tiny" "$consumers/bind_errors.c" "$work/tiny.$cc"/*.o -o "$work/bind_errors"
+    "$work/bind_errors" "$work/tiny.bin" || fail "bind_errors with $cc"
+
+    $cc "${host[@]}" -I"$work/tiny" -I"$work/other" "$consumers/two_models.c" "$work/tiny.$cc"/*.o "$work/other.$cc"/*.o -o "$work/two_models"
+    "$work/two_models" "$work/tiny.bin" "$work/other.bin" <"$work/both.x" >"$work/two_models.y" || fail "two_models: exit status $?"
+    same "$work/two_models.y" "$work/tiny.y.npy" "$work/other.y.npy"
+
+    cxx=g++
+    [[ $cc == clang ]] && cxx=clang++
+    $cxx -std=c++11 -O2 -Wall -Wextra -Werror -I"$work/tiny" -I"$work/other" -x c++ "$consumers/two_models.c" -x none "$work/tiny.$cc"/*.o "$work/other.$cc"/*.o -o "$work/two_models"
+    "$work/two_models" "$work/tiny.bin" "$work/other.bin" <"$work/both.x" >"$work/two_models.y" || fail "two_models in C++: exit status $?"
+    same "$work/two_models.y" "$work/tiny.y.npy" "$work/other.y.npy"
+done
+ok "example, errors of bind, two models in one program of C or C++"
+
+if [[ -e README.md ]]; then
+    python 'import sys; sys.exit(open(sys.argv[1]).read() not in open("README.md").read())' "$consumers/example.c" || fail "README.md: its example is not tests/consumers/example.c"
+    ok "the example is the one of README.md"
+else
+    echo "skipped: consumers: README.md is not there: its example is not checked"
+fi
+
+# ## Instruction sets
+
+for isa in scalar avx2 avx512; do
+    bundle $isa gen/models/tiny.lua --isa $isa
+    compile $isa $isa.gcc gcc -std=c99 -O2 "${warnings[@]}"
+    grep -lE 'cpuid|xgetbv' "$work/$isa"/*.[ch] && fail "$isa alone asks for the CPU"
+    objdump -d "$work/$isa.gcc"/*.o | grep -E '\b(cpuid|xgetbv)\b' && fail "$isa alone asks for the CPU"
+    gcc "${host[@]}" -I"$work/$isa" "$consumers/example.c" "$work/$isa.gcc"/*.o -o "$work/example"
+    if can $isa; then
+        (cd "$work" && ./example <tiny.x >"$isa.y") || fail "$isa alone: exit status $?"
+        same "$work/$isa.y" "$work/tiny.y.npy"
+    else
+        echo "skipped: consumers: $isa"
+    fi
+done
+ok "a bundle of one instruction set is bound statically"
+
+bundle vector gen/models/tiny.lua --isa avx2,avx512
+compile vector vector.gcc gcc -std=c99 -O2 "${warnings[@]}"
+number=1
+for name in tiny vector; do
+    gcc -std=c99 -O2 -I"$consumers/fake_cpu" '-D__asm__(...)=FAKE_XGETBV' -c "$work/$name/tiny.c" -o "$work/$name.gcc/tiny.o"
+    gcc "${host[@]}" -DBUNDLE=$number -I"$work/$name" "$consumers/dispatch.c" "$work/$name.gcc"/*.o -o "$work/dispatch"
+    "$work/dispatch" "$work/tiny.bin" || fail "dispatch of bundle $name"
+    number=$((number + 1))
+done
+
+# The real CPU: the same choice as the flags its system shows.
+best=0
+if can avx512; then best=2; elif can avx2; then best=1; fi
+printf '#include "tiny.h"\n#include <stdio.h>\n%s\n' 'int main(void) { static _Alignas(64) unsigned char blob[TINY_WEIGHTS_BYTES]; tiny_weights w;
+return tiny_bind(blob, fread(blob, 1, sizeof blob, stdin), &w) ? 100 : w.isa; }' |
+    clang -std=c11 -I"$work/tiny" -x c - -x none "$work/tiny.clang"/*.o -o "$work/chosen"
+chosen=0
+"$work/chosen" <"$work/tiny.bin" || chosen=$?
+[[ $chosen == "$best" ]] || fail "this CPU: instruction set $chosen was chosen, expected $best"
+ok "the best instruction set of CPU and operating system is chosen"

@@ -1,0 +1,27 @@
+/* Stands in for the compiler's <cpuid.h>: the CPU and operating system that dispatch.c describes. `__asm__`, with which
+   the emitted code asks for XGETBV, is made FAKE_XGETBV on the command line. */
+#ifndef FAKE_CPUID_H
+#define FAKE_CPUID_H
+
+#ifdef __cplusplus
+#error "C only"
+#endif
+
+extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_xcr0, fake_xgetbv_calls;
+
+static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
+{
+    *a = *d = part;
+    *b = leaf == 7 ? fake_leaf7_ebx : 0;
+    *c = leaf == 1 ? fake_leaf1_ecx : 0;
+    return leaf <= fake_leaves;
+}
+
+static inline int __get_cpuid(unsigned leaf, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
+{
+    return __get_cpuid_count(leaf, 0, a, b, c, d);
+}
+
+#define FAKE_XGETBV (a = fake_xcr0, d = 0, ++fake_xgetbv_calls)
+
+#endif

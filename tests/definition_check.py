@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""Checks y = LookupFFN(x) outside C: reads the same weights and .npy files and computes the definition in float64 with NumPy.
+
+definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out]
+
+MODEL.json is what `lookupc plan MODEL.lua --json` prints. Exit status 1 when a token's |y - reference| / |reference| is above 1e-5. Where
+some |z| is within float32 rounding of 0 the token may have either bit: such tokens are counted, and the ones that use it are printed.
+"""
+import argparse
+import itertools
+import json
+import struct
+import sys
+
+import numpy as np
+
+TOLERANCE = 1e-5
+UNIT = 2.0**-24
+FACTOR = 16.0  # |z| up to FACTOR UNIT sqrt(roundings) times the magnitudes that z is summed from may have either sign
+CHOICES = 10   # near bits of one token that are tried in all combinations
+
+
+def read_safetensors(path):
+    """Tensors by name, as functions that give them in float64."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        start = file.tell()
+    raw = np.memmap(path, dtype=np.uint8, mode="r")
+
+    def values(entry):
+        first, last = entry["data_offsets"]
+        data = raw[start + first:start + last].tobytes()
+        if entry["dtype"] == "BF16":
+            floats = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        else:
+            floats = np.frombuffer(data, {"F16": "<f2", "F32": "<f4", "F64": "<f8"}[entry["dtype"]])
+        return floats.astype(np.float64).reshape(entry["shape"])
+
+    return {name: (lambda entry=entry: values(entry)) for name, entry in header.items() if name != "__metadata__"}
+
+
+def hadamard(n):
+    """H_n, unnormalised, in natural order."""
+    h = np.ones((1, 1))
+    while len(h) < n:
+        h = np.block([[h, h], [h, -h]])
+    return h
+
+
+def layernorm(x, eps, gain, offset):
+    mean = x.mean(axis=1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + eps) * gain + offset
+
+
+def project_bh4(x, weight, decay, count):
+    """z without bias, and the magnitude that rounding is relative to."""
+    tokens, d = x.shape
+    repeats, _, blocks, b, _ = weight.shape
+    n = blocks * b
+    padded = np.zeros((tokens, n))
+    padded[:, :d] = x
+    h = hadamard(n)
+    z, size = [], []
+    for r in range(repeats):
+        y = padded
+        relative = 0.0
+        for s in range(4):
+            before = np.sqrt((y**2).mean(axis=1, keepdims=True))
+            y = np.einsum("tni,noi->tno", y.reshape(tokens, blocks, b), weight[r, s]).reshape(tokens, n) @ h.T
+            power = np.sqrt((y**2).mean(axis=1, keepdims=True))
+            grown = relative * np.linalg.norm(weight[r, s]) * before
+            relative = np.sqrt((grown / np.maximum(power, 1e-300)) ** 2 + 1.0)
+        z.append(decay * y + (1.0 - decay) * padded)
+        size.append(decay * relative * power + (1.0 - decay) * np.abs(padded))
+    return np.concatenate(z, axis=1)[:, :count], np.concatenate(size, axis=1)[:, :count]
+
+
+def hash_and_score(z, kind):
+    """Codes [tokens][h] and scores of z [tokens][h][tau]."""
+    tau = z.shape[2]
+    code = ((z > 0) * 2 ** np.arange(tau - 1, -1, -1)).sum(axis=2)
+    magnitude = np.abs(z)
+    probability = np.prod(1.0 / (1.0 + np.exp(-2.0 * magnitude)), axis=2)
+    return code, probability * magnitude.sum(axis=2) if kind == "gelu" else probability
+
+
+def relative_error(y, expected):
+    error = np.linalg.norm(y - expected)
+    return 0.0 if error == 0.0 else error / np.linalg.norm(expected)
+
+
+def nearest(y, expected, code, score, near, tables, tau):
+    """The smallest relative error over all choices of the near bits, and the bits flipped for it: [(table, bit)]."""
+    best, flipped = relative_error(y, expected), ()
+    for count in range(1, len(near) + 1):
+        for choice in itertools.combinations(near, count):
+            other = code.copy()
+            for k, j in choice:
+                other[k] ^= 1 << (tau - 1 - j)
+            changed = expected + sum(score[k] * (tables[k, other[k]] - tables[k, code[k]]) for k in {k for k, _ in choice})
+            error = relative_error(y, changed)
+            if error < best:
+                best, flipped = error, choice
+    return best, flipped
+
+
+def check(arguments):
+    with open(arguments.model) as file:
+        model = json.load(file)["model"]
+    d, d_out, h, tau = model["d"], model["d_out"], model["h"], model["tau"]
+    projection, norm = model["projection"], model.get("norm")
+    if model.get("neighbours", 1) != 1:
+        sys.exit("definition_check: neighbours: must be 1")
+    tensors = read_safetensors(arguments.weights)
+    tensor = lambda name: tensors[arguments.prefix + name]()
+    x, y = np.load(arguments.x).astype(np.float64), np.load(arguments.y).astype(np.float64)
+    if x.shape[1:] != (d,) or y.shape != (len(x), d_out):
+        sys.exit(f"definition_check: x is {x.shape} and y {y.shape}: must be (tokens, {d}) and (tokens, {d_out})")
+
+    inputs, amplified = x, 1.0
+    if norm:
+        inputs = layernorm(x, norm["eps"], tensor("LayerNorm.weight"), tensor("LayerNorm.bias"))
+        amplified = 1.0 + np.abs(x.mean(axis=1)) / np.sqrt(x.var(axis=1) + norm["eps"])
+    weight, bias = tensor("hash.projection.weight"), tensor("hash.projection.bias")
+    if projection["kind"] == "bh4":
+        if arguments.blocks_in_out:
+            weight = weight.swapaxes(3, 4)
+        z, size = project_bh4(inputs, weight, projection["decay"], h * tau)
+        roundings = projection["block"] + np.log2(weight.shape[2] * weight.shape[3]) + d / 4
+    else:
+        z, size = inputs @ weight.T, np.sqrt(inputs**2 @ (weight**2).T)
+        roundings = d
+    bound = FACTOR * UNIT * np.sqrt(roundings) * (size * np.reshape(amplified, (-1, 1)) + np.abs(bias))
+    z = (z + bias).reshape(-1, h, tau)
+    near = (np.abs(z) <= bound.reshape(z.shape)) & (z != 0.0)
+
+    code, score = hash_and_score(z, model["score"])
+    if model.get("scale", "none") == "1/h":
+        score = score / h
+    tables, output_bias = tensor("tables"), tensor("bias")
+    worst, wrong, flips = 0.0, 0, 0
+    for token in range(len(x)):
+        expected = output_bias + sum(score[token, k] * tables[k, code[token, k]] for k in range(h))
+        error = relative_error(y[token], expected)
+        if not error <= TOLERANCE:
+            bits = [tuple(bit) for bit in np.argwhere(near[token])][:CHOICES]
+            error, flipped = nearest(y[token], expected, code[token], score[token], bits, tables, tau)
+            for k, j in flipped:
+                flips += 1
+                print(f"token {token}, table {k}, bit {j}: z = {z[token, k, j]:.3g} counts with the other sign")
+        if not error <= TOLERANCE:
+            wrong += 1
+            print(f"token {token}: relative error {error:.3g}")
+        worst = max(worst, error) if error == error else np.inf
+    within = int(near.any(axis=2).sum())
+    print(f"{len(x)} tokens: {wrong} wrong, worst relative error {worst:.2g}; {within} of {code.size} codes have a |z| within rounding, "
+          f"{flips} bits flipped")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("weights")
+    parser.add_argument("x")
+    parser.add_argument("y")
+    parser.add_argument("--prefix", default="", help="stands before the names of the tensors")
+    parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
+    return check(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+-- Random small models, each emitted, compiled, packed and verified on every instruction set of this CPU.
+local compile = require "harness.compile"
+local cpu = require "cpu"
+local harness = require "harness.commands"
+local host = require "host"
+local isa = require "gen.isa"
+local json = require "json"
+local model = require "gen.model"
+local plan = require "gen.plan"
+local process = require "process"
+local weights = require "weights"
+
+local fuzz = { models = 200 }
+
+-- A linear congruential generator: the same models on every machine.
+local function generator(seed)
+    local state = seed
+    return function(first, last)
+        state = (state * 6364136223846793005 + 1442695040888963407)
+        return first + (state >> 33) % (last - first + 1)
+    end
+end
+
+-- Model number `index`: widths that are odd, even, powers of two; few and many tables; every kind of projection, score, norm.
+function fuzz.model(index)
+    local random = generator(index * 7919 + 17)
+    for _ = 1, 8 do random(0, 1) end
+    local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
+    local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
+    m.h = math.max(1, math.min(random(1, 40), (1 << 21) // (m.d_out << m.tau)))
+    if m.d > 1 and random(0, 3) > 0 then
+        local padded = model.power_of_two_at_least(m.d)
+        local bits = 0
+        while 1 << bits < padded do bits = bits + 1 end
+        m.projection = { kind = "bh4", block = 1 << random(1, bits) }
+        local decay = random(0, 3)
+        if decay < 2 then m.projection.decay = decay == 0 and 1.0 or 0.25 end
+    else
+        m.projection = { kind = "dense" }
+    end
+    m.score = random(0, 1) == 0 and "gelu" or "softmax"
+    if random(0, 1) == 0 then m.norm = { kind = "layernorm", eps = 1e-5 } end
+    if random(0, 2) == 0 then m.scale = "1/h" end
+    if random(0, 1) == 0 then m.d_out = nil m.h = math.max(1, math.min(m.h, (1 << 21) // (m.d << m.tau))) end
+    return m
+end
+
+-- The model as the text of a model file.
+function fuzz.text(m)
+    local function write(value)
+        if type(value) == "table" then
+            local names, list = {}, {}
+            for key in pairs(value) do names[#names + 1] = key end
+            table.sort(names)
+            for i, key in ipairs(names) do list[i] = key .. " = " .. write(value[key]) end
+            return "{ " .. table.concat(list, ", ") .. " }"
+        end
+        return type(value) == "string" and string.format("%q", value) or tostring(value)
+    end
+    return "return " .. write(m) .. "\n"
+end
+
+local function runnable()
+    local list = {}
+    for _, name in ipairs(cpu.describe().isa) do list[#list + 1] = isa.get(name) end
+    return list
+end
+
+-- Verifies all models with the compiler `cc`; raises one line a failure.
+function fuzz.verify(cc, cflags)
+    local sets, directory, failures = runnable(), process.temporary_directory(), {}
+    for index = 1, fuzz.models do
+        local given = fuzz.model(index)
+        local p = plan.build(model.validate(given, "", given.name), sets)
+        local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
+        assert(weights.sample(files.weights, "", p.tensors, index))
+        assert(weights.pack(plan.packing(p, files)))
+        local library = compile.library(p, directory .. "/source", cc, cflags)
+        for _, result in ipairs(harness.check_variants(p, library, files, index)) do
+            for _, check in ipairs(result.checks) do
+                if not check.ok then
+                    failures[#failures + 1] = string.format("%s %s %s: %s: %s\n  %s", cc, result.isa, result.regime, check.name, check.detail, fuzz.text(given))
+                end
+            end
+        end
+        if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d failures", cc, index, fuzz.models, #failures)) end
+    end
+    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+end
+
+-- Verifies the portable kernels of all models under the address and undefined-behaviour sanitizers, which must be
+-- there before lookupc itself: each model is a process of its own.
+function fuzz.verify_sanitized(lookupc, cc)
+    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
+    local directory, failures = process.temporary_directory(), {}
+    for index = 1, fuzz.models do
+        local text = fuzz.text(fuzz.model(index))
+        local path = directory .. "/model.lua"
+        assert(host.write_file(path, text))
+        local result = assert(process.run({ lookupc, "verify", path, "--isa", "scalar", "--seed", tostring(index), "--cc", cc,
+            "--cflags", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all" },
+            { env = { LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" } }))
+        if result.status ~= 0 then failures[#failures + 1] = result.output .. text end
+        if index % 25 == 0 then host.note(string.format("sanitized: %d of %d models, %d failures", index, fuzz.models, #failures)) end
+    end
+    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+end
+
+return fuzz

@@ -1,0 +1,13 @@
+/* Runs tests written in Lua with the C modules of lookupc: lua_runner ROOT LOOKUPC TEST.lua... (see tests/runner.lua). */
+#include "gen/program.h"
+
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fputs("usage: lua_runner ROOT LOOKUPC TEST.lua...\n", stderr);
+        return 2;
+    }
+    return program_run(argv[1], "tests.runner", argv + 2);
+}

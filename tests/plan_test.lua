@@ -1,0 +1,356 @@
+-- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
+local check = require "tests.check"
+local fuzz = require "tests.fuzz"
+local isa = require "gen.isa"
+local json = require "json"
+local model = require "gen.model"
+local plan = require "gen.plan"
+local process = require "process"
+local product = require "gen.product"
+
+local sets = isa.select("scalar,avx2,avx512")
+
+local function plan_of(name) return plan.build(model.load("gen/models/" .. name .. ".lua"), sets) end
+
+-- Calls `tried(plan, model)` for the 200 random models; a failure says which.
+local function for_random_models(tried)
+    for index = 1, fuzz.models do
+        local given = fuzz.model(index)
+        local m = model.validate(given, "", "fuzz")
+        local good, message = pcall(function() tried(plan.build(m, sets), m) end)
+        if not good then error(string.format("model %d, %s%s", index, fuzz.text(given), message), 0) end
+    end
+end
+
+local test = {}
+
+function test.figures_of_the_paper()
+    local p = plan_of "roberta_base"
+    check.equal(p.mflop.dense, 2 * (768 * 3072 + 3072 * 768) / 1e6)
+    check.equal(string.format("%.2f", p.mflop.dense), "9.44")
+    -- 2 repeats of 4 stages over 1024 rows: blocks of 64, 10 levels of the transform; 170 rows of 768.
+    check.equal(p.mflop.lookup, (2 * 4 * 1024 * (2 * 64 + 10) + 2 * 170 * 768) / 1e6)
+    check.equal(string.format("%.2f", p.mflop.lookup), "1.39")
+    check.equal(plan_of("roberta_small").mflop.lookup, (2 * 4 * 512 * (2 * 64 + 9) + 2 * 128 * 512) / 1e6)
+end
+
+function test.figures_after_folding_counted_by_hand()
+    -- roberta_base: d 768 = 12 of 16 blocks of 64, 1530 outputs = 1024 + 506.
+    local stage_1 = 12 * 2 * 64 * 64 -- blocks of zeros are gone
+        + (8 + 3 * 16) * 64          -- 16 blocks, of which 4 are zero: the first level has 4 butterflies and 4 copies
+    local stage_2 = 16 * 2 * 64 * 64 + 4 * 16 * 64
+    local last = 8 * 2 * 128 * 64    -- 506 outputs lie in 8 blocks of 16: each sums two inputs
+        + 3 * 8 * 64 - (512 - 506)   -- the transform of 8 blocks, without the final addition of 6 unread outputs
+    local projection = (stage_1 + 3 * stage_2) + (stage_1 + 2 * stage_2 + last)
+    check.equal(projection, 1012218)
+    check.equal(plan_of("roberta_base").mflop.folded, (projection + 2 * 170 * 768) / 1e6)
+    check.equal(plan_of("roberta_base").mflop.folded, 1.273338)
+
+    -- roberta_small: nothing is cut; 3 of 9 levels of the transform remain.
+    check.equal(plan_of("roberta_small").mflop.folded, (2 * 4 * (8 * 2 * 64 * 64 + 3 * 512) + 2 * 128 * 512) / 1e6)
+
+    -- tiny: 48 of 64 outputs, that is 3 of 4 blocks of 16.
+    check.equal(plan_of("tiny").mflop.folded, (4 * (4 * 2 * 16 * 16 + 2 * 64) - 16 + 2 * 8 * 64) / 1e6)
+end
+
+function test.folding_never_adds_work()
+    for_random_models(function(p, m)
+        if m.projection.kind == "bh4" then
+            check.equal(p.mflop.folded < p.mflop.lookup, true)
+        else
+            check.equal(p.mflop.folded, p.mflop.lookup)
+            check.equal(p.mflop.folded, (2 * m.d * m.h * m.tau + 2 * m.h * m.d_out) / 1e6)
+        end
+        check.equal(p.mflop.dense, 2 * 4 * m.d * (m.d + m.d_out) / 1e6)
+    end)
+end
+
+function test.bytes()
+    local p = plan_of "roberta_small"
+    check.equal(p.table_bytes, 128 * 256 * 512 * 4)
+    -- Packed: header, projection, bias of z, residual gain, tables with rows of 33 lines of 16 floats, bias of y.
+    check.equal(p.packed_bytes, 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 128 * 256 * 528 * 4 + 512 * 4)
+    local sections = {}
+    for i, section in ipairs(p.sections) do sections[i] = section.name .. " " .. section.floats .. " " .. section.at end
+    check.equal(sections, { "projection 262144 64", "projection_bias 1024 1048640", "residual 512 1052736", "tables 17301504 1054784", "bias 512 70260800" })
+end
+
+-- Parts { at, bytes, name } lie one after the other, aligned, from `first` to `last`; `more` may follow them.
+local function apart(parts, first, last, more)
+    table.sort(parts, function(a, b) return a.at < b.at end)
+    local at = first
+    for _, part in ipairs(parts) do
+        if part.at % 64 ~= 0 then error(part.name .. " is not aligned", 0) end
+        if part.at < at then error(part.name .. " overlaps what is before it", 0) end
+        if part.at >= at + 64 then error("a hole before " .. part.name, 0) end
+        at = part.at + part.bytes
+    end
+    if at > last then error("the last part does not fit", 0) end
+    if last >= at + 64 and not more then error("a hole at the end", 0) end
+end
+
+function test.sections_of_the_blob_lie_apart()
+    for_random_models(function(p)
+        local parts = {}
+        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.floats * 4 } end
+        apart(parts, 64, p.packed_bytes)
+        check.equal(p.packed_bytes % 64, 0)
+    end)
+end
+
+-- The buffers of one regime, each `tokens` tokens wide in the projection.
+local function buffers_lie_apart(regime, m, shape, tokens)
+    local rows = regime.projection.rows
+    check.equal(rows.x, m.d)
+    check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
+    if shape.kind == "bh4" then check.equal({ rows.a, rows.b }, { shape.padded, shape.padded }) end
+    local bytes = { code = 2 * regime.chunk * m.h, score = 4 * regime.chunk * m.h }
+    for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
+    local parts = {}
+    for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
+    for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
+    return parts
+end
+
+function test.buffers_of_scratch_lie_apart()
+    for_random_models(function(p, m)
+        local most = 0
+        for _, v in ipairs(p.variants) do
+            local parts = buffers_lie_apart(v, m, p.shape, v.tile * v.tiles)
+            if v.few then
+                apart(parts, 0, v.scratch_bytes, true)
+                apart(buffers_lie_apart(v.few, m, p.shape, v.few.chunk), 0, v.few.scratch_bytes)
+                check.equal(v.few.scratch_bytes <= v.scratch_bytes, true)
+            else
+                apart(parts, 0, v.scratch_bytes)
+            end
+            check.equal(v.tile % v.isa.lanes, 0)
+            check.equal(v.chunk % (v.tile * v.tiles), 0)
+            most = math.max(most, v.scratch_bytes)
+        end
+        check.equal(p.scratch_bytes, most)
+    end)
+end
+
+-- Where each float of a section comes from, as the packer reads the boxes: calls found(to, from, count) for runs of
+-- floats that lie `step` apart in the tensor.
+local function runs(box, to_shift, from_shift, found)
+    local dims = box.dims
+    local last = dims[#dims]
+    assert(last.to == 1 or last.count == 1)
+    local function walk(level, to, from)
+        if level == #dims then return found(to, from, last.count, last.from) end
+        local dim = dims[level]
+        for i = 0, dim.count - 1 do walk(level + 1, to + i * dim.to, from + i * dim.from) end
+    end
+    walk(1, box.to + to_shift, box.from + from_shift)
+end
+
+-- The elements of the tensor in the order in which the packed section holds them.
+local function packed(section)
+    local from_at, count = {}, 0
+    for _, box in ipairs(section.boxes) do
+        runs(box, 0, 0, function(to, from, length, step)
+            for i = 0, length - 1 do
+                if from_at[to + i] then error(section.name .. ": float " .. to + i .. " is written twice", 0) end
+                from_at[to + i] = from + i * step
+            end
+            count = count + length
+        end)
+    end
+    if count ~= section.floats then error(section.name .. ": " .. count .. " of " .. section.floats .. " floats are written", 0) end
+    return from_at
+end
+
+-- The same order by the definition: [block][panel of outputs][inputs][outputs].
+local function blocks_in_order(list)
+    local order, count = {}, 0
+    for _, block in ipairs(list) do
+        for panel = 0, block.outputs - 1, product.panel do
+            for _, input in ipairs(block.inputs) do
+                for output = panel, math.min(panel + product.panel, block.outputs) - 1 do
+                    order[count] = input + output * block.output_step
+                    count = count + 1
+                end
+            end
+        end
+    end
+    return order, count
+end
+
+local function bh4_blocks(shape)
+    local b, N, list = shape.block, shape.padded, {}
+    local blocks = N // b
+    for r = 0, shape.repeats - 1 do
+        local need = math.min(N, shape.bits - r * N)
+        -- Blocks of outputs that remain: a power of two that covers what is read.
+        local left = blocks
+        while left > 1 and left // 2 * b >= need do left = left // 2 end
+        for s = 0, 3 do
+            for k = 0, (s == 3 and left or blocks) - 1 do
+                local inputs = {}
+                for block = k, blocks - 1, s == 3 and left or blocks do
+                    for i = 0, b - 1 do
+                        if s > 0 or block * b + i < shape.d then inputs[#inputs + 1] = ((r * 4 + s) * blocks + block) * b * b + i end
+                    end
+                end
+                list[#list + 1] = { inputs = inputs, output_step = b, outputs = s == 3 and left == 1 and math.min(need, b) or b }
+            end
+        end
+    end
+    return list
+end
+
+local function dense_blocks(shape)
+    local list = {}
+    for output = 0, shape.bits - 1, product.panel do
+        local inputs = {}
+        for i = 0, shape.d - 1 do inputs[i + 1] = output * shape.d + i end
+        list[#list + 1] = { inputs = inputs, output_step = shape.d, outputs = math.min(product.panel, shape.bits - output) }
+    end
+    return list
+end
+
+function test.packed_projections_hold_every_element_once()
+    for_random_models(function(p, m)
+        local section = p.sections[1]
+        check.equal(section.name, "projection")
+        local actual = packed(section)
+        local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape))
+        check.equal(section.floats, count)
+        local size, seen = 1, {}
+        for _, n in ipairs(section.shape) do size = size * n end
+        for to = 0, count - 1 do
+            local from = expected[to]
+            if actual[to] ~= from then error(string.format("float %d comes from %s, expected %d", to, actual[to], from), 0) end
+            if from >= size or seen[from] then error("element " .. from .. " is used twice or does not exist", 0) end
+            seen[from] = true
+        end
+    end)
+end
+
+-- Tables are packed [h][2^tau][pitch], rows whole and the floats between them unused; a table is a slice of the tensor.
+function test.packed_tables_hold_every_row_once()
+    for_random_models(function(p, m)
+        local section = p.sections[#p.sections - 1]
+        check.equal(section.name, "tables")
+        check.equal(section.slices, m.h)
+        local rows, from_at = m.h << m.tau, {}
+        local pitch = section.floats // rows
+        check.equal(section.floats, rows * pitch)
+        -- A row starts a cache line of 16 floats, an odd number of lines after the last; shorter ones are not padded.
+        if m.d_out < 16 then check.equal(pitch, m.d_out) else check.equal({ pitch % 32, pitch >= m.d_out, pitch < m.d_out + 32 }, { 16, true, true }) end
+        local count = 0
+        for slice = 0, m.h - 1 do
+            for _, box in ipairs(section.boxes) do
+                runs(box, slice * box.slice_to, slice * (m.d_out << m.tau), function(to, from, length, step)
+                    if length ~= m.d_out or step ~= 1 and length > 1 then error("a row is torn", 0) end
+                    if from_at[to] then error("float " .. to .. " is written twice", 0) end
+                    from_at[to], count = from, count + 1
+                end)
+            end
+        end
+        check.equal(count, rows)
+        for row = 0, rows - 1 do
+            if from_at[row * pitch] ~= row * m.d_out then error(string.format("row %d comes from %s", row, from_at[row * pitch]), 0) end
+        end
+    end)
+end
+
+-- What the gather sums: tiles of columns one after the other, each held in whole strips, whole vectors and a partial one.
+function test.the_gather_takes_every_column_once()
+    for_random_models(function(p, m)
+        for _, v in ipairs(p.variants) do
+            for _, regime in ipairs { v, v.few } do
+                local at = 0
+                for _, tile in ipairs(regime.gather) do
+                    local s = tile.strips
+                    check.equal(tile.from, at)
+                    check.equal(s.floats, s.vectors * v.isa.lanes)
+                    check.equal(s.rest_at, s.count * s.floats)
+                    check.equal(s.rest_at + s.vectors_left * v.isa.lanes + s.partial, tile.width)
+                    check.equal(s.vectors_left < s.vectors and s.partial < v.isa.lanes, true)
+                    at = at + tile.count * tile.width
+                end
+                check.equal(at, m.d_out)
+            end
+        end
+    end)
+end
+
+function test.vectors_are_copied_whole()
+    for_random_models(function(p, m)
+        local lengths = { projection_bias = m.h * m.tau, residual = m.d, bias = m.d_out }
+        for _, section in ipairs(p.sections) do
+            if lengths[section.name] then
+                check.equal(section.floats, lengths[section.name])
+                local from = packed(section)
+                for i = 0, section.floats - 1 do check.equal(from[i], i) end
+            end
+        end
+    end)
+end
+
+function test.sections_come_from_tensors_of_the_same_shape()
+    for_random_models(function(p, m)
+        local shapes = {}
+        for _, tensor in ipairs(p.tensors) do shapes[tensor.name] = tensor.shape end
+        for _, section in ipairs(p.sections) do check.equal(section.shape, shapes[section.from]) end
+        check.equal(shapes["LayerNorm.weight"] ~= nil, m.norm ~= nil)
+        check.equal(shapes["LayerNorm.bias"] ~= nil, m.norm ~= nil)
+    end)
+end
+
+function test.tensors_of_a_checkpoint()
+    local shapes = {}
+    for i, tensor in ipairs(plan_of("roberta_base").tensors) do shapes[i] = tensor.name .. " " .. table.concat(tensor.shape, ",") end
+    check.equal(shapes, { "hash.projection.weight 2,4,16,64,64", "hash.projection.bias 1530", "tables 170,512,768", "bias 768", "LayerNorm.weight 768", "LayerNorm.bias 768" })
+end
+
+function test.the_blob_does_not_depend_on_the_instruction_sets()
+    for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
+        local m = model.load("gen/models/" .. name .. ".lua")
+        local all = plan.build(m, sets)
+        for _, set in ipairs(sets) do
+            local one = plan.build(m, { set })
+            check.equal(one.digest, all.digest)
+            check.equal(one.sections, all.sections)
+        end
+    end
+end
+
+function test.models_that_need_other_blobs_have_other_digests()
+    local base = { name = "m", d = 60, h = 8, tau = 6, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+    local seen, digests = {}, 0
+    local function add(changes)
+        local given = {}
+        for key, value in pairs(base) do given[key] = value end
+        for key, value in pairs(changes) do given[key] = value end
+        local digest = plan.build(model.validate(given, "", "m"), sets).digest
+        check.matches(digest, "^" .. ("%x"):rep(64) .. "$")
+        check.equal(seen[digest], nil)
+        seen[digest], digests = true, digests + 1
+    end
+    for _, changes in ipairs { {}, { name = "n" }, { d = 61 }, { d_out = 61 }, { h = 9 }, { tau = 7 }, { score = "softmax" }, { scale = "1/h" },
+        { projection = { kind = "bh4", block = 32 } }, { projection = { kind = "bh4", block = 16, decay = 0.6 } }, { projection = { kind = "dense" } },
+        { norm = { kind = "layernorm" } }, { norm = { kind = "layernorm", eps = 1e-6 } } } do add(changes) end
+    check.equal(digests, 13)
+    -- What is left out is what the default says.
+    local function digest(d_out) return plan.build(model.validate({ name = "m", d = 60, d_out = d_out, h = 8, tau = 6, projection = { kind = "dense" }, score = "gelu" }, "", "m"), sets).digest end
+    check.equal(digest(nil), digest(60))
+end
+
+function test.the_command_says_it()
+    local result = process.run { check.lookupc, "plan", "gen/models/roberta_base.lua" }
+    check.equal(result.status, 0)
+    check.matches(result.output, "MFLOP per token +1%.39 by the paper's formula, 1%.27 after folding; dense FFN 9%.44\n")
+    local decoded = json.decode(process.run({ check.lookupc, "plan", "gen/models/roberta_base.lua", "--json" }).output)
+    local p = plan_of "roberta_base"
+    for key, value in pairs { d = 768, d_out = 768, h = 170, tau = 9, block = 64, padded = 1024, repeats = 2, mflop_per_token = 1.391616,
+        mflop_per_token_folded = 1.273338, dense_mflop_per_token = 9.437184, table_bytes = 267386880, packed_bytes = p.packed_bytes,
+        scratch_bytes = p.scratch_bytes } do
+        check.equal(decoded[key], value)
+    end
+end
+
+return test

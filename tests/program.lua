@@ -1,0 +1,92 @@
+-- Runs lookupc the way a user does, in a folder of its own, and reads what it says on each of its two outputs.
+local check = require "tests.check"
+local host = require "host"
+local process = require "process"
+
+local program = {}
+
+local folders = 0
+
+-- A new, empty folder.
+function program.folder()
+    folders = folders + 1
+    local path = process.temporary_directory() .. "/" .. folders
+    local made = assert(process.run { "mkdir", path })
+    if made.status ~= 0 then error(made.output, 0) end
+    return path
+end
+
+-- Runs lookupc with `words`; options: directory, env, limit (shell commands in front of it, such as ulimit).
+-- Returns { status, output, errors }.
+function program.run(words, options)
+    options = options or {}
+    local errors = process.temporary_directory() .. "/errors"
+    local script = (options.limit and options.limit .. "; " or "") .. 'exec "$@" 2>"$0"'
+    local result = assert(process.run({ "bash", "-c", script, errors, check.lookupc, table.unpack(words) },
+        { directory = options.directory, env = options.env, timeout = 120 }))
+    if result.timed_out then error("lookupc " .. table.concat(words, " ") .. ": took more than 120 seconds", 2) end
+    return { status = result.status, output = result.output, errors = assert(host.read(errors)) }
+end
+
+-- A run that must succeed without a word on standard error; returns what it prints.
+function program.works(words, options)
+    local result = program.run(words, options)
+    if result.status ~= 0 or result.errors ~= "" then
+        error(string.format("lookupc %s: exit status %d: %s", table.concat(words, " "), result.status, result.errors), 2)
+    end
+    return result.output
+end
+
+-- A run that must end with `status`, one line on standard error that holds `fragment` and no place in lookupc's own Lua, and
+-- nothing on standard output.
+function program.refuses(status, fragment, words, options)
+    local result = program.run(words, options)
+    local one_line = result.errors:find("^lookupc[^\n]*\n$") and not result.errors:find("^lookupc: %a+/%a+%.lua:%d+: [^\n]*: ")
+    if result.status ~= status or result.output ~= "" or not one_line or not result.errors:find(fragment, 1, true) then
+        error(string.format("lookupc %s: exit status %d, output %q, errors %q: expected status %d and one line with %q",
+            table.concat(words, " "), result.status, result.output, result.errors, status, fragment), 2)
+    end
+end
+
+-- Runs a Python script with NumPy that finds `...` in sys.argv[1:] and has struct, json, np and safetensors helpers:
+-- load(path) -> { name: (dtype, array) }, save(path, the same).
+local prelude = [[
+import json, struct, sys
+import numpy as np
+
+def widths(dtype):
+    return {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "I64": "<i8"}[dtype]
+
+def load(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    return {name: (entry["dtype"], np.frombuffer(data[slice(*entry["data_offsets"])], widths(entry["dtype"])).reshape(entry["shape"]).copy())
+            for name, entry in header.items() if name != "__metadata__"}
+
+def save(path, tensors, metadata=None):
+    header, data = {"__metadata__": metadata} if metadata else {}, b""
+    for name, (dtype, array) in tensors.items():
+        raw = array.astype(widths(dtype)).tobytes()
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+]]
+
+function program.python(script, ...)
+    local result = assert(process.run { "/usr/bin/python3", "-c", prelude .. script, ... })
+    if result.status ~= 0 then error(result.output, 2) end
+    return result.output
+end
+
+-- Writes `text` as the model file `folder`/`name`.lua and returns its path.
+function program.model(folder, name, text)
+    local path = folder .. "/" .. name .. ".lua"
+    assert(host.write_file(path, text))
+    return path
+end
+
+return program
