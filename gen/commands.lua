@@ -63,10 +63,15 @@ function commands.emit(arguments, options)
     local contents = {}
     local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
+    local leftovers = emit.leftovers(options.o, files)
     local written = assert(host.write_directory(options.o, contents))
     local lines = {}
     for i, file in ipairs(files) do
         lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
+    end
+    for _, name in ipairs(leftovers) do
+        assert(host.remove(options.o .. "/" .. name))
+        lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
     end
     host.print(table.concat(lines, "\n"))
     return 0

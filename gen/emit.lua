@@ -319,6 +319,23 @@ function emit.manifest(p, files)
     } .. "\n"
 end
 
+-- The files of an earlier bundle in `directory` that are none of `files` any more: recorded in its manifest and not
+-- edited since.
+function emit.leftovers(directory, files)
+    local manifest = json.decode(host.read(directory .. "/MANIFEST.json", 1 << 24) or "")
+    if type(manifest) ~= "table" or manifest.generator ~= "lookupc" or type(manifest.files) ~= "table" then return {} end
+    local emitted, list = {}, {}
+    for _, file in ipairs(files) do emitted[file.name] = true end
+    for _, entry in ipairs(manifest.files) do
+        local name = type(entry) == "table" and entry.name
+        if type(name) == "string" and name:find("^[%w_.]+$") and not emitted[name] then
+            local bytes = host.read(directory .. "/" .. name, 1 << 28)
+            if bytes and host.sha256(bytes) == entry.sha256 then list[#list + 1] = name end
+        end
+    end
+    return list
+end
+
 -- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
 -- Returns a list of { name, state = "stale" | "edited" | "missing" | "unknown" }, empty when all is fresh; raises one
 -- line for a folder that is no bundle.

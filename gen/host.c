@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { ERROR_SIZE = 4096 + 256 };
 
@@ -107,6 +108,19 @@ static int host_write_file(lua_State *L)
     if (!files_write(&output, 1, error, sizeof error))
         return fail(L, error);
     lua_pushstring(L, output.changed ? "written" : "unchanged");
+    return 1;
+}
+
+/* host.remove(path) -> true | nil, message: removes a file. */
+static int host_remove(lua_State *L)
+{
+    const char *path = check_path(L, 1);
+    if (unlink(path) != 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    lua_pushboolean(L, true);
     return 1;
 }
 
@@ -267,6 +281,7 @@ int luaopen_host(lua_State *L)
         {"list", host_list},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
+        {"remove", host_remove},
         {"sha256", host_sha256},
         {"resource", host_resource},
         {"resources", host_resources},

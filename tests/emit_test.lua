@@ -355,4 +355,18 @@ function test.a_file_built_for_the_wrong_instruction_set_stops()
     end
 end
 
+function test.emission_over_an_older_bundle_removes_what_is_no_longer_emitted()
+    local folder = emitted("scalar,avx2")
+    assert(host.write_file(folder .. "/notes.txt", "mine\n"))
+    local edited = file_of(folder, "tiny_load_f32__avx2")
+    edit(folder, edited, function(text) return text .. "/* edited */\n" end)
+    check.equal(lookupc({ "emit", tiny_model, "-o", folder, "--isa", "scalar" }).status, 0)
+    local expected = contents(emitted("scalar"))
+    local left = contents(folder)
+    check.equal(left["notes.txt"], "mine\n")
+    check.matches(left[edited], "/%* edited %*/")
+    left["notes.txt"], left[edited] = nil, nil
+    check.equal(left, expected)
+end
+
 return test
