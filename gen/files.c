@@ -1,20 +1,32 @@
-/* Files as whole byte strings: reading with a limit, writing all or nothing. */
+/* Files: read or mapped whole, written all or nothing, and one line for what went wrong. */
 #include "gen/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool fail(const char *path, const char *reason, char *error, size_t error_size)
+bool files_error(char *error, size_t error_size, const char *format, ...)
 {
-    snprintf(error, error_size, "%s: %s", path, reason);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error, error_size, format, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < error_size && error[i] != '\0'; ++i)
+        if ((unsigned char)error[i] < ' ' || error[i] == 0x7f)
+            error[i] = '?';
     return false;
+}
+
+/* The line of a system call that failed. */
+static bool fail(const char *path, int reason, char *error, size_t error_size)
+{
+    return files_error(error, error_size, "%s: %s", path, strerror(reason));
 }
 
 bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
@@ -23,17 +35,17 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     *size = 0;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return fail(path, strerror(errno), error, error_size);
+        return fail(path, errno, error, error_size);
 
     char *buffer = NULL;
     size_t used = 0, room = 0;
-    const char *reason = NULL;
+    int reason = 0;
     for (;;) {
         if (used + 1 >= room) {
             room = room == 0 ? 65536 : 2 * room;
             char *larger = realloc(buffer, room);
             if (larger == NULL) {
-                reason = strerror(ENOMEM);
+                reason = ENOMEM;
                 break;
             }
             buffer = larger;
@@ -42,7 +54,7 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            reason = strerror(errno);
+            reason = errno;
         if (got <= 0)
             break;
         used += (size_t)got;
@@ -51,14 +63,10 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     }
     close(file);
 
-    if (reason == NULL && used > max_bytes) {
+    if (reason != 0 || used > max_bytes) {
         free(buffer);
-        snprintf(error, error_size, "%s: is larger than %zu bytes", path, max_bytes);
-        return false;
-    }
-    if (reason != NULL) {
-        free(buffer);
-        return fail(path, reason, error, error_size);
+        return reason != 0 ? fail(path, reason, error, error_size)
+                           : files_error(error, error_size, "%s: is larger than %zu bytes", path, max_bytes);
     }
     buffer[used] = '\0';
     *bytes = buffer;
@@ -66,11 +74,149 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     return true;
 }
 
-/* A file on its way: the place it goes to and the temporary file beside it. */
+bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+{
+    *mapping = (files_mapping){NULL, 0};
+    /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
+    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+        return fail(path, errno, error, error_size);
+    struct stat status;
+    bool good = true;
+    if (fstat(descriptor, &status) != 0) {
+        good = fail(path, errno, error, error_size);
+    } else if (!S_ISREG(status.st_mode)) {
+        good = files_error(error, error_size, "%s: is not a regular file", path);
+    } else if (status.st_size > 0) {
+        const size_t bytes = (size_t)status.st_size;
+        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (data == MAP_FAILED)
+            good = fail(path, errno, error, error_size);
+        else
+            *mapping = (files_mapping){data, bytes};
+    }
+    close(descriptor);
+    return good;
+}
+
+void files_unmap(files_mapping *mapping)
+{
+    if (mapping->data != NULL)
+        munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
+    *mapping = (files_mapping){NULL, 0};
+}
+
+/* ---- one file ---- */
+
+/* Opens the temporary file; on failure errno says why. */
+static bool open_temporary(files_writer *file, mode_t mode)
+{
+    file->target = file->exists ? realpath(file->path, NULL) : strdup(file->path);
+    if (file->target == NULL)
+        return false;
+    const char *slash = strrchr(file->target, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - file->target);
+    char *temporary;
+    if (asprintf(&temporary, "%.*s.lookupc-XXXXXX", folder, file->target) < 0)
+        return false;
+    const int descriptor = mkostemp(temporary, O_CLOEXEC);
+    if (descriptor < 0) {
+        const int reason = errno;
+        free(temporary);
+        errno = reason;
+        return false;
+    }
+    file->temporary = temporary;
+    if (fchmod(descriptor, mode) == 0 && (file->stream = fdopen(descriptor, "wb")) != NULL)
+        return true;
+    const int reason = errno;
+    close(descriptor);
+    errno = reason;
+    return false;
+}
+
+bool files_create(files_writer *file, const char *path, char *error, size_t error_size)
+{
+    *file = (files_writer){.path = NULL};
+    struct stat status;
+    const bool exists = stat(path, &status) == 0;
+    if (!exists && errno != ENOENT)
+        return fail(path, errno, error, error_size);
+    if (exists && !S_ISREG(status.st_mode))
+        return files_error(error, error_size, "%s: is not a regular file", path);
+    const mode_t mask = umask(0);
+    umask(mask);
+    *file = (files_writer){.path = strdup(path), .exists = exists};
+    if (file->path == NULL)
+        return fail(path, errno, error, error_size);
+
+    /* an interrupt waits until nothing is half done */
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGTERM);
+    sigaddset(&interrupts, SIGHUP);
+    sigprocmask(SIG_BLOCK, &interrupts, &file->signals);
+
+    if (open_temporary(file, exists ? status.st_mode & 0777 : 0666 & ~mask))
+        return true;
+    fail(path, errno, error, error_size);
+    files_discard(file);
+    return false;
+}
+
+bool files_append(files_writer *file, const void *data, size_t bytes, char *error, size_t error_size)
+{
+    return bytes == 0 || fwrite(data, 1, bytes, file->stream) == bytes || fail(file->path, errno, error, error_size);
+}
+
+/* Brings everything to the disk and closes the temporary file. */
+static bool seal(files_writer *file, char *error, size_t error_size)
+{
+    if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0)
+        return fail(file->path, errno, error, error_size);
+    FILE *stream = file->stream;
+    file->stream = NULL;
+    return fclose(stream) == 0 || fail(file->path, errno, error, error_size);
+}
+
+/* Gives the temporary file its name; on failure errno says why. */
+static bool take_place(files_writer *file)
+{
+    if (rename(file->temporary, file->target) != 0)
+        return false;
+    free(file->temporary);
+    file->temporary = NULL;
+    return true;
+}
+
+bool files_finish(files_writer *file, char *error, size_t error_size)
+{
+    const bool good = seal(file, error, error_size) && (take_place(file) || fail(file->path, errno, error, error_size));
+    files_discard(file);
+    return good;
+}
+
+void files_discard(files_writer *file)
+{
+    if (file->path == NULL)
+        return;
+    if (file->stream != NULL)
+        fclose(file->stream);
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    free(file->path);
+    free(file->target);
+    free(file->temporary);
+    const sigset_t signals = file->signals;
+    *file = (files_writer){.path = NULL};
+    sigprocmask(SIG_SETMASK, &signals, NULL);
+}
+
+/* ---- several files ---- */
+
 typedef struct {
-    char *target;
-    char *temporary; /* NULL when there is none (left) */
-    bool exists;
+    files_writer writer; /* all zeros when there is nothing to write */
     bool moved;
 } staged;
 
@@ -85,118 +231,54 @@ static bool has_bytes(const char *path, const files_output *output)
     return same;
 }
 
-static bool write_all(int file, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        const ssize_t put = write(file, bytes, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        bytes += put;
-        size -= (size_t)put;
-    }
-    return true;
-}
-
 /* Writes the temporary file, unless the target has these bytes already. */
-static bool stage(files_output *output, staged *file, char *error, size_t error_size)
+static bool stage(files_output *output, files_writer *file, char *error, size_t error_size)
 {
     struct stat status;
-    file->exists = stat(output->path, &status) == 0;
-    if (!file->exists && errno != ENOENT)
-        return fail(output->path, strerror(errno), error, error_size);
-    if (file->exists && S_ISDIR(status.st_mode))
-        return fail(output->path, strerror(EISDIR), error, error_size);
-    if (file->exists && !S_ISREG(status.st_mode))
-        return fail(output->path, "is not a regular file", error, error_size);
-
-    output->changed = !file->exists || !has_bytes(output->path, output);
-    if (!output->changed)
-        return true;
-
-    const mode_t mask = umask(0);
-    umask(mask);
-    const mode_t mode = file->exists ? status.st_mode & 0777 : 0666 & ~mask;
-    file->target = file->exists ? realpath(output->path, NULL) : strdup(output->path);
-    if (file->target == NULL)
-        return fail(output->path, strerror(errno), error, error_size);
-    const char *slash = strrchr(file->target, '/');
-    const int folder = slash == NULL ? 0 : (int)(slash + 1 - file->target);
-    if (asprintf(&file->temporary, "%.*s.lookupc-XXXXXX", folder, file->target) < 0) {
-        file->temporary = NULL;
-        return fail(output->path, strerror(ENOMEM), error, error_size);
-    }
-    const int handle = mkostemp(file->temporary, O_CLOEXEC);
-    if (handle < 0) {
-        const int reason = errno;
-        free(file->temporary);
-        file->temporary = NULL;
-        return fail(output->path, strerror(reason), error, error_size);
-    }
-    bool good = fchmod(handle, mode) == 0 && write_all(handle, output->bytes, output->size) && fsync(handle) == 0;
-    const int reason = errno;
-    if (close(handle) != 0 && good)
-        return fail(output->path, strerror(errno), error, error_size);
-    return good || fail(output->path, strerror(reason), error, error_size);
+    const bool exists = stat(output->path, &status) == 0;
+    if (exists && S_ISDIR(status.st_mode))
+        return fail(output->path, EISDIR, error, error_size);
+    output->changed = !exists || !S_ISREG(status.st_mode) || !has_bytes(output->path, output);
+    return !output->changed || (files_create(file, output->path, error, error_size) &&
+                                files_append(file, output->bytes, output->size, error, error_size) && seal(file, error, error_size));
 }
 
 /* Puts the temporary file in its place. The old file, if any, takes the temporary name, so that it can still be put back. */
 static bool move(staged *file)
 {
-    if (file->exists && renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->target, RENAME_EXCHANGE) == 0) {
+    const files_writer *writer = &file->writer;
+    if (writer->exists && renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->target, RENAME_EXCHANGE) == 0)
         file->moved = true;
-        return true;
-    }
-    if (file->exists && errno != EINVAL && errno != ENOSYS)
-        return false;
-    if (rename(file->temporary, file->target) != 0)
-        return false;
-    file->moved = true;
-    free(file->temporary);
-    file->temporary = NULL;
-    return true;
+    else if (!writer->exists || errno == EINVAL || errno == ENOSYS)
+        file->moved = take_place(&file->writer);
+    return file->moved;
 }
 
-static void move_back(staged *file)
+static void move_back(const staged *file)
 {
-    if (file->moved && file->temporary != NULL)
-        renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->target, RENAME_EXCHANGE);
-    else if (file->moved && !file->exists)
-        unlink(file->target);
+    const files_writer *writer = &file->writer;
+    if (file->moved && writer->temporary != NULL)
+        renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->target, RENAME_EXCHANGE);
+    else if (file->moved && !writer->exists)
+        unlink(writer->target);
 }
 
 bool files_write(files_output *outputs, size_t count, char *error, size_t error_size)
 {
     staged *files = calloc(count + 1, sizeof *files);
     if (files == NULL)
-        return fail(outputs[0].path, strerror(ENOMEM), error, error_size);
-
-    /* an interrupt waits until nothing is half done */
-    sigset_t interrupts, before;
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    sigaddset(&interrupts, SIGTERM);
-    sigaddset(&interrupts, SIGHUP);
-    sigprocmask(SIG_BLOCK, &interrupts, &before);
-
+        return fail(outputs[0].path, ENOMEM, error, error_size);
     bool good = true;
     for (size_t i = 0; good && i < count; ++i)
-        good = stage(&outputs[i], &files[i], error, error_size);
-    for (size_t i = 0; good && i < count; ++i) {
-        if (outputs[i].changed && !move(&files[i]))
-            good = fail(outputs[i].path, strerror(errno), error, error_size);
-    }
-    for (size_t i = 0; i < count; ++i) {
+        good = stage(&outputs[i], &files[i].writer, error, error_size);
+    for (size_t i = 0; good && i < count; ++i)
+        good = !outputs[i].changed || move(&files[i]) || fail(outputs[i].path, errno, error, error_size);
+    for (size_t i = count; i-- > 0;) {
         if (!good)
             move_back(&files[i]);
-        if (files[i].temporary != NULL)
-            unlink(files[i].temporary);
-        free(files[i].temporary);
-        free(files[i].target);
+        files_discard(&files[i].writer);
     }
     free(files);
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return good;
 }
 
@@ -249,9 +331,9 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
     }
     size_t first = 0;
     if (!good) {
-        fail(directory, strerror(ENOMEM), error, error_size);
+        fail(directory, ENOMEM, error, error_size);
     } else if (!make_directories(path, &first)) {
-        good = fail(directory, strerror(errno), error, error_size);
+        good = fail(directory, errno, error, error_size);
     } else {
         good = files_write(inside, count, error, error_size);
     }

@@ -1,13 +1,63 @@
-/* Files as whole byte strings: reading with a limit, writing all or nothing. */
+/* Files: read or mapped whole, written all or nothing, and one line for what went wrong. */
 #ifndef LOOKUPC_GEN_FILES_H
 #define LOOKUPC_GEN_FILES_H
 
+#include <assert.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "weights are little-endian in their files and copied as they are");
+
+/* Writes one line into error[error_size]: control characters become '?', what does not fit is cut. Returns false, so that a caller can
+   `return files_error(...)`. */
+bool files_error(char *error, size_t error_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Reads a whole file of at most max_bytes into *bytes (malloc'ed, one NUL added behind, not counted in *size).
    On failure *bytes is NULL and error is one line that starts with the path. */
 bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
+
+/* A whole file in memory, read-only. */
+typedef struct {
+    const unsigned char *data; /* [bytes]; NULL for an empty file */
+    size_t bytes;
+} files_mapping;
+
+/* Maps a regular file. Fails with "path: reason" when it cannot be opened or is not a regular file. Nobody may shorten the file while it
+   is mapped: reading past a new end is a SIGBUS. */
+bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size);
+
+void files_unmap(files_mapping *mapping);
+
+/* A file that is being written under a temporary name beside its own. */
+typedef struct {
+    FILE *stream;     /* NULL once everything is on the disk */
+    char *path;       /* as given, for messages */
+    char *target;     /* what path leads to */
+    char *temporary;  /* in the same folder; NULL once it has taken its place */
+    bool exists;      /* a file at target, when this one was started */
+    sigset_t signals; /* as they were */
+} files_writer;
+
+/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link is followed; a file that
+   exists keeps its mode. SIGINT, SIGTERM and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary
+   file behind; of several files at a time the one started last must therefore end first. */
+bool files_create(files_writer *file, const char *path, char *error, size_t error_size);
+
+/* Appends data[bytes]. After a failure ("path: reason") the caller may only discard. */
+bool files_append(files_writer *file, const void *data, size_t bytes, char *error, size_t error_size);
+
+/* Flushes to the disk and renames over path. Frees what file holds, whether it succeeds or not; on failure ("path: reason") the temporary
+   file is gone and what stood at path before stays. */
+bool files_finish(files_writer *file, char *error, size_t error_size);
+
+/* Removes the temporary file and frees what file holds; a file of all zeros is allowed. */
+void files_discard(files_writer *file);
 
 /* One file to be written; changed is an answer: false if the file had these bytes already and was left alone. */
 typedef struct {
@@ -17,12 +67,15 @@ typedef struct {
     bool changed;
 } files_output;
 
-/* Writes all files or none: every file goes to a temporary one beside it first, is synced to disk, and is renamed only when all are.
-   A symbolic link is followed; what is there and not a regular file is refused.
+/* Writes all files or none, each as with files_create; they are renamed only when all are on the disk.
    On failure no file has changed, nothing is left behind, and error is one line that starts with a path. */
 bool files_write(files_output *outputs, size_t count, char *error, size_t error_size);
 
 /* The same for files inside one directory, which is made with its parents if need be, and unmade on failure. */
 bool files_write_directory(const char *directory, files_output *outputs, size_t count, char *error, size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -27,7 +27,7 @@ static const char *check_path(lua_State *L, int argument)
     return path;
 }
 
-static int fail(lua_State *L, const char *message)
+int host_fail(lua_State *L, const char *message)
 {
     lua_pushnil(L);
     lua_pushstring(L, message);
@@ -40,7 +40,7 @@ static bool push_file(lua_State *L, const char *path, size_t max_bytes)
     char *bytes;
     size_t size;
     if (!files_read(path, max_bytes, &bytes, &size, error, sizeof error)) {
-        fail(L, error);
+        host_fail(L, error);
         return false;
     }
     lua_pushlstring(L, bytes, size);
@@ -106,7 +106,7 @@ static int host_write_file(lua_State *L)
     files_output output = {.path = check_path(L, 1)};
     output.bytes = luaL_checklstring(L, 2, &output.size);
     if (!files_write(&output, 1, error, sizeof error))
-        return fail(L, error);
+        return host_fail(L, error);
     lua_pushstring(L, output.changed ? "written" : "unchanged");
     return 1;
 }
@@ -152,7 +152,7 @@ static int host_write_directory(lua_State *L)
     }
     qsort(outputs, count, sizeof *outputs, compare_outputs);
     if (!files_write_directory(directory, outputs, count, error, sizeof error))
-        return fail(L, error);
+        return host_fail(L, error);
     lua_createtable(L, 0, (int)count);
     for (i = 0; i < count; ++i) {
         lua_pushstring(L, outputs[i].changed ? "written" : "unchanged");

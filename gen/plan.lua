@@ -104,19 +104,20 @@ local function sections_of(m, shape, projection, tables)
     return list, at
 end
 
--- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation }.
+-- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation,
+-- zero_every }. Every eighth bias of z is exactly 0: with a zero input that is the tie where bit and sign disagree.
 -- With these random values z and y stay near 1: a BH4 stage multiplies the variance by b N, a dense row by d.
 local function tensors_of(m, shape)
     local list = {}
-    local function add(name, tensor_shape, mean, deviation)
-        list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation }
+    local function add(name, tensor_shape, mean, deviation, zero_every)
+        list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
     end
     if shape.kind == "bh4" then
         add("hash.projection.weight", { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }, 0.0, (shape.block * shape.padded) ^ -0.5)
     else
         add("hash.projection.weight", { shape.bits, shape.d }, 0.0, shape.d ^ -0.5)
     end
-    add("hash.projection.bias", { shape.bits }, 0.0, 0.1)
+    add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
     add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
     add("bias", { shape.d_out }, 0.0, 0.1)
     if m.norm then

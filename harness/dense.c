@@ -1,38 +1,28 @@
 /* What the dense FFNs of all libraries share: random weights and the plain double loop they are checked against. */
 #include "dense.h"
 
+#include "gen/weights/random.h"
+#include "memory.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "measure_random.h"
-
-float *dense_allocate(size_t count)
-{
-    const size_t bytes = (count * sizeof(float) + 63) / 64 * 64;
-    float *values = aligned_alloc(64, bytes);
-    if (values) {
-        memset(values, 0, bytes);
-    }
-    return values;
-}
 
 bool dense_weights_create(dense_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed)
 {
     *weights = (dense_weights){.d = d, .hidden = hidden, .d_out = d_out};
-    weights->w1 = dense_allocate(hidden * d);
-    weights->b1 = dense_allocate(hidden);
-    weights->w2 = dense_allocate(d_out * hidden);
-    weights->b2 = dense_allocate(d_out);
+    weights->w1 = aligned_memory(hidden * d * sizeof(float));
+    weights->b1 = aligned_memory(hidden * sizeof(float));
+    weights->w2 = aligned_memory(d_out * hidden * sizeof(float));
+    weights->b2 = aligned_memory(d_out * sizeof(float));
     if (!weights->w1 || !weights->b1 || !weights->w2 || !weights->b2) {
         dense_weights_destroy(weights);
         return false;
     }
     /* deviations that keep the activations near 1, so that GELU sees both of its halves */
-    measure_random_fill(weights->w1, hidden * d, seed, 1.0f / sqrtf((float)d));
-    measure_random_fill(weights->b1, hidden, seed + 1, 0.1f);
-    measure_random_fill(weights->w2, d_out * hidden, seed + 2, 1.0f / sqrtf((float)hidden));
-    measure_random_fill(weights->b2, d_out, seed + 3, 0.1f);
+    random_state random = random_seed(seed);
+    random_fill(&random, weights->w1, hidden * d, 0.0, 1.0 / sqrt((double)d));
+    random_fill(&random, weights->b1, hidden, 0.0, 0.1);
+    random_fill(&random, weights->w2, d_out * hidden, 0.0, 1.0 / sqrt((double)hidden));
+    random_fill(&random, weights->b2, d_out, 0.0, 0.1);
     return true;
 }
 

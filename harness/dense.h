@@ -33,9 +33,6 @@ typedef struct dense_library {
 extern const dense_library dense_openblas;
 extern const dense_library dense_onednn;
 
-/* Aligned to 64 bytes and touched (all zero); NULL when there is no memory. Released with free. */
-float *dense_allocate(size_t count);
-
 /* Returns false when there is no memory. */
 bool dense_weights_create(dense_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed);
 void dense_weights_destroy(dense_weights *weights);

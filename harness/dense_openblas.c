@@ -1,10 +1,10 @@
 /* The dense FFN through OpenBLAS. It chooses its kernels when the library loads: set OPENBLAS_CORETYPE before the process starts. */
 #include "dense.h"
 
+#include "memory.h"
+
 #include <cblas.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct openblas_ffn {
     const dense_weights *weights;
@@ -23,7 +23,7 @@ static void *openblas_create(const dense_weights *weights, size_t tokens, char *
 {
     openblas_set_num_threads(1);
     openblas_ffn *self = malloc(sizeof(*self));
-    float *hidden = dense_allocate(tokens * weights->hidden);
+    float *hidden = aligned_memory(tokens * weights->hidden * sizeof *hidden);
     if (!self || !hidden) {
         free(self);
         free(hidden);

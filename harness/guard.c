@@ -1,7 +1,8 @@
 /* Memory with forbidden pages on both sides. */
 #include "guard.h"
 
-#include <string.h>
+#include "memory.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@ static size_t page_size(void)
 bool guard_create(guarded *memory, size_t bytes, size_t alignment, guard_place place)
 {
     const size_t page = page_size(), offset = place == GUARD_UNALIGNED ? 4 : 0;
-    const size_t page_bytes = (bytes + offset + page - 1) / page * page;
+    const size_t page_bytes = round_up(bytes + offset, page);
     unsigned char *all = mmap(NULL, page_bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *memory = (guarded){0};
     if (all == MAP_FAILED)

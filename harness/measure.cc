@@ -16,9 +16,10 @@
 #include <vector>
 
 #include "dense.h"
+#include "gen/weights/random.h"
 #include "measure_job.h"
-#include "measure_random.h"
 #include "measure_variant.h"
+#include "memory.h"
 
 namespace
 {
@@ -94,14 +95,14 @@ template <typename Call> void add(const std::string &name, size_t repetitions, C
     });
 }
 
-void add_variant(const measure_job &job, const measure_variant *variant, float *y)
+void add_variant(const measure_job &job, const measure_variant_job &of, const measure_variant *variant, float *y)
 {
     for (size_t i = 0; i < job.batch_count; ++i) {
         const size_t batch = job.batches[i];
-        if (batch < variant->job->least_batch || batch > variant->job->most_batch) {
+        if (batch < of.least_batch || batch > of.most_batch) {
             continue;
         }
-        const std::string rest = "/" + std::string(variant->job->name) + "/" + std::to_string(batch);
+        const std::string rest = "/" + std::string(of.name) + "/" + std::to_string(batch);
         const auto add_stage = [&](const char *name, auto stage) {
             add(name + rest, job.repetitions, [=, position = size_t{0}]() mutable {
                 stage(variant, batch, &position, y);
@@ -244,23 +245,25 @@ int main(int argc, char **argv)
 
     // Everything that the calls use is made and touched before the first one is timed. It lives until the process ends.
     const size_t tokens = std::max<size_t>(4096, 2 * job.largest_batch);
-    float *x = dense_allocate(tokens * job.d), *y = dense_allocate(job.largest_batch * job.d_out);
+    auto *x = static_cast<float *>(aligned_memory(tokens * job.d * sizeof(float)));
+    auto *y = static_cast<float *>(aligned_memory(job.largest_batch * job.d_out * sizeof(float)));
     if (!x || !y) {
         fail("%s: out of memory for %zu tokens", argv[1], tokens);
     }
-    measure_random_fill(x, tokens * job.d, job.seed, 1.0f);
+    random_state random = random_seed(job.seed);
+    random_fill(&random, x, tokens * job.d, 0.0, 1.0);
     const measure_pool pool = {tokens, job.d, x};
 
-    measure_blob blob = {};
+    files_mapping blob = {};
     std::vector<measure_variant> variants(job.variant_count);
-    if (job.variant_count && !measure_blob_open(job.blob, &blob, error, sizeof(error))) {
+    if (job.variant_count && !files_map(job.blob, &blob, error, sizeof(error))) {
         fail("%s", error);
     }
     for (size_t i = 0; i < job.variant_count; ++i) {
-        if (!measure_variant_open(&variants[i], &job.variants[i], &blob, &pool, error, sizeof(error))) {
+        if (!measure_variant_open(&variants[i], &job.variants[i].variant, job.blob, &blob, &pool, error, sizeof(error))) {
             fail("%s", error);
         }
-        add_variant(job, &variants[i], y);
+        add_variant(job, job.variants[i], &variants[i], y);
     }
 
     dense_weights weights = {};

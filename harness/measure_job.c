@@ -123,36 +123,43 @@ static bool read_dense(const reader *in, const json_t *root, measure_job *job)
 }
 
 /* A size that the variant repeats must be the model's. */
-static bool read_same(const reader *in, const json_t *object, const char *name, size_t expected)
+static bool read_same(const reader *in, const json_t *object, const char *name, size_t expected, size_t *out)
 {
     const json_t *value = json_object_get(object, name);
     if (!json_is_integer(value) || json_integer_value(value) != (json_int_t)expected) {
         return refuse(in, name, value, "must be the job's %s, %zu", name, expected);
+    }
+    *out = expected;
+    return true;
+}
+
+static bool read_description(const reader *in, const json_t *object, const measure_job *job, variant_description *variant)
+{
+    if (!read_text(in, object, "library", &variant->library) || !read_word(in, object, "bind", &variant->bind) ||
+        !read_word(in, object, "ffn", &variant->ffn) || !read_word(in, object, "project", &variant->project) ||
+        !read_word(in, object, "gather", &variant->gather) || !read_word(in, object, "public_ffn", &variant->public_ffn) ||
+        !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) || !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
+        !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
+        !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
+        !read_same(in, object, "d", job->d, &variant->d) || !read_same(in, object, "d_out", job->d_out, &variant->d_out) ||
+        !read_same(in, object, "h", job->h, &variant->h) || !read_same(in, object, "tau", job->tau, &variant->tau)) {
+        return false;
+    }
+    if (variant->library[0] != '/') {
+        return refuse(in, "library", json_object_get(object, "library"), "must be an absolute path");
+    }
+    if (variant->chunk % variant->tile != 0) {
+        return refuse(in, "chunk", json_object_get(object, "chunk"), "must be a multiple of tile, %zu", variant->tile);
     }
     return true;
 }
 
 static bool read_variant(const reader *in, const json_t *object, const measure_job *job, measure_variant_job *variant)
 {
-    if (!read_word(in, object, "name", &variant->name) || !read_text(in, object, "library", &variant->library) ||
-        !read_word(in, object, "bind", &variant->bind) || !read_word(in, object, "ffn", &variant->ffn) ||
-        !read_word(in, object, "project", &variant->project) || !read_word(in, object, "gather", &variant->gather) ||
-        !read_integer(in, object, "least_batch", 1, 1 << 20, &variant->least_batch) ||
+    if (!read_word(in, object, "name", &variant->name) || !read_integer(in, object, "least_batch", 1, 1 << 20, &variant->least_batch) ||
         !read_integer(in, object, "most_batch", variant->least_batch, 1 << 20, &variant->most_batch) ||
-        !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) || !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
-        !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
-        !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
-        !read_same(in, object, "d", job->d) || !read_same(in, object, "d_out", job->d_out) || !read_same(in, object, "h", job->h) ||
-        !read_same(in, object, "tau", job->tau)) {
+        !read_description(in, object, job, &variant->variant)) {
         return false;
-    }
-    variant->h = job->h;
-    variant->d_out = job->d_out;
-    if (variant->library[0] != '/') {
-        return refuse(in, "library", json_object_get(object, "library"), "must be an absolute path");
-    }
-    if (variant->chunk % variant->tile != 0) {
-        return refuse(in, "chunk", json_object_get(object, "chunk"), "must be a multiple of tile, %zu", variant->tile);
     }
     for (const measure_variant_job *earlier = job->variants; earlier < variant; ++earlier) {
         if (strcmp(earlier->name, variant->name) == 0) {

@@ -2,19 +2,17 @@
 #ifndef LOOKUPC_MEASURE_JOB_H
 #define LOOKUPC_MEASURE_JOB_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "variant.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* One compiled variant of the emitted FFN, timed at the batches from least_batch to most_batch; library is a path, bind to gather are
-   its symbols. */
+/* One compiled variant of the emitted FFN, timed at the batches from least_batch to most_batch. */
 typedef struct measure_variant_job {
-    const char *name, *library, *bind, *ffn, *project, *gather;
-    size_t least_batch, most_batch, tile, chunk, scratch_bytes, weights_struct_bytes, h, d_out;
+    const char *name;
+    size_t least_batch, most_batch;
+    variant_description variant;
 } measure_variant_job;
 
 typedef struct measure_job {

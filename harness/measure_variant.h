@@ -2,11 +2,7 @@
 #ifndef LOOKUPC_MEASURE_VARIANT_H
 #define LOOKUPC_MEASURE_VARIANT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "measure_job.h"
+#include "variant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,33 +14,19 @@ typedef struct measure_pool {
     const float *x;
 } measure_pool;
 
-/* The packed weights, mapped read-only and touched. */
-typedef struct measure_blob {
-    const void *data;
-    size_t bytes;
-} measure_blob;
-
-/* Returns false with one line in error that starts with path. */
-bool measure_blob_open(const char *path, measure_blob *blob, char *error, size_t error_size);
-void measure_blob_close(measure_blob *blob);
-
 typedef struct measure_variant {
-    const measure_variant_job *job;
+    const variant_description *job;
     const measure_pool *pool;
-    void *library;
-    void (*ffn)(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
-    void (*project)(const void *weights, const float *x, size_t tokens, uint16_t *code, float *score, void *scratch);
-    void (*gather)(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens);
-    void *weights, *scratch;
+    variant_bound bound;
     /* of the whole pool [ceil(tokens / tile)][h][tile], the same by token [tokens][h], of one chunk [chunk / tile][h][tile] */
     uint16_t *code, *token_code, *chunk_code;
     float *score, *token_score, *chunk_score;
 } measure_variant;
 
-/* Loads the library, binds the blob and projects the whole pool, so that gather can be timed alone. job, pool and blob must outlive it.
-   Returns false with one line in error, naming the library. */
-bool measure_variant_open(measure_variant *variant, const measure_variant_job *job, const measure_blob *blob, const measure_pool *pool,
-                          char *error, size_t error_size);
+/* Loads the library, binds the blob (see variant_load) and projects the whole pool, so that gather can be timed alone. job, blob and pool
+   must outlive it. Returns false with one line in error that starts with a path. */
+bool measure_variant_open(measure_variant *variant, const variant_description *job, const char *blob_path, const files_mapping *blob,
+                          const measure_pool *pool, char *error, size_t error_size);
 void measure_variant_close(measure_variant *variant);
 
 /* One call for batch tokens at *position of the pool, then moves *position on, back to 0 near the end. y [batch][d_out].

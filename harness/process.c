@@ -1,4 +1,5 @@
 /* The Lua module `process`: other programs, temporary folders, and what has to be cleaned up when this program ends. */
+#include "clock.h"
 #include "gen/host.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OUTPUT_LIMIT = 65536 };
@@ -109,13 +109,6 @@ static bool read_some(int pipe_end, tail *output)
             return got < 0 && errno == EAGAIN;
         output->size += (size_t)got;
     }
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* Waits for the running program, collects its output and ends what it may have left running. Returns its wait status. */

@@ -26,18 +26,25 @@ size_t reference_projection_count(const reference_model *model)
     return reference_repeats(model) * 4 * reference_padded(model) * model->block;
 }
 
-void reference_norm(const reference_model *model, const reference_weights *weights, const double *x, double *normalised)
+void reference_moments(const reference_model *model, const double *x, double *mean, double *variance)
 {
     const double count = (double)model->d;
+    *mean = 0.0;
+    *variance = 0.0;
+    for (size_t i = 0; i < model->d; ++i)
+        *mean += x[i] / count;
+    for (size_t i = 0; i < model->d; ++i)
+        *variance += (x[i] - *mean) * (x[i] - *mean) / count;
+}
+
+void reference_norm(const reference_model *model, const reference_weights *weights, const double *x, double *normalised)
+{
+    double mean, variance;
     if (!model->norm) {
         memcpy(normalised, x, model->d * sizeof *x);
         return;
     }
-    double mean = 0.0, variance = 0.0;
-    for (size_t i = 0; i < model->d; ++i)
-        mean += x[i] / count;
-    for (size_t i = 0; i < model->d; ++i)
-        variance += (x[i] - mean) * (x[i] - mean) / count;
+    reference_moments(model, x, &mean, &variance);
     for (size_t i = 0; i < model->d; ++i)
         normalised[i] = (x[i] - mean) / sqrt(variance + model->norm_eps) * weights->norm_weight[i] + weights->norm_bias[i];
 }

@@ -40,6 +40,9 @@ size_t reference_padded(const reference_model *model);           /* N */
 size_t reference_repeats(const reference_model *model);          /* R */
 size_t reference_projection_count(const reference_model *model); /* elements of the projection's weights */
 
+/* Mean and variance of x[d]. */
+void reference_moments(const reference_model *model, const double *x, double *mean, double *variance);
+
 /* The projection's input: (x - mean) / sqrt(variance + eps) * weight + bias, or x itself without norm.  x, normalised [d]. */
 void reference_norm(const reference_model *model, const reference_weights *weights, const double *x, double *normalised);
 

@@ -122,11 +122,8 @@ void rounding_free(rounding *bounds)
 /* The mean's part of the LayerNorm's error, as a variance in units of u^2 and per gain: d/4 (mean / sqrt(var + eps))^2. */
 static double shift_variance(const reference_model *model, const double *x)
 {
-    double mean = 0.0, variance = 0.0;
-    for (size_t i = 0; i < model->d; ++i)
-        mean += x[i] / (double)model->d;
-    for (size_t i = 0; i < model->d; ++i)
-        variance += square(x[i] - mean) / (double)model->d;
+    double mean, variance;
+    reference_moments(model, x, &mean, &variance);
     return (double)model->d / 4.0 * square(mean) / (variance + model->norm_eps);
 }
 

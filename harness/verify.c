@@ -10,6 +10,11 @@
 #include "verify_checks.h"
 
 #include "checkpoint.h"
+#include "clock.h"
+#include "fields.h"
+#include "kernel.h"
+
+#include "gen/host.h"
 
 #include <lauxlib.h>
 
@@ -23,10 +28,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-int luaopen_verify(lua_State *L);
+static const char where[] = "verify: ";
 
 enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33 };
 
@@ -39,18 +43,6 @@ typedef struct {
     char line[LINE_SIZE];
 } conversation;
 
-static lua_Integer integer_field(lua_State *L, int index, const char *name, lua_Integer least, lua_Integer otherwise)
-{
-    lua_Integer value = otherwise;
-    int is_integer = 1;
-    if (lua_getfield(L, index, name) != LUA_TNIL)
-        value = lua_tointegerx(L, -1, &is_integer);
-    if (!is_integer || value < least)
-        luaL_error(L, "verify: %s: must be an integer, at least %I", name, (LUAI_UACINT)least);
-    lua_pop(L, 1);
-    return value;
-}
-
 static double number_field(lua_State *L, int index, const char *name)
 {
     int is_number = 0;
@@ -62,21 +54,10 @@ static double number_field(lua_State *L, int index, const char *name)
     return value;
 }
 
-/* The text stays valid as long as the table keeps it. */
-static const char *text_field(lua_State *L, int index, const char *name, const char *otherwise)
-{
-    const int type = lua_getfield(L, index, name);
-    if (type != LUA_TSTRING && !(type == LUA_TNIL && otherwise))
-        luaL_error(L, "verify: %s: must be a string", name);
-    const char *text = type == LUA_TSTRING ? lua_tostring(L, -1) : otherwise;
-    lua_pop(L, 1);
-    return text;
-}
-
 /* 0 or 1: which of two words the field is. */
 static int word_field(lua_State *L, int index, const char *name, const char *first, const char *second)
 {
-    const char *word = text_field(L, index, name, NULL);
+    const char *word = field_text(L, index, where, name, NULL);
     if (strcmp(word, first) != 0 && strcmp(word, second) != 0)
         luaL_error(L, "verify: %s: must be \"%s\" or \"%s\"", name, first, second);
     return strcmp(word, second) == 0;
@@ -86,10 +67,10 @@ static reference_model model_at(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     reference_model model = {
-        .d = (size_t)integer_field(L, index, "d", 1, 0),
-        .d_out = (size_t)integer_field(L, index, "d_out", 1, 0),
-        .h = (size_t)integer_field(L, index, "h", 1, 0),
-        .tau = (size_t)integer_field(L, index, "tau", 1, 0),
+        .d = (size_t)field_integer(L, index, where, "d", 1, 0),
+        .d_out = (size_t)field_integer(L, index, where, "d_out", 1, 0),
+        .h = (size_t)field_integer(L, index, where, "h", 1, 0),
+        .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
         .projection = word_field(L, index, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
         .score = word_field(L, index, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
         .scale = number_field(L, index, "scale"),
@@ -97,7 +78,7 @@ static reference_model model_at(lua_State *L, int index)
     if (model.tau > 16)
         luaL_error(L, "verify: tau: must be at most 16");
     if (model.projection == REFERENCE_BH4) {
-        model.block = (size_t)integer_field(L, index, "block", 1, 0);
+        model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
         model.decay = number_field(L, index, "decay");
         if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
             luaL_error(L, "verify: block: must be a power of two, at most d padded to one");
@@ -123,8 +104,8 @@ static verify_job job_at(lua_State *L, int index)
         job.variant.tau != job.model.tau)
         luaL_error(L, "verify: the variant is not one of the model");
     const lua_Integer several = 2 * (lua_Integer)job.variant.tile + 3;
-    job.seed = (uint64_t)integer_field(L, index, "seed", LUA_MININTEGER, 1);
-    job.tokens = (size_t)integer_field(L, index, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
+    job.seed = (uint64_t)field_integer(L, index, where, "seed", LUA_MININTEGER, 1);
+    job.tokens = (size_t)field_integer(L, index, where, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
     return job;
@@ -150,7 +131,7 @@ static bool start(conversation *talk, const verify_job *job, char *stage, char *
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return file_error(error, error_size, "verify: cannot make a pipe: %s", strerror(errno));
+        return files_error(error, error_size, "verify: cannot make a pipe: %s", strerror(errno));
     const pid_t parent = getpid(), child = fork();
     if (child == 0) {
         close(ends[0]);
@@ -159,17 +140,10 @@ static bool start(conversation *talk, const verify_job *job, char *stage, char *
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return file_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
+        return files_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
     }
     *talk = (conversation){.descriptor = ends[0], .child = child};
     return true;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* The next line, without its end: NULL at the end of the conversation, or after the deadline with *late = true. */
@@ -273,20 +247,13 @@ static const char *converse(lua_State *L, conversation *talk, double deadline, c
     return NULL;
 }
 
-static int fail(lua_State *L, const char *message)
-{
-    lua_pushnil(L);
-    lua_pushstring(L, message);
-    return 2;
-}
-
 static int check(lua_State *L)
 {
     lua_settop(L, 1);
     verify_job job = job_at(L, 1);
-    const char *blob = text_field(L, 1, "blob", NULL), *weights = text_field(L, 1, "weights", NULL);
-    const char *prefix = text_field(L, 1, "prefix", "");
-    const double timeout = (double)integer_field(L, 1, "timeout", 1, DEFAULT_TIMEOUT);
+    const char *blob = field_text(L, 1, where, "blob", NULL), *weights = field_text(L, 1, where, "weights", NULL);
+    const char *prefix = field_text(L, 1, where, "prefix", "");
+    const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
     lua_getfield(L, 1, "blocks_in_out");
     const bool blocks_in_out = lua_toboolean(L, -1);
     lua_settop(L, 1);
@@ -296,20 +263,20 @@ static int check(lua_State *L)
     conversation talk;
     char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED)
-        return fail(L, "verify: not enough memory");
+        return host_fail(L, "verify: not enough memory");
     checkpoint *file = checkpoint_open(&job.model, weights, prefix, blocks_in_out, error, sizeof error);
-    if (file && file_map(blob, &job.blob, error, sizeof error)) {
+    if (file && files_map(blob, &job.blob, error, sizeof error)) {
         job.weights = checkpoint_weights(file);
         if (start(&talk, &job, stage, error, sizeof error)) {
             lua_newtable(L);
             message = converse(L, &talk, seconds_now() + timeout, stage);
         }
-        file_unmap(&job.blob);
+        files_unmap(&job.blob);
     }
     checkpoint_close(file);
     munmap(stage, VERIFY_STAGE_SIZE);
     if (message)
-        return fail(L, message);
+        return host_fail(L, message);
     lua_settop(L, 2);
     return 1;
 }

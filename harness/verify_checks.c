@@ -3,6 +3,7 @@
 
 #include "gen/weights/random.h"
 #include "guard.h"
+#include "memory.h"
 #include "verify_sample.h"
 
 #include <float.h>
@@ -25,7 +26,7 @@ enum {
 typedef struct {
     const verify_job *job;
     const verify_report *report;
-    kernel functions;
+    variant_functions functions;
     guarded blob;        /* right before a forbidden page, read-only */
     const void *weights; /* what bind filled, read-only */
     sample random, special;
@@ -97,11 +98,6 @@ static void need_done(const context *c, bool done)
         give_up(c, "verify: not enough memory, or a table with a value that is not finite");
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Frees a buffer after a call and remembers whether somebody wrote around it. */
 static void release(context *c, guarded *memory, const char *name)
 {
@@ -114,12 +110,12 @@ static const char *const place_words[] = {"buffers end at a forbidden page", "bu
                                           "x and y aligned to 4 bytes"};
 
 /* y[tokens][d_out] <- the variant's output for x[tokens][d], every buffer between forbidden pages, scratch full of `fill`. */
-static void run_ffn(context *c, kernel_ffn *ffn, const float *x, size_t tokens, guard_place place, int fill, float *y)
+static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens, guard_place place, int fill, float *y)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
-    guarded scratch = need_guarded(c, v->scratch_bytes, KERNEL_ALIGN, place == GUARD_START ? GUARD_START : GUARD_END);
+    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     if (tokens > 0)
         memcpy(input.data, x, input.bytes);
     guard_read_only(&input);
@@ -136,24 +132,18 @@ static void run_ffn(context *c, kernel_ffn *ffn, const float *x, size_t tokens, 
 
 static hashed make_hashed(const context *c, size_t tokens, guard_place place)
 {
-    const kernel_variant *v = &c->job->variant;
-    const size_t slots = (tokens + v->tile - 1) / v->tile * v->tile * v->h;
-    return (hashed){need_guarded(c, slots * sizeof(uint16_t), KERNEL_ALIGN, place),
-                    need_guarded(c, slots * sizeof(float), KERNEL_ALIGN, place)};
-}
-
-static size_t slot_of(const context *c, size_t token, size_t table)
-{
-    const kernel_variant *v = &c->job->variant;
-    return (token / v->tile * v->h + table) * v->tile + token % v->tile;
+    const variant_description *v = &c->job->variant;
+    const size_t slots = variant_slots(v, tokens);
+    return (hashed){need_guarded(c, slots * sizeof(uint16_t), MEMORY_ALIGNMENT, place),
+                    need_guarded(c, slots * sizeof(float), MEMORY_ALIGNMENT, place)};
 }
 
 /* code, score[tokens][h] <- the variant's for x[tokens][d], tokens at most chunk. */
 static void run_project(context *c, const float *x, size_t tokens, guard_place place, size_t *code, float *score)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
-    guarded scratch = need_guarded(c, v->scratch_bytes, KERNEL_ALIGN, place == GUARD_START ? GUARD_START : GUARD_END);
+    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     const guard_place aligned = place == GUARD_UNALIGNED ? GUARD_END : place;
     hashed h = make_hashed(c, tokens, aligned);
     if (tokens > 0)
@@ -165,8 +155,8 @@ static void run_project(context *c, const float *x, size_t tokens, guard_place p
     c->functions.project(c->weights, (const float *)(const void *)input.data, tokens, codes, scores, scratch.data);
     ++c->calls;
     for (size_t i = 0; i < tokens * v->h; ++i) {
-        code[i] = codes[slot_of(c, i / v->h, i % v->h)];
-        score[i] = scores[slot_of(c, i / v->h, i % v->h)];
+        code[i] = codes[variant_slot(v, i / v->h, i % v->h)];
+        score[i] = scores[variant_slot(v, i / v->h, i % v->h)];
     }
     release(c, &input, "x");
     release(c, &scratch, "scratch");
@@ -177,7 +167,7 @@ static void run_project(context *c, const float *x, size_t tokens, guard_place p
 /* y[tokens][d_out] <- the variant's gather of the codes and scores of the random sample, tokens at most chunk. */
 static void run_gather(context *c, size_t tokens, guard_place place, float *y)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
     hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
@@ -186,8 +176,8 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     memset(codes, 0, h.code.bytes);
     for (size_t i = 0; i < tokens * v->h; ++i) {
         const size_t from = i % (s->tokens * v->h);
-        codes[slot_of(c, i / v->h, i % v->h)] = (uint16_t)s->code[from];
-        scores[slot_of(c, i / v->h, i % v->h)] = (float)s->score[from];
+        codes[variant_slot(v, i / v->h, i % v->h)] = (uint16_t)s->code[from];
+        scores[variant_slot(v, i / v->h, i % v->h)] = (float)s->score[from];
     }
     guard_read_only(&h.code);
     guard_read_only(&h.score);
@@ -286,7 +276,7 @@ static void compare_hash(const sample *s, const size_t *code, const float *score
 /* Runs project over all of a sample, at most a chunk at a time, and gives the sample the codes. */
 static void take_codes(context *c, sample *s, hash_tally *tally)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     size_t *code = need_bytes(c, s->tokens * v->h, sizeof *code);
     float *score = need_bytes(c, s->tokens * v->h, sizeof *score);
     for (size_t first = 0; first < s->tokens; first += v->chunk) {
@@ -364,7 +354,7 @@ static void check_gather(context *c)
 }
 
 /* The whole, for every batch size, its buffers at `place`. */
-static sample_tally compare_ffn(context *c, kernel_ffn *ffn, size_t most, guard_place place)
+static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t most, guard_place place)
 {
     sample_tally tally = {0};
     size_t sizes[8];
@@ -485,7 +475,7 @@ static void check_special(context *c)
 /* Puts `value` into one token; returns "" or what went wrong. y: room for the batch. */
 static const char *poison(context *c, size_t victim, float value, float *y)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
     float *element = &s->x[victim * v->d + v->d / 2];
     const float before = *element;
@@ -535,12 +525,12 @@ static void check_not_finite(context *c)
 
 static void check_in_place(context *c)
 {
-    const kernel_variant *v = &c->job->variant;
+    const variant_description *v = &c->job->variant;
     const size_t tokens = c->random.tokens;
     if (v->d != v->d_out)
         return;
     guarded both = need_guarded(c, output_bytes(c, tokens), sizeof(float), GUARD_END);
-    guarded scratch = need_guarded(c, v->scratch_bytes, KERNEL_ALIGN, GUARD_END);
+    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END);
     float *y = (float *)(void *)both.data;
     memcpy(y, c->random.x, both.bytes);
     stage(c, "%s, %zu tokens, in place", v->ffn, tokens);
@@ -575,13 +565,12 @@ static void *call_in_thread(void *argument)
 
 static void check_threads(context *c)
 {
-    const size_t bytes = c->job->variant.scratch_bytes / KERNEL_ALIGN * KERNEL_ALIGN + KERNEL_ALIGN;
     thread_work work[2];
     pthread_t threads[2];
     size_t started = 0;
     stage(c, "%s in two threads", c->job->variant.ffn);
     for (size_t i = 0; i < 2; ++i) {
-        work[i] = (thread_work){.context = c, .scratch = need(c, aligned_alloc(KERNEL_ALIGN, bytes))};
+        work[i] = (thread_work){.context = c, .scratch = need(c, aligned_memory(c->job->variant.scratch_bytes))};
         work[i].y = need_bytes(c, output_bytes(c, c->random.tokens), 1);
     }
     while (started < 2 && pthread_create(&threads[started], NULL, call_in_thread, &work[started]) == 0)
@@ -623,7 +612,7 @@ static void try_truncated(context *c, bind_trial *trial, const unsigned char *bl
 {
     const size_t sizes[] = {0, 1, 4, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, 2 * HEADER_BYTES};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] < bytes; ++i) {
-        guarded part = need_guarded(c, sizes[i], KERNEL_ALIGN, GUARD_END);
+        guarded part = need_guarded(c, sizes[i], MEMORY_ALIGNMENT, GUARD_END);
         if (sizes[i] > 0)
             memcpy(part.data, blob, sizes[i]);
         try_bind(c, trial, part.data, sizes[i], "the first %zu bytes of the blob", sizes[i]);
@@ -639,12 +628,11 @@ static void try_truncated(context *c, bind_trial *trial, const unsigned char *bl
 
 static void check_bind(context *c)
 {
-    const mapped_file *file = &c->job->blob;
+    const files_mapping *file = &c->job->blob;
     const size_t bytes = file->bytes;
-    bind_trial trial = {
-        .weights = need(c, aligned_alloc(KERNEL_ALIGN, c->job->variant.weights_struct_bytes / KERNEL_ALIGN * KERNEL_ALIGN + KERNEL_ALIGN))};
+    bind_trial trial = {.weights = need(c, aligned_memory(c->job->variant.weights_struct_bytes))};
     random_state random = random_seed(c->job->seed);
-    unsigned char *memory = need(c, aligned_alloc(KERNEL_ALIGN, (bytes / KERNEL_ALIGN + 2) * KERNEL_ALIGN));
+    unsigned char *memory = need(c, aligned_memory(bytes + 4));
     void *room = trial.weights;
     try_bind(c, &trial, NULL, bytes, "a null pointer");
     trial.weights = NULL;
@@ -675,13 +663,13 @@ static void check_bind(context *c)
 /* Binds a copy of the blob that ends at a forbidden page; false when the kernel refuses it. */
 static bool bind(context *c)
 {
-    const mapped_file *file = &c->job->blob;
-    c->blob = need_guarded(c, file->bytes, KERNEL_ALIGN, GUARD_END);
+    const files_mapping *file = &c->job->blob;
+    c->blob = need_guarded(c, file->bytes, MEMORY_ALIGNMENT, GUARD_END);
     if (file->bytes > 0)
         memcpy(c->blob.data, file->data, file->bytes);
     guard_read_only(&c->blob);
     static guarded weights;
-    weights = need_guarded(c, c->job->variant.weights_struct_bytes, KERNEL_ALIGN, GUARD_END);
+    weights = need_guarded(c, c->job->variant.weights_struct_bytes, MEMORY_ALIGNMENT, GUARD_END);
     stage(c, "%s", c->job->variant.bind);
     const int code = c->functions.bind(c->blob.data, c->blob.bytes, weights.data);
     const bool intact = guard_intact(&weights);
@@ -708,7 +696,7 @@ void verify_run(const verify_job *job, const verify_report *report)
     char error[DETAIL_SIZE];
     context c = {.job = job, .report = report};
     stage(&c, "opening %s", job->variant.library);
-    if (!kernel_open(&c.functions, &job->variant, error, sizeof error))
+    if (!variant_open(&c.functions, &job->variant, error, sizeof error))
         give_up(&c, error);
     if (bind(&c)) {
         make_samples(&c);

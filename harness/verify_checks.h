@@ -3,18 +3,16 @@
 #ifndef LOOKUPC_HARNESS_VERIFY_CHECKS_H
 #define LOOKUPC_HARNESS_VERIFY_CHECKS_H
 
-#include "kernel.h"
 #include "reference.h"
-
-#include "gen/weights/file.h"
+#include "variant.h"
 
 #include <stdio.h>
 
 typedef struct {
-    kernel_variant variant;
+    variant_description variant;
     reference_model model;
     const reference_weights *weights;
-    mapped_file blob;
+    files_mapping blob;
     uint64_t seed;
     size_t tokens; /* that the reference computes: at least tile + 1 */
 } verify_job;

@@ -1,6 +1,6 @@
 /* The Lua module `weights`: an interpreter of the plan's sections. It knows no shape of its own. */
+#include "gen/files.h"
 #include "gen/host.h"
-#include "gen/weights/file.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/random.h"
 #include "gen/weights/safetensors.h"
@@ -76,65 +76,44 @@ static size_t farthest(const fold_dim *dims, int rank, bool from)
     return last;
 }
 
-static void print_shape(char *text, size_t size, const int64_t *shape, int rank)
+/* Reads the array of dimensions at the top of the stack and pops it. Returns their number. */
+static int pop_shape(lua_State *L, int64_t shape[SAFETENSORS_MAX_RANK])
 {
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < rank && used < size; ++i)
-        used += (size_t)snprintf(text + used, size - used, "[%lld]", (long long)shape[i]);
+    const size_t rank = lua_rawlen(L, -1);
+    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
+    for (size_t i = 0; i < rank; ++i) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        shape[i] = lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return (int)rank;
 }
 
-/* The tensor prefix + name with the shape in the array at index `shape`; NULL with a message. */
-static const safetensors_tensor *find_tensor(packing *p, const char *name, int shape)
+/* The tensor that the field `name` of a table names, with the shape in its field `shape`; NULL with a message. */
+static const safetensors_tensor *find_tensor(packing *p, int table, const char *name)
 {
-    char full[NAME_SIZE];
-    if ((size_t)snprintf(full, sizeof full, "%s%s", p->prefix, name) >= sizeof full) {
-        file_error(p->error, sizeof p->error, "%s: %s: the prefix is too long", p->path, name);
-        return NULL;
-    }
-    const safetensors_tensor *tensor = safetensors_find(p->file, full);
-    if (!tensor) {
-        const char *near = safetensors_nearest(p->file, full);
-        file_error(p->error, sizeof p->error, "%s: tensor %s is missing%s%s%s", p->path, full, near ? "; did you mean " : "", near ? near : "",
-                   near ? "?" : "");
-        return NULL;
-    }
-    int64_t wanted[SAFETENSORS_MAX_RANK];
-    const int rank = (int)lua_rawlen(p->L, shape);
-    bool same = rank == tensor->rank;
-    for (int i = 0; i < rank && i < SAFETENSORS_MAX_RANK; ++i) {
-        lua_rawgeti(p->L, shape, i + 1);
-        wanted[i] = lua_tointeger(p->L, -1);
-        lua_pop(p->L, 1);
-        same = same && wanted[i] == tensor->shape[i];
-    }
-    if (!same) {
-        char have[256], want[256];
-        print_shape(have, sizeof have, tensor->shape, tensor->rank);
-        print_shape(want, sizeof want, wanted, rank);
-        file_error(p->error, sizeof p->error, "%s: tensor %s: shape %s: must be %s", p->path, full, have, want);
-        return NULL;
-    }
-    return tensor;
+    int64_t shape[SAFETENSORS_MAX_RANK];
+    lua_getfield(p->L, table, "shape");
+    const int rank = pop_shape(p->L, shape);
+    return safetensors_expect(p->file, p->prefix, field_string(p->L, table, name), shape, rank, p->error, sizeof p->error);
 }
 
-static double *allocate(packing *p, size_t count)
+/* All elements of the tensor `name`, from malloc; NULL with a message. */
+static double *load_tensor(packing *p, const char *name, size_t *count)
 {
-    double *data = malloc((count ? count : 1) * sizeof *data);
-    if (!data)
-        file_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
-    return data;
+    const safetensors_tensor *tensor = safetensors_expect(p->file, p->prefix, name, NULL, 0, p->error, sizeof p->error);
+    *count = tensor ? tensor->count : 0;
+    return tensor ? safetensors_load(p->file, tensor, p->error, sizeof p->error) : NULL;
 }
 
 /* Reads the one-dimensional tensor `name` whole into p->vector. */
 static bool read_vector(packing *p, const char *name)
 {
-    char full[NAME_SIZE];
-    snprintf(full, sizeof full, "%s%s", p->prefix, name);
-    const safetensors_tensor *tensor = safetensors_find(p->file, full);
+    size_t count;
     free(p->vector);
-    p->vector = allocate(p, tensor->count);
-    return p->vector && safetensors_read(p->file, tensor, 0, tensor->count, p->vector, p->error, sizeof p->error);
+    p->vector = load_tensor(p, name, &count);
+    return p->vector != NULL;
 }
 
 /* data[count] += the projection of the vector p->vector: used for LayerNorm's offset. */
@@ -143,17 +122,16 @@ static bool add_projection(packing *p, int step, double *data)
     lua_State *L = p->L;
     const fold_projection shape = {field_size(L, step, "d"),      field_size(L, step, "bits"),    field_size(L, step, "block"),
                                    field_size(L, step, "padded"), field_size(L, step, "repeats"), field_number(L, step, "decay")};
-    char full[NAME_SIZE];
-    snprintf(full, sizeof full, "%s%s", p->prefix, "hash.projection.weight");
-    const safetensors_tensor *tensor = safetensors_find(p->file, full);
-    p->raw = allocate(p, tensor->count);
-    if (!p->raw || !safetensors_read(p->file, tensor, 0, tensor->count, p->raw, p->error, sizeof p->error))
+    size_t count;
+    free(p->raw);
+    p->raw = load_tensor(p, "hash.projection.weight", &count);
+    if (!p->raw)
         return false;
     if (p->blocks_in_out && shape.block)
-        fold_transpose_blocks(p->raw, tensor->count, shape.block);
+        fold_transpose_blocks(p->raw, count, shape.block);
     if (fold_add_projection(&shape, p->raw, p->vector, data) == 0)
         return true;
-    return file_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
 }
 
 /* Runs the steps in the field `steps` of the section over data[count]. */
@@ -219,8 +197,8 @@ static bool copy_boxes(packing *p, int section, const double *data, size_t count
         const size_t from_at = field_size(L, box, "from"), to_at = field_size(L, box, "to") + slice * field_size(L, box, "slice_to");
         luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < floats, 1, "boxes");
         ok = copy_walk(data + from_at, to + to_at, dims, rank) ||
-             file_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for float32", p->path, p->prefix,
-                        field_string(L, section, "from"));
+             files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for float32", p->path, p->prefix,
+                         field_string(L, section, "from"));
         lua_settop(L, boxes);
     }
     lua_settop(L, boxes - 1);
@@ -230,9 +208,7 @@ static bool copy_boxes(packing *p, int section, const double *data, size_t count
 static bool pack_section(packing *p, int section)
 {
     lua_State *L = p->L;
-    lua_getfield(L, section, "shape");
-    const safetensors_tensor *tensor = find_tensor(p, field_string(L, section, "from"), lua_gettop(L));
-    lua_pop(L, 1);
+    const safetensors_tensor *tensor = find_tensor(p, section, "from");
     if (!tensor)
         return false;
     const size_t slices = field_size(L, section, "slices") ? field_size(L, section, "slices") : 1;
@@ -240,9 +216,9 @@ static bool pack_section(packing *p, int section)
     const size_t block = field_size(L, section, "blocks");
     luaL_argcheck(L, at + floats * sizeof(float) <= p->blob_bytes, 1, "at");
     free(p->data);
-    p->data = allocate(p, count);
+    p->data = malloc((count ? count : 1) * sizeof *p->data);
     if (!p->data)
-        return false;
+        return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     for (size_t slice = 0; slice < slices; ++slice) {
         if (!safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
             return false;
@@ -299,9 +275,7 @@ static bool check_tensors(packing *p, int job)
     const int tensors = lua_gettop(L);
     bool ok = true;
     for (lua_Integer i = 1; ok && lua_rawgeti(L, tensors, i) == LUA_TTABLE; ++i) {
-        const int tensor = lua_gettop(L);
-        lua_getfield(L, tensor, "shape");
-        ok = find_tensor(p, field_string(L, tensor, "name"), lua_gettop(L)) != NULL;
+        ok = find_tensor(p, lua_gettop(L), "name") != NULL;
         lua_settop(L, tensors);
     }
     lua_settop(L, tensors - 1);
@@ -317,7 +291,7 @@ static bool pack_all(packing *p, int job)
     p->blob_bytes = field_size(L, job, "bytes");
     p->blob = calloc(1, p->blob_bytes);
     if (!p->blob)
-        return file_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", p->path, p->blob_bytes);
+        return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", p->path, p->blob_bytes);
     lua_getfield(L, job, "sections");
     const int sections = lua_gettop(L);
     for (lua_Integer i = 1; lua_rawgeti(L, sections, i) == LUA_TTABLE; ++i) {
@@ -329,21 +303,14 @@ static bool pack_all(packing *p, int job)
     lua_settop(L, sections - 1);
     write_header(p, job);
 
-    output_file output;
-    if (!output_file_create(&output, field_string(L, job, "output"), p->error, sizeof p->error))
+    files_writer output;
+    if (!files_create(&output, field_string(L, job, "output"), p->error, sizeof p->error))
         return false;
-    if (!output_file_write(&output, p->blob, p->blob_bytes, p->error, sizeof p->error)) {
-        output_file_discard(&output);
+    if (!files_append(&output, p->blob, p->blob_bytes, p->error, sizeof p->error)) {
+        files_discard(&output);
         return false;
     }
-    return output_file_finish(&output, p->error, sizeof p->error);
-}
-
-static int fail(lua_State *L, const char *message)
-{
-    lua_pushnil(L);
-    lua_pushstring(L, message);
-    return 2;
+    return files_finish(&output, p->error, sizeof p->error);
 }
 
 /* weights.pack(job) -> true | nil, message. The job is gen/plan.lua's packing: weights, output, prefix, blocks_in_out, tensors, sections,
@@ -361,7 +328,7 @@ static int weights_pack(lua_State *L)
     free(p.vector);
     free(p.raw);
     if (!ok)
-        return fail(L, p.error);
+        return host_fail(L, p.error);
     lua_pushboolean(L, true);
     return 1;
 }
@@ -370,10 +337,13 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
 {
     float values[4096];
     const double mean = field_number(L, tensor, "mean"), deviation = field_number(L, tensor, "deviation");
+    const size_t zero_every = field_size(L, tensor, "zero_every");
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < 4096 ? count - done : 4096;
-        for (size_t i = 0; i < n; ++i)
-            values[i] = (float)(mean + deviation * random_normal(random));
+        random_fill(random, values, n, mean, deviation);
+        for (size_t i = 0; zero_every && i < n; ++i)
+            if ((done + i) % zero_every == 0)
+                values[i] = 0;
         if (!safetensors_append(writer, values, n, error, ERROR_SIZE))
             return false;
         done += n;
@@ -381,7 +351,7 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
     return true;
 }
 
-/* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation } }. */
+/* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation, zero_every } }. */
 static int weights_sample(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *prefix = luaL_checkstring(L, 2);
@@ -397,31 +367,28 @@ static int weights_sample(lua_State *L)
         lua_rawgeti(L, 3, (lua_Integer)i + 1);
         const int tensor = lua_gettop(L);
         if ((size_t)snprintf(names[i], NAME_SIZE, "%s%s", prefix, field_string(L, tensor, "name")) >= NAME_SIZE)
-            return fail(L, "--prefix: is too long");
+            return host_fail(L, "--prefix: is too long");
         lua_getfield(L, tensor, "shape");
-        descriptions[i] = (safetensors_description){.name = names[i], .rank = (int)lua_rawlen(L, -1)};
+        descriptions[i].name = names[i];
+        descriptions[i].rank = pop_shape(L, descriptions[i].shape);
         counts[i] = 1;
-        for (int k = 0; k < descriptions[i].rank; ++k) {
-            lua_rawgeti(L, tensor + 1, k + 1);
-            descriptions[i].shape[k] = lua_tointeger(L, -1);
+        for (int k = 0; k < descriptions[i].rank; ++k)
             counts[i] *= (size_t)descriptions[i].shape[k];
-            lua_pop(L, 1);
-        }
         lua_settop(L, 4);
     }
     safetensors_writer *writer = safetensors_create(path, descriptions, count, error, sizeof error);
     if (!writer)
-        return fail(L, error);
+        return host_fail(L, error);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, 3, (lua_Integer)i + 1);
         if (!append_random(writer, L, lua_gettop(L), counts[i], &random, error)) {
             safetensors_abandon(writer);
-            return fail(L, error);
+            return host_fail(L, error);
         }
         lua_settop(L, 4);
     }
     if (!safetensors_finish(writer, error, sizeof error))
-        return fail(L, error);
+        return host_fail(L, error);
     lua_pushboolean(L, true);
     return 1;
 }

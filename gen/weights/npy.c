@@ -1,7 +1,7 @@
 /* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
 #include "gen/weights/npy.h"
 
-#include "gen/weights/file.h"
+#include "gen/files.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct {
 
 static bool expected(const header_text *text, const char *what)
 {
-    return file_error(text->error, text->error_size, "%s: header: byte %td: expected %s", text->path, text->at - text->start, what);
+    return files_error(text->error, text->error_size, "%s: header: byte %td: expected %s", text->path, text->at - text->start, what);
 }
 
 static void skip_space(header_text *text)
@@ -87,7 +87,7 @@ static bool take_descr(header_text *text)
         return false;
     }
     if (strcmp(descr, "<f4") != 0) {
-        return file_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)", text->path, descr);
+        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)", text->path, descr);
     }
     return true;
 }
@@ -95,7 +95,7 @@ static bool take_descr(header_text *text)
 static bool take_fortran_order(header_text *text)
 {
     if (take_word(text, "True")) {
-        return file_error(text->error, text->error_size, "%s: fortran_order: True: must be False", text->path);
+        return files_error(text->error, text->error_size, "%s: fortran_order: True: must be False", text->path);
     }
     return take_word(text, "False") || expected(text, "True or False");
 }
@@ -111,7 +111,7 @@ static bool take_shape(header_text *text, size_t shape[2])
         const char *const first = text->at;
         for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; ++text->at) {
             if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (size_t)(*text->at - '0'), &value)) {
-                return file_error(text->error, text->error_size, "%s: shape: dimension %d is too large", text->path, rank);
+                return files_error(text->error, text->error_size, "%s: shape: dimension %d is too large", text->path, rank);
             }
         }
         if (text->at == first) {
@@ -129,8 +129,8 @@ static bool take_shape(header_text *text, size_t shape[2])
         }
     }
     if (rank != 2) {
-        return file_error(text->error, text->error_size, "%s: shape: %d dimension%s: must be 2, (rows, columns)", text->path, rank,
-                          rank == 1 ? "" : "s");
+        return files_error(text->error, text->error_size, "%s: shape: %d dimension%s: must be 2, (rows, columns)", text->path, rank,
+                           rank == 1 ? "" : "s");
     }
     return true;
 }
@@ -154,10 +154,10 @@ static bool parse_header(header_text *text, size_t shape[2])
             ++k;
         }
         if (k == 3) {
-            return file_error(text->error, text->error_size, "%s: header: %s: unknown key", text->path, key);
+            return files_error(text->error, text->error_size, "%s: header: %s: unknown key", text->path, key);
         }
         if (seen[k]) {
-            return file_error(text->error, text->error_size, "%s: header: %s: given twice", text->path, key);
+            return files_error(text->error, text->error_size, "%s: header: %s: given twice", text->path, key);
         }
         seen[k] = true;
         if (!take(text, ':')) {
@@ -179,35 +179,35 @@ static bool parse_header(header_text *text, size_t shape[2])
     }
     for (size_t k = 0; k < 3; ++k) {
         if (!seen[k]) {
-            return file_error(text->error, text->error_size, "%s: header: %s: missing", text->path, keys[k]);
+            return files_error(text->error, text->error_size, "%s: header: %s: missing", text->path, keys[k]);
         }
     }
     return true;
 }
 
 /* The values of a mapped file, or NULL with a line in error. */
-static float *read_mapped(const char *path, const mapped_file *file, size_t *rows, size_t *columns, char *error, size_t error_size)
+static float *read_mapped(const char *path, const files_mapping *file, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
     if (file->bytes < LENGTH_AT || memcmp(file->data, magic, sizeof magic) != 0) {
-        file_error(error, error_size, "%s: not an .npy file", path);
+        files_error(error, error_size, "%s: not an .npy file", path);
         return NULL;
     }
     const int major = file->data[VERSION_AT];
     const int minor = file->data[VERSION_AT + 1];
     if ((major != 1 && major != 2) || minor != 0) {
-        file_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
+        files_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
         return NULL;
     }
     const size_t header_at = major == 1 ? LENGTH_AT + 2 : LENGTH_AT + 4;
     if (file->bytes < header_at) {
-        file_error(error, error_size, "%s: header: cut off", path);
+        files_error(error, error_size, "%s: header: cut off", path);
         return NULL;
     }
     size_t length = 0;
     memcpy(&length, file->data + LENGTH_AT, header_at - LENGTH_AT);
     if (length > file->bytes - header_at) {
-        file_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
-                   file->bytes - header_at);
+        files_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
+                    file->bytes - header_at);
         return NULL;
     }
 
@@ -219,21 +219,22 @@ static float *read_mapped(const char *path, const mapped_file *file, size_t *row
     }
     size_t bytes;
     if (shape[1] == 0) {
-        file_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
+        files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
         return NULL;
     }
     if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes)) {
-        file_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
+        files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
         return NULL;
     }
     const size_t data_bytes = file->bytes - header_at - length;
     if (data_bytes != bytes) {
-        file_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0], shape[1]);
+        files_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0],
+                    shape[1]);
         return NULL;
     }
     float *values = malloc(bytes > 0 ? bytes : 1);
     if (values == NULL) {
-        file_error(error, error_size, "%s: out of memory", path);
+        files_error(error, error_size, "%s: out of memory", path);
         return NULL;
     }
     memcpy(values, start + length, bytes);
@@ -244,12 +245,12 @@ static float *read_mapped(const char *path, const mapped_file *file, size_t *row
 
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    mapped_file file;
-    if (!file_map(path, &file, error, error_size)) {
+    files_mapping file;
+    if (!files_map(path, &file, error, error_size)) {
         return NULL;
     }
     float *values = read_mapped(path, &file, rows, columns, error, error_size);
-    file_unmap(&file);
+    files_unmap(&file);
     return values;
 }
 
@@ -270,14 +271,14 @@ bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *d
     const uint16_t length = (uint16_t)(total - start);
     memcpy(header + LENGTH_AT, &length, sizeof length);
 
-    output_file file;
-    if (!output_file_create(&file, path, error, error_size)) {
+    files_writer file;
+    if (!files_create(&file, path, error, error_size)) {
         return false;
     }
-    if (!output_file_write(&file, header, total, error, error_size) ||
-        !output_file_write(&file, data, rows * columns * sizeof *data, error, error_size)) {
-        output_file_discard(&file);
+    if (!files_append(&file, header, total, error, error_size) ||
+        !files_append(&file, data, rows * columns * sizeof *data, error, error_size)) {
+        files_discard(&file);
         return false;
     }
-    return output_file_finish(&file, error, error_size);
+    return files_finish(&file, error, error_size);
 }

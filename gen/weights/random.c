@@ -26,3 +26,9 @@ double random_normal(random_state *random)
         sum += random_uniform(random);
     return sum * 1.7320508075688772; /* the sum's variance is 4/12 */
 }
+
+void random_fill(random_state *random, float *values, size_t count, double mean, double deviation)
+{
+    for (size_t i = 0; i < count; ++i)
+        values[i] = (float)(mean + deviation * random_normal(random));
+}

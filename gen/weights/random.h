@@ -2,7 +2,12 @@
 #ifndef LOOKUPC_WEIGHTS_RANDOM_H
 #define LOOKUPC_WEIGHTS_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct {
     uint64_t state;
@@ -18,5 +23,12 @@ double random_uniform(random_state *random);
 
 /* Near-normal with mean 0 and deviation 1, of size at most 2 sqrt 3: the sum of four uniform numbers. */
 double random_normal(random_state *random);
+
+/* values[count] = mean + deviation * random_normal, one after the other. */
+void random_fill(random_state *random, float *values, size_t count, double mean, double deviation);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,7 +1,7 @@
 /* Tensors in the safetensors format: a reader that trusts nothing in the file, and a writer that streams. */
 #include "gen/weights/safetensors.h"
 
-#include "gen/weights/file.h"
+#include "gen/files.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -53,7 +53,7 @@ static const struct {
 
 struct safetensors {
     char *path;
-    mapped_file mapped;
+    files_mapping mapped;
     json_t *header;              /* owns the names */
     safetensors_tensor *tensors; /* [count], in the order of names */
     size_t count;
@@ -74,7 +74,7 @@ static bool __attribute__((format(printf, 3, 4))) tensor_error(const reporter *r
     va_start(arguments, format);
     vsnprintf(rule, sizeof rule, format, arguments);
     va_end(arguments);
-    return file_error(report->error, report->error_size, "%s: tensor %.200s: %s", report->path, name, rule);
+    return files_error(report->error, report->error_size, "%s: tensor %.200s: %s", report->path, name, rule);
 }
 
 /* ---- reading the header ---- */
@@ -123,7 +123,7 @@ static bool parse_shape(const reporter *report, safetensors_tensor *tensor, cons
     return true;
 }
 
-static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, const json_t *value, const mapped_file *data, unsigned bits)
+static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, const json_t *value, const files_mapping *data, unsigned bits)
 {
     const json_t *first = json_array_get(value, 0); /* NULL when value is no array */
     const json_t *second = json_array_get(value, 1);
@@ -155,7 +155,7 @@ static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, co
 }
 
 /* Fills in a tensor from its entry {"dtype", "shape", "data_offsets"}; tensor->name is set already. */
-static bool parse_tensor(const reporter *report, safetensors_tensor *tensor, json_t *entry, const mapped_file *data)
+static bool parse_tensor(const reporter *report, safetensors_tensor *tensor, json_t *entry, const files_mapping *data)
 {
     if (!json_is_object(entry)) {
         return tensor_error(report, tensor->name, "must be an object");
@@ -181,7 +181,7 @@ static bool check_metadata(const reporter *report, json_t *metadata)
     json_object_foreach (metadata, key, value) {
         ok = ok && json_is_string(value);
     }
-    return ok || file_error(report->error, report->error_size, "%s: %s: must be an object of strings", report->path, metadata_key);
+    return ok || files_error(report->error, report->error_size, "%s: %s: must be an object of strings", report->path, metadata_key);
 }
 
 static int by_offset(const void *left, const void *right)
@@ -200,7 +200,7 @@ static int by_name(const void *left, const void *right)
 }
 
 /* Checks that the tensors fill the data without overlaps and holes; leaves them in the order of their offsets. */
-static bool check_cover(const reporter *report, safetensors_tensor *tensors, size_t count, const mapped_file *data)
+static bool check_cover(const reporter *report, safetensors_tensor *tensors, size_t count, const files_mapping *data)
 {
     qsort(tensors, count, sizeof *tensors, by_offset);
     const unsigned char *end = data->data;
@@ -214,45 +214,45 @@ static bool check_cover(const reporter *report, safetensors_tensor *tensors, siz
         end += tensors[i].bytes;
     }
     const ptrdiff_t left = data->data + data->bytes - end;
-    return left == 0 || file_error(report->error, report->error_size, "%s: data: %td bytes after the last tensor", report->path, left);
+    return left == 0 || files_error(report->error, report->error_size, "%s: data: %td bytes after the last tensor", report->path, left);
 }
 
 /* Checks the header's length and JSON, and finds the data. */
-static bool load_header(const reporter *report, const mapped_file *mapped, json_t **header, mapped_file *data)
+static bool load_header(const reporter *report, const files_mapping *mapped, json_t **header, files_mapping *data)
 {
     if (mapped->bytes < LENGTH_BYTES) {
-        return file_error(report->error, report->error_size, "%s: %zu bytes: too short for a safetensors file", report->path,
-                          mapped->bytes);
+        return files_error(report->error, report->error_size, "%s: %zu bytes: too short for a safetensors file", report->path,
+                           mapped->bytes);
     }
     uint64_t length;
     memcpy(&length, mapped->data, LENGTH_BYTES);
     if (length == 0 || length > SAFETENSORS_MAX_HEADER) {
-        return file_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": must be from 1 to %d bytes", report->path,
-                          length, SAFETENSORS_MAX_HEADER);
+        return files_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": must be from 1 to %d bytes", report->path,
+                           length, SAFETENSORS_MAX_HEADER);
     }
     if (length > mapped->bytes - LENGTH_BYTES) {
-        return file_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": the file has only %zu bytes after it",
-                          report->path, length, mapped->bytes - LENGTH_BYTES);
+        return files_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": the file has only %zu bytes after it",
+                           report->path, length, mapped->bytes - LENGTH_BYTES);
     }
     const char *const text = (const char *)mapped->data + LENGTH_BYTES;
     if (text[0] != '{') {
-        return file_error(report->error, report->error_size, "%s: header: must start with '{'", report->path);
+        return files_error(report->error, report->error_size, "%s: header: must start with '{'", report->path);
     }
     json_error_t reason;
     *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &reason);
     if (*header == NULL) {
-        return file_error(report->error, report->error_size, "%s: header: byte %d: %s", report->path, reason.position, reason.text);
+        return files_error(report->error, report->error_size, "%s: header: byte %d: %s", report->path, reason.position, reason.text);
     }
-    *data = (mapped_file){mapped->data + LENGTH_BYTES + length, mapped->bytes - LENGTH_BYTES - (size_t)length};
+    *data = (files_mapping){mapped->data + LENGTH_BYTES + length, mapped->bytes - LENGTH_BYTES - (size_t)length};
     return true;
 }
 
 /* Fills in tensors and count of a file whose header is loaded; the tensors end in the order of their names. */
-static bool parse_tensors(const reporter *report, safetensors *file, const mapped_file *data)
+static bool parse_tensors(const reporter *report, safetensors *file, const files_mapping *data)
 {
     file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
     if (file->tensors == NULL) {
-        return file_error(report->error, report->error_size, "%s: out of memory", report->path);
+        return files_error(report->error, report->error_size, "%s: out of memory", report->path);
     }
     const char *name;
     json_t *entry;
@@ -279,11 +279,11 @@ static bool parse_tensors(const reporter *report, safetensors *file, const mappe
 safetensors *safetensors_open(const char *path, char *error, size_t error_size)
 {
     const reporter report = {path, error, error_size};
-    mapped_file data = {NULL, 0};
+    files_mapping data = {NULL, 0};
     safetensors *file = calloc(1, sizeof *file);
     if (file == NULL || (file->path = strdup(path)) == NULL) {
-        file_error(error, error_size, "%s: out of memory", path);
-    } else if (file_map(path, &file->mapped, error, error_size) && load_header(&report, &file->mapped, &file->header, &data) &&
+        files_error(error, error_size, "%s: out of memory", path);
+    } else if (files_map(path, &file->mapped, error, error_size) && load_header(&report, &file->mapped, &file->header, &data) &&
                parse_tensors(&report, file, &data)) {
         return file;
     }
@@ -298,7 +298,7 @@ void safetensors_close(safetensors *file)
     }
     free(file->tensors);
     json_decref(file->header);
-    file_unmap(&file->mapped);
+    files_unmap(&file->mapped);
     free(file->path);
     free(file);
 }
@@ -377,6 +377,40 @@ const char *safetensors_nearest(const safetensors *file, const char *name)
         }
     }
     return nearest;
+}
+
+/* "[2][4][8]" */
+static void print_shape(char *text, size_t size, const int64_t *shape, int rank)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < rank && used < size; ++i) {
+        used += (size_t)snprintf(text + used, size - used, "[%" PRId64 "]", shape[i]);
+    }
+}
+
+const safetensors_tensor *safetensors_expect(const safetensors *file, const char *prefix, const char *name, const int64_t *shape, int rank,
+                                             char *error, size_t error_size)
+{
+    char full[1024], found[256], wanted[256];
+    if ((size_t)snprintf(full, sizeof full, "%s%s", prefix, name) >= sizeof full) {
+        files_error(error, error_size, "%s: %s: the prefix is too long", file->path, name);
+        return NULL;
+    }
+    const safetensors_tensor *tensor = safetensors_find(file, full);
+    if (tensor == NULL) {
+        const char *near = safetensors_nearest(file, full);
+        files_error(error, error_size, "%s: tensor %s is missing%s%s%s", file->path, full, near != NULL ? "; did you mean " : "",
+                    near != NULL ? near : "", near != NULL ? "?" : "");
+        return NULL;
+    }
+    if (shape != NULL && (tensor->rank != rank || memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0)) {
+        print_shape(found, sizeof found, tensor->shape, tensor->rank);
+        print_shape(wanted, sizeof wanted, shape, rank);
+        files_error(error, error_size, "%s: tensor %s: shape %s: must be %s", file->path, full, found, wanted);
+        return NULL;
+    }
+    return tensor;
 }
 
 /* ---- reading values ---- */
@@ -459,10 +493,25 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
     return true;
 }
 
+double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size)
+{
+    double *values = NULL;
+    if (tensor->count <= SIZE_MAX / sizeof *values) {
+        values = malloc(tensor->count > 0 ? tensor->count * sizeof *values : 1);
+    }
+    if (values == NULL) {
+        files_error(error, error_size, "%s: not enough memory", file->path);
+    } else if (!safetensors_read(file, tensor, 0, tensor->count, values, error, error_size)) {
+        free(values);
+        values = NULL;
+    }
+    return values;
+}
+
 /* ---- writing ---- */
 
 struct safetensors_writer {
-    output_file file;
+    files_writer file;
     size_t missing; /* values still to come */
 };
 
@@ -510,7 +559,7 @@ static char *make_header(const reporter *report, const safetensors_description *
         const uint64_t length = (used + 7) / 8 * 8;
         front = used == 0 || length > SAFETENSORS_MAX_HEADER ? NULL : malloc(LENGTH_BYTES + length);
         if (front == NULL) {
-            file_error(report->error, report->error_size, "%s: header: too large", report->path);
+            files_error(report->error, report->error_size, "%s: header: too large", report->path);
         } else {
             memcpy(front, &length, LENGTH_BYTES);
             memset(front + LENGTH_BYTES, ' ', length);
@@ -535,11 +584,11 @@ safetensors_writer *safetensors_create(const char *path, const safetensors_descr
     }
     safetensors_writer *writer = malloc(sizeof *writer);
     if (writer == NULL) {
-        file_error(error, error_size, "%s: out of memory", path);
-    } else if (!output_file_create(&writer->file, path, error, error_size)) {
+        files_error(error, error_size, "%s: out of memory", path);
+    } else if (!files_create(&writer->file, path, error, error_size)) {
         free(writer);
         writer = NULL;
-    } else if (!output_file_write(&writer->file, front, bytes, error, error_size)) {
+    } else if (!files_append(&writer->file, front, bytes, error, error_size)) {
         safetensors_abandon(writer);
         writer = NULL;
     } else {
@@ -552,20 +601,20 @@ safetensors_writer *safetensors_create(const char *path, const safetensors_descr
 bool safetensors_append(safetensors_writer *writer, const float *values, size_t count, char *error, size_t error_size)
 {
     if (count > writer->missing) {
-        return file_error(error, error_size, "%s: %zu values more than its tensors hold", writer->file.path, count - writer->missing);
+        return files_error(error, error_size, "%s: %zu values more than its tensors hold", writer->file.path, count - writer->missing);
     }
     writer->missing -= count;
-    return output_file_write(&writer->file, values, count * sizeof *values, error, error_size);
+    return files_append(&writer->file, values, count * sizeof *values, error, error_size);
 }
 
 bool safetensors_finish(safetensors_writer *writer, char *error, size_t error_size)
 {
     bool ok;
     if (writer->missing > 0) {
-        ok = file_error(error, error_size, "%s: %zu values of its tensors were never written", writer->file.path, writer->missing);
-        output_file_discard(&writer->file);
+        ok = files_error(error, error_size, "%s: %zu values of its tensors were never written", writer->file.path, writer->missing);
+        files_discard(&writer->file);
     } else {
-        ok = output_file_finish(&writer->file, error, error_size);
+        ok = files_finish(&writer->file, error, error_size);
     }
     free(writer);
     return ok;
@@ -574,7 +623,7 @@ bool safetensors_finish(safetensors_writer *writer, char *error, size_t error_si
 void safetensors_abandon(safetensors_writer *writer)
 {
     if (writer != NULL) {
-        output_file_discard(&writer->file);
+        files_discard(&writer->file);
         free(writer);
     }
 }

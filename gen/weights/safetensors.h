@@ -47,11 +47,19 @@ const safetensors_tensor *safetensors_find(const safetensors *file, const char *
    NULL. */
 const char *safetensors_nearest(const safetensors *file, const char *name);
 
+/* The tensor named prefix and name, of shape[rank] (NULL for any shape). Returns NULL with one line that starts with the path and says what
+   the file has instead. */
+const safetensors_tensor *safetensors_expect(const safetensors *file, const char *prefix, const char *name, const int64_t *shape, int rank,
+                                             char *error, size_t error_size);
+
 /* Converts elements first ... first + count - 1 of a tensor, in row-major order, to out[count]; exact. Fails with one line that starts with
    the path for a NaN or infinity (naming tensor and flat index), a dtype that cannot be read, or a range outside the tensor; out is then
    undefined. */
 bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
                       size_t error_size);
+
+/* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
+double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
 
 /* What a writer needs to know of a tensor beforehand. All are written as F32. */
 typedef struct {

@@ -1,0 +1,26 @@
+/* Fields of the Lua tables that jobs are made of. */
+#include "fields.h"
+
+#include <lauxlib.h>
+
+lua_Integer field_integer(lua_State *L, int index, const char *where, const char *name, lua_Integer least, lua_Integer otherwise)
+{
+    lua_Integer value = otherwise;
+    int is_integer = 1;
+    if (lua_getfield(L, index, name) != LUA_TNIL)
+        value = lua_tointegerx(L, -1, &is_integer);
+    if (!is_integer || value < least)
+        luaL_error(L, "%s%s: must be an integer, at least %I", where, name, (LUAI_UACINT)least);
+    lua_pop(L, 1);
+    return value;
+}
+
+const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise)
+{
+    const int type = lua_getfield(L, index, name);
+    if (type != LUA_TSTRING && !(type == LUA_TNIL && otherwise))
+        luaL_error(L, "%s%s: must be a string", where, name);
+    const char *text = type == LUA_TSTRING ? lua_tostring(L, -1) : otherwise;
+    lua_pop(L, 1);
+    return text;
+}

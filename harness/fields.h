@@ -1,0 +1,16 @@
+/* Fields of the Lua tables that jobs are made of. */
+#ifndef LOOKUPC_HARNESS_FIELDS_H
+#define LOOKUPC_HARNESS_FIELDS_H
+
+#include <lua.h>
+
+/* All raise a Lua error for a field that is absent or wrong: such a job is a mistake in the program. `where` stands before the field's name
+   in the message, such as "variant.". */
+
+/* An integer, at least `least`; `otherwise` stands for an absent one. */
+lua_Integer field_integer(lua_State *L, int index, const char *where, const char *name, lua_Integer least, lua_Integer otherwise);
+
+/* A string, or `otherwise` for an absent one if that is not NULL. It stays valid as long as the table keeps it. */
+const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise);
+
+#endif

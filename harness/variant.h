@@ -1,0 +1,66 @@
+/* A compiled variant of a model: its shared library, the functions in it, and the weights that it is bound to. */
+#ifndef LOOKUPC_HARNESS_VARIANT_H
+#define LOOKUPC_HARNESS_VARIANT_H
+
+#include "gen/files.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The functions of emitted code; `weights` is a pointer to the model's own struct <m>_weights. */
+typedef int variant_bind(const void *blob, size_t bytes, void *weights);
+typedef void variant_ffn(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
+typedef void variant_project(const void *weights, const float *x, size_t tokens, uint16_t *code, float *score, void *scratch);
+typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens);
+
+/* What a job says of a variant; the strings belong to the job. */
+typedef struct {
+    const char *library;                                    /* path of the shared library */
+    const char *bind, *ffn, *project, *gather, *public_ffn; /* names of the functions */
+    size_t tile, chunk;                                     /* tokens */
+    size_t scratch_bytes, weights_struct_bytes;
+    size_t d, d_out, h, tau;
+} variant_description;
+
+typedef struct {
+    void *library;
+    variant_bind *bind;
+    variant_ffn *ffn, *public_ffn;
+    variant_project *project;
+    variant_gather *gather;
+} variant_functions;
+
+/* Loads the library and finds the functions. Fails with one line that starts with the library's path. */
+bool variant_open(variant_functions *functions, const variant_description *description, char *error, size_t error_size);
+
+void variant_close(variant_functions *functions);
+
+/* A variant that can be called: weights is what bind filled, scratch has the size that it wants. */
+typedef struct {
+    variant_functions functions;
+    void *weights, *scratch;
+} variant_bound;
+
+/* Opens a variant and binds it to the blob, a mapped file which must outlive it; blob_path is for messages. Fails with one line that
+   starts with a path. */
+bool variant_load(variant_bound *variant, const variant_description *description, const char *blob_path, const files_mapping *blob,
+                  char *error, size_t error_size);
+
+/* All zeros are allowed. */
+void variant_unload(variant_bound *variant);
+
+/* Codes and scores of tokens in a row are laid out as [ceil(tokens / tile)][h][tile]: the number of slots, and the one of a token and
+   table. */
+size_t variant_slots(const variant_description *description, size_t tokens);
+size_t variant_slot(const variant_description *description, size_t token, size_t table);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
