@@ -2,7 +2,7 @@
 --
 -- An instruction set has
 --   name, lanes, registers   float32 lanes of a vector, vector registers
---   l1_bytes, l2_bytes       nominal caches of the CPUs that have it: the default schedule is made for them
+--   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU

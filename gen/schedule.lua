@@ -43,12 +43,13 @@ schedule.choices = {
     {
         key = "tile.vectors", doc = "vectors of tokens in a tile, whose features lie side by side",
         values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4, 8 } or { 1, 2, 3, 4 } end,
-        default = function(_, isa) return isa.lanes == 1 and 4 or 2 end,
+        default = function(_, isa) return isa.lanes == 1 and 8 or 2 end,
     },
     {
         key = "product.outputs", doc = "outputs of the block product held in registers",
         values = function(_, isa, s) return fitting(isa, powers(1, product.panel), s["tile.vectors"]) end,
         default = function(_, isa, s)
+            if isa.lanes == 1 then return 4 end -- compilers make vectors of 8 tokens' floats
             return power_of_two_at_most(math.max(1, (isa.registers - 1 - s["tile.vectors"]) // s["tile.vectors"]))
         end,
     },
@@ -80,9 +81,11 @@ schedule.choices = {
             if shape.h <= 64 and list[#list] ~= shape.h then list[#list + 1] = shape.h end
             return list
         end,
-        default = function(shape, isa, s) -- a group's slice of the tables in half of L2; over 16 tables gain nothing
+        default = function(shape, isa, s)
+            -- A group's slice of the tables in half of L2. Over 16 tables gain nothing; under 4, reading and writing y
+            -- once a group costs more than the misses it saves.
             local slice = shape.rows * s["gather.columns"] * 4
-            return power_of_two_at_most(clamp(isa.l2_bytes // 2 // slice, 1, math.min(16, shape.h)))
+            return power_of_two_at_most(math.min(clamp(isa.l2_bytes // 2 // slice, 4, 16), shape.h))
         end,
     },
     {

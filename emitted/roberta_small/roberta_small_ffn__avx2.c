@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 4096 tokens, 32 at a time.
+/* Codes and scores of up to 4096 tokens, 64 at a time.
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tiles of 16 tokens][128][16]; score likewise, both 64-byte aligned
@@ -16,19 +16,19 @@ void roberta_small_project__avx2_many(const roberta_small_weights *weights, cons
     uint16_t *code, float *score, void *scratch)
 {
     float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 3145728);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 3211264);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 3276800);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 3342336);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 3276800);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 3407872);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 3538944);
 
-    for (size_t first = 0; first < tokens; first += 32) {
-        const size_t left = tokens - first < 32 ? tokens - first : 32;
+    for (size_t first = 0; first < tokens; first += 64) {
+        const size_t left = tokens - first < 64 ? tokens - first : 64;
         const size_t tiles = (left + 15) / 16;
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 16;
             const size_t present = left - before < 16 ? left - before : 16;
             roberta_small_load_f32__avx2_t16(x + (first + before) * 512, present, x_tiles + tile * 8192);
         }
-        roberta_small_bh4_f32__avx2_t16_o4_m2(weights, x_tiles, a, b, z, tiles);
+        roberta_small_bh4_f32__avx2_t16_o4_m4(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_sign_hash_gelu_f32__avx2_t16(z + tile * 16384, code + (first + tile * 16) * 128,
                 score + (first + tile * 16) * 128);
@@ -45,7 +45,7 @@ void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const fl
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx2_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx2_t16_g2_c64(weights, code, score, y + first * 512, left);
+        roberta_small_gather_f32__avx2_t16_g4_c64(weights, code, score, y + first * 512, left);
     }
 }
 

@@ -4,7 +4,7 @@
 /* Codes and scores of up to 4096 tokens, 32 at a time.
    weights  bound weights
    x        [tokens][512], any alignment
-   code     [tiles of 4 tokens][128][4]; score likewise, both 64-byte aligned
+   code     [tiles of 8 tokens][128][8]; score likewise, both 64-byte aligned
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
@@ -16,16 +16,16 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
 
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t left = tokens - first < 32 ? tokens - first : 32;
-        const size_t tiles = (left + 3) / 4;
+        const size_t tiles = (left + 7) / 8;
         for (size_t tile = 0; tile < tiles; ++tile) {
-            const size_t before = tile * 4;
-            const size_t present = left - before < 4 ? left - before : 4;
-            roberta_small_load_f32__scalar_t4(x + (first + before) * 512, present, x_tiles + tile * 2048);
+            const size_t before = tile * 8;
+            const size_t present = left - before < 8 ? left - before : 8;
+            roberta_small_load_f32__scalar_t8(x + (first + before) * 512, present, x_tiles + tile * 4096);
         }
-        roberta_small_bh4_f32__scalar_t4_o2_m8(weights, x_tiles, a, b, z, tiles);
+        roberta_small_bh4_f32__scalar_t8_o4_m4(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_sign_hash_gelu_f32__scalar_t4(z + tile * 4096, code + (first + tile * 4) * 128,
-                score + (first + tile * 4) * 128);
+            roberta_small_sign_hash_gelu_f32__scalar_t8(z + tile * 8192, code + (first + tile * 8) * 128,
+                score + (first + tile * 8) * 128);
     }
 }
 
@@ -39,7 +39,7 @@ void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__scalar_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__scalar_t4_g2_c64(weights, code, score, y + first * 512, left);
+        roberta_small_gather_f32__scalar_t8_g4_c64(weights, code, score, y + first * 512, left);
     }
 }
 

@@ -36,12 +36,12 @@ static inline float roberta_small_power_of_two(float magic)
     return power.value;
 }
 
-/* scalar, many tokens in the lanes: load one tile of 4 tokens, project up to 8 tiles, hash one, gather; then the stages together. */
-void roberta_small_load_f32__scalar_t4(const float *restrict x, size_t tokens, float *restrict panel);
-void roberta_small_bh4_f32__scalar_t4_o2_m8(const roberta_small_weights *weights, const float *restrict x,
+/* scalar, many tokens in the lanes: load one tile of 8 tokens, project up to 4 tiles, hash one, gather; then the stages together. */
+void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict panel);
+void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void roberta_small_sign_hash_gelu_f32__scalar_t4(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__scalar_t4_g2_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void roberta_small_gather_f32__scalar_t8_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens);
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
@@ -61,12 +61,12 @@ void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const f
 /* scalar, any number of tokens. */
 void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 2 tiles, hash one, gather; then the stages together. */
+/* avx2, many tokens in the lanes: load one tile of 16 tokens, project up to 4 tiles, hash one, gather; then the stages together. */
 void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict panel);
-void roberta_small_bh4_f32__avx2_t16_o4_m2(const roberta_small_weights *weights, const float *restrict x,
+void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx2_t16_g2_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens);
 void roberta_small_project__avx2_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);

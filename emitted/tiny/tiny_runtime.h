@@ -36,18 +36,18 @@ static inline float tiny_power_of_two(float magic)
     return power.value;
 }
 
-/* scalar, many tokens in the lanes: load one tile of 4 tokens, project up to 8 tiles, hash one, gather; then the stages together. */
-void tiny_load_f32__scalar_t4(const float *restrict x, size_t tokens, float *restrict panel);
-void tiny_bh4_f32__scalar_t4_o2_m8(const tiny_weights *weights, const float *restrict x,
+/* scalar, many tokens in the lanes: load one tile of 8 tokens, project up to 8 tiles, hash one, gather; then the stages together. */
+void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict panel);
+void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void tiny_sign_hash_gelu_f32__scalar_t4(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__scalar_t4_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
+void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void tiny_gather_f32__scalar_t8_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens);
 void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* scalar, few tokens, features in the lanes: normalise one, project up to 2, hash one, gather; then the stages together. */
+/* scalar, few tokens, features in the lanes: normalise one, project up to 4, hash one, gather; then the stages together. */
 void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised);
 void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);

@@ -4,7 +4,7 @@ local avx2 = require "gen.isa.x86" (256)
 local at, call = avx2.at, avx2.call
 
 avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16
-avx2.l1_bytes, avx2.l2_bytes = 32 << 10, 256 << 10
+avx2.l2_bytes = 512 << 10
 avx2.flags = { "-mavx2", "-mfma" }
 avx2.guard = "defined(__AVX2__) && defined(__FMA__)"
 avx2.cpu = { leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 5, xcr0 = 0x6 } -- FMA, OSXSAVE, AVX; AVX2; xmm and ymm state

@@ -4,7 +4,7 @@ local avx512 = require "gen.isa.x86" (512)
 local at, call = avx512.at, avx512.call
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
-avx512.l1_bytes, avx512.l2_bytes = 32 << 10, 1 << 20
+avx512.l2_bytes = 1 << 20
 avx512.flags = { "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma" }
 avx512.guard = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)"
 avx512.cpu = { -- FMA, OSXSAVE, AVX; AVX-512 F, DQ, BW, VL; xmm, ymm, zmm and mask state

@@ -4,7 +4,7 @@ local function at(base, offset) return base .. "[" .. offset .. "]" end
 
 return {
     name = "scalar", lanes = 1, registers = 16,
-    l1_bytes = 32 << 10, l2_bytes = 256 << 10,
+    l2_bytes = 256 << 10,
     flags = {}, includes = {},
     vector = "float", index = "uint32_t",
 

@@ -125,7 +125,7 @@ static void roberta_small_add_residual(float *restrict z, const float *restrict 
     }
 }
 
-/* BH4 projection of up to 2 tiles of 16 tokens (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of up to 4 tiles of 16 tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 512 rows, each W 8 blocks of 64.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
@@ -133,7 +133,7 @@ static void roberta_small_add_residual(float *restrict z, const float *restrict 
    a, b     [tiles][512][16], overwritten
    z        [tiles][1024][16], the first 1024 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void roberta_small_bh4_f32__avx2_t16_o4_m2(const roberta_small_weights *weights, const float *restrict x,
+void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;

@@ -22,7 +22,7 @@ static inline float roberta_small_exp(float v)
     return p * roberta_small_power_of_two(shifted);
 }
 
-/* Code and score of 1 groups of 8 bits, one group a lane; bit j of the groups is z[j * 4] and on.
+/* Code and score of 1 groups of 8 bits, one group a lane; bit j of the groups is z[j * 8] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, float *score)
 {
@@ -37,43 +37,43 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     sum = sum + size0;
     product = product * roberta_small_exp(minus_two * size0) + product;
 
-    const float z1 = z[4];
+    const float z1 = z[8];
     const float size1 = z1 < 0.0f ? -z1 : z1;
     row = row | (z1 > 0.0f ? 64u : 0u);
     sum = sum + size1;
     product = product * roberta_small_exp(minus_two * size1) + product;
 
-    const float z2 = z[8];
+    const float z2 = z[16];
     const float size2 = z2 < 0.0f ? -z2 : z2;
     row = row | (z2 > 0.0f ? 32u : 0u);
     sum = sum + size2;
     product = product * roberta_small_exp(minus_two * size2) + product;
 
-    const float z3 = z[12];
+    const float z3 = z[24];
     const float size3 = z3 < 0.0f ? -z3 : z3;
     row = row | (z3 > 0.0f ? 16u : 0u);
     sum = sum + size3;
     product = product * roberta_small_exp(minus_two * size3) + product;
 
-    const float z4 = z[16];
+    const float z4 = z[32];
     const float size4 = z4 < 0.0f ? -z4 : z4;
     row = row | (z4 > 0.0f ? 8u : 0u);
     sum = sum + size4;
     product = product * roberta_small_exp(minus_two * size4) + product;
 
-    const float z5 = z[20];
+    const float z5 = z[40];
     const float size5 = z5 < 0.0f ? -z5 : z5;
     row = row | (z5 > 0.0f ? 4u : 0u);
     sum = sum + size5;
     product = product * roberta_small_exp(minus_two * size5) + product;
 
-    const float z6 = z[24];
+    const float z6 = z[48];
     const float size6 = z6 < 0.0f ? -z6 : z6;
     row = row | (z6 > 0.0f ? 2u : 0u);
     sum = sum + size6;
     product = product * roberta_small_exp(minus_two * size6) + product;
 
-    const float z7 = z[28];
+    const float z7 = z[56];
     const float size7 = z7 < 0.0f ? -z7 : z7;
     row = row | (z7 > 0.0f ? 1u : 0u);
     sum = sum + size7;
@@ -83,14 +83,14 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     score[0] = sum / product;
 }
 
-/* Sign hash and score of one tile of 4 tokens (LookupFFN, section "Put it together").
-   z      [128 tables][8 bits][4]
-   code   [128][4]  row of each table: bit j is z > 0, the first bit the most significant
-   score  [128][4]
+/* Sign hash and score of one tile of 8 tokens (LookupFFN, section "Put it together").
+   z      [128 tables][8 bits][8]
+   code   [128][8]  row of each table: bit j is z > 0, the first bit the most significant
+   score  [128][8]
    All 64-byte aligned, none may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void roberta_small_sign_hash_gelu_f32__scalar_t4(const float *restrict z, uint16_t *restrict code, float *restrict score)
+void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
-    for (size_t table = 0; table < 128; ++table, z += 32, code += 4, score += 4)
-        for (size_t token = 0; token < 4; token += 1)
+    for (size_t table = 0; table < 128; ++table, z += 64, code += 8, score += 8)
+        for (size_t token = 0; token < 8; token += 1)
             roberta_small_hash_lanes(z + token, code + token, score + token);
 }

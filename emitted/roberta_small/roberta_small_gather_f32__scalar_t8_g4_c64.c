@@ -3,14 +3,14 @@
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][256][528], from the first of the columns on
-   code    [tiles][128][4], from the first of the tables on; score likewise
+   code    [tiles][128][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][512], from the first of the columns on */
 static inline void roberta_small_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 4) {
-        const size_t end = tokens - first < 4 ? tokens - first : 4;
+    for (size_t first = 0; first < tokens; first += 8) {
+        const size_t end = tokens - first < 8 ? tokens - first : 8;
         const uint16_t *tile_code = code + first * 128;
         const float *tile_score = score + first * 128;
         for (size_t token = 0; token < end; ++token) {
@@ -22,8 +22,8 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 256 + tile_code[k * 4 + token]) * 528;
-                    const float s = tile_score[k * 4 + token];
+                    const float *row = table + (k * 256 + tile_code[k * 8 + token]) * 528;
+                    const float s = tile_score[k * 8 + token];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
                     sum2 = s * row[strip + 2] + sum2;
@@ -39,19 +39,19 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 2 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
    weights  bound weights
-   code     [tiles of 4 tokens][128][4], each below 256
+   code     [tiles of 8 tokens][128][8], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    Cannot fail. */
-void roberta_small_gather_f32__scalar_t4_g2_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__scalar_t8_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens)
 {
     for (size_t column = 0; column < 512; column += 64) {
-        roberta_small_columns_64(weights->tables + column, 2, code, score, weights->bias + column, 0, y + column, tokens);
-        for (size_t k = 2; k < 128; k += 2)
-            roberta_small_columns_64(weights->tables + column + k * 135168, 2, code + k * 4, score + k * 4,
+        roberta_small_columns_64(weights->tables + column, 4, code, score, weights->bias + column, 0, y + column, tokens);
+        for (size_t k = 4; k < 128; k += 4)
+            roberta_small_columns_64(weights->tables + column + k * 135168, 4, code + k * 8, score + k * 8,
                 y + column, 512, y + column, tokens);
     }
 }

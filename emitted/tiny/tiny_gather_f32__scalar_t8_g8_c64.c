@@ -3,14 +3,14 @@
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][64][80], from the first of the columns on
-   code    [tiles][8][4], from the first of the tables on; score likewise
+   code    [tiles][8][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][64], from the first of the columns on */
 static inline void tiny_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 4) {
-        const size_t end = tokens - first < 4 ? tokens - first : 4;
+    for (size_t first = 0; first < tokens; first += 8) {
+        const size_t end = tokens - first < 8 ? tokens - first : 8;
         const uint16_t *tile_code = code + first * 8;
         const float *tile_score = score + first * 8;
         for (size_t token = 0; token < end; ++token) {
@@ -22,8 +22,8 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 64 + tile_code[k * 4 + token]) * 80;
-                    const float s = tile_score[k * 4 + token];
+                    const float *row = table + (k * 64 + tile_code[k * 8 + token]) * 80;
+                    const float s = tile_score[k * 8 + token];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
                     sum2 = s * row[strip + 2] + sum2;
@@ -40,11 +40,11 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 
 /* Gather: y = bias + sum over the 8 tables of score times row (LookupFFN, section "Put it together").
    weights  bound weights
-   code     [tiles of 4 tokens][8][4], each below 64
+   code     [tiles of 8 tokens][8][8], each below 64
    score    the same shape
    y        [tokens][64], any alignment, must not overlap code, score or weights
    Cannot fail. */
-void tiny_gather_f32__scalar_t4_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
+void tiny_gather_f32__scalar_t8_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens)
 {
     tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, tokens);

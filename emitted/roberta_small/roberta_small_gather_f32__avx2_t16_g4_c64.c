@@ -55,19 +55,19 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 2 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
    weights  bound weights
    code     [tiles of 16 tokens][128][16], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    Cannot fail. */
-void roberta_small_gather_f32__avx2_t16_g2_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens)
 {
     for (size_t column = 0; column < 512; column += 64) {
-        roberta_small_columns_64(weights->tables + column, 2, code, score, weights->bias + column, 0, y + column, tokens);
-        for (size_t k = 2; k < 128; k += 2)
-            roberta_small_columns_64(weights->tables + column + k * 135168, 2, code + k * 16, score + k * 16,
+        roberta_small_columns_64(weights->tables + column, 4, code, score, weights->bias + column, 0, y + column, tokens);
+        for (size_t k = 4; k < 128; k += 4)
+            roberta_small_columns_64(weights->tables + column + k * 135168, 4, code + k * 16, score + k * 16,
                 y + column, 512, y + column, tokens);
     }
 }
