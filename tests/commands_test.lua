@@ -389,6 +389,11 @@ function test.bench_for_machines()
     end
     check.equal({ type(r.schedule), type(r.dense_library), math.type(r.code_flips) }, { "string", "string", "integer" })
     check.near(r.speedup, r.dense_us_per_token / r.us_per_token, 1e-6 * r.speedup)
+    for _, name in ipairs { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes", "random_rows_gbytes" } do
+        check.equal(found.limits[name] > 0 and found.limits[name] < 1e5, true)
+    end
+    check.near(r.limit_share, r.limit_us / r.us_per_token, 1e-6 * r.limit_share)
+    check.equal(r.limit_us > 0, true)
 end
 
 function test.schedules_are_legal_choices()
