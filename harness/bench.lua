@@ -6,6 +6,7 @@ local host = require "host"
 local json = require "json"
 local plan = require "gen.plan"
 local process = require "process"
+local report = require "harness.report"
 
 local function median(list)
     if #list == 0 then return nil end
@@ -27,6 +28,13 @@ function bench.batches(options)
         list[#list + 1] = batch
     end
     return list
+end
+
+-- Raises one line for a page that cannot be written, before anything is measured.
+function bench.check_page(path)
+    local folder = path:match("^(.*/)[^/]*$") or "."
+    if host.kind(folder) ~= "directory" then error(string.format('--html: "%s": there is no folder %s', path, folder), 0) end
+    if path:find("/$") or path == "" or host.kind(path) == "directory" then error('--html: "' .. path .. '": must be a file', 0) end
 end
 
 -- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
@@ -164,6 +172,7 @@ function bench.run(p, directory, blob, library, checked, options)
     else
         print_table(host_facts, limits, results)
     end
+    if options.html then assert(host.write_file(options.html, report.page(host_facts, limits, results))) end
     return 0
 end
 
