@@ -8,7 +8,7 @@
 #include <time.h>
 
 enum {
-    ROUNDS = 8,
+    ROUNDS = 12,       /* a multiple of the four distances of do_random_rows */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
     PIECE = 8 * LINE,  /* what a loop over memory reads in one step */

@@ -23,7 +23,7 @@ typedef struct limit {
 } limit;
 
 /* Measures fma_gflops, l1_gbytes, l2_gbytes, l3_gbytes, memory_gbytes and random_rows_gbytes, in this order, with the widest vectors that
-   this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 3 s. Returns false when there is no memory. */
+   this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 4 s. Returns false when there is no memory. */
 bool limits_measure(const limits_sizes *sizes, limit found[LIMITS_COUNT]);
 
 #ifdef __cplusplus
