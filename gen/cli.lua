@@ -43,6 +43,7 @@ local commands = {
             blocks_option, schedule_option, compiler_option, flags_option, json_option } },
     { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels against the dense FFN through OpenBLAS and oneDNN",
         options = { { name = "batch", value = "LIST", default = "1,8,64,512,4096", doc = "tokens a call" }, isa_option, json_option, seed_option, schedule_option,
+            { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
             compiler_option, flags_option } },
     { name = "help", arguments = { "[COMMAND]" }, doc = "print this, or all about one command", options = {} },

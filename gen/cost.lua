@@ -1,4 +1,4 @@
--- Counts floating-point operations and bytes of a model: the figures of `lookupc plan`.
+-- Counts floating-point operations and bytes of a model, and the least time that they take on a core of given limits.
 local cost = {}
 
 local function log2(n)
@@ -26,6 +26,38 @@ function cost.dense_hidden(shape) return 4 * shape.d end
 function cost.dense(shape)
     local hidden = cost.dense_hidden(shape)
     return 2 * hidden * (shape.d + shape.d_out) / 1e6
+end
+
+-- The least time of a token in µs, and its parts: { projection, gather }.
+--   work    what the emitted code does: projection_flops a token, projection_bytes of its weights, `pass` tokens that share one
+--           reading of them, row_bytes read from the tables a token, table_bytes of all tables, tokens of a call, chunk
+--   limits  of one core: fma_gflops; l1, l2, l3, memory and random_rows _gbytes
+--   caches  l1d, l2, l3 in bytes
+-- Projection: its operations at the peak of FMA, or its weights from the smallest cache that could hold them, whichever takes
+-- longer. Gather: the better one of two ways. Every row is read by itself where it lies, at the rate of random rows; or the tables
+-- come once a chunk from the smallest cache that could hold them, or from memory, and rows are then read from L2. The gather's own
+-- operations run beside its loads, and reading x and writing y is left out. So it is a bound that real code only comes near to.
+function cost.limit(work, limits, caches)
+    local function rate(bytes)
+        for _, level in ipairs { { caches.l1d, limits.l1_gbytes }, { caches.l2, limits.l2_gbytes }, { caches.l3, limits.l3_gbytes } } do
+            if bytes <= level[1] then return level[2] end
+        end
+        return limits.memory_gbytes
+    end
+    local function us(amount, giga) return amount / (giga * 1e3) end
+
+    local compute = us(work.projection_flops, limits.fma_gflops)
+    local weights = us(work.projection_bytes, rate(work.projection_bytes)) / math.min(work.pass, work.tokens)
+    local projection = math.max(compute, weights)
+
+    local gather
+    if work.table_bytes <= caches.l2 then
+        gather = us(work.row_bytes, rate(work.table_bytes))
+    else
+        local tables = us(work.table_bytes, rate(work.table_bytes)) / math.min(work.chunk, work.tokens)
+        gather = math.min(us(work.row_bytes, limits.random_rows_gbytes), us(work.row_bytes, limits.l2_gbytes) + tables)
+    end
+    return projection + gather, { projection = projection, gather = gather }
 end
 
 return cost

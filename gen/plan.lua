@@ -208,7 +208,8 @@ function plan.build(m, isas, wanted)
 
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = tensors_of(m, shape),
-        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * 4, variants = {}, scratch_bytes = 0,
+        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * 4,
+        projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0,
         wanted = wanted or {}, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
@@ -221,8 +222,16 @@ function plan.build(m, isas, wanted)
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops
-    p.mflop = { lookup = cost.lookup(shape), folded = cost.folded(shape, folded), dense = cost.dense(shape) }
+    p.mflop = { lookup = cost.lookup(shape), projection = folded / 1e6, folded = cost.folded(shape, folded), dense = cost.dense(shape) }
     return p
+end
+
+-- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.
+function plan.work(p, v, few, tokens)
+    return {
+        projection_flops = p.mflop.projection * 1e6, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
+        row_bytes = p.table_bytes // p.shape.rows, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
+    }
 end
 
 -- What the packer interprets: sections, tensors and header of the blob, with the paths in `files`

@@ -1,9 +1,12 @@
 -- Times verified variants in the measuring process and reports them beside the best dense FFN of the same run.
 local compile = require "harness.compile"
+local cost = require "gen.cost"
 local cpu = require "cpu"
 local host = require "host"
 local json = require "json"
+local plan = require "gen.plan"
 local process = require "process"
+local report = require "harness.report"
 
 local function median(list)
     if #list == 0 then return nil end
@@ -25,6 +28,28 @@ function bench.batches(options)
         list[#list + 1] = batch
     end
     return list
+end
+
+-- Raises one line for a page that cannot be written, before anything is measured.
+function bench.check_page(path)
+    local folder = path:match("^(.*/)[^/]*$") or "."
+    if host.kind(folder) ~= "directory" then error(string.format('--html: "%s": there is no folder %s', path, folder), 0) end
+    if path:find("/$") or path == "" or host.kind(path) == "directory" then error('--html: "' .. path .. '": must be a file', 0) end
+end
+
+-- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
+local function caches_of(facts)
+    local l2 = facts.l2 or 1 << 20
+    return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
+end
+
+local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes", "random_rows_gbytes" }
+
+-- The limits of this core as the measuring process found them.
+local function limits_of(context)
+    local limits = {}
+    for _, name in ipairs(limit_names) do limits[name] = assert(tonumber(context[name])) end
+    return limits
 end
 
 -- OpenBLAS takes the plainest kernels for a CPU younger than itself: name the best ones this CPU can run. On AMD's
@@ -52,8 +77,8 @@ local function samples_of(text, path)
 end
 
 -- One result for every variant and batch, from the medians of the samples.
-local function results_of(p, job, samples, checked)
-    local results = {}
+local function results_of(p, job, samples, checked, limits)
+    local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
     local function time(name)
         local sample = samples[name]
         return sample and median(sample.cpu)
@@ -69,12 +94,16 @@ local function results_of(p, job, samples, checked)
             end
             local ffn, project, gather = time("ffn/" .. name), time("project/" .. name), time("gather/" .. name)
             local again = time("ffn_again/" .. name)
+            local work = plan.work(p, v, regime == "few", batch)
+            local limit_us = cost.limit(work, limits, caches)
             results[#results + 1] = {
                 model = p.model.name, batch = batch, threads = 1, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
                 table_dtype = "f32", projection_dtype = "f32",
                 us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
                 dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
-                gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = (p.mflop.folded - 2e-6 * p.shape.h * p.shape.d_out) * 1e3 * batch / project,
+                gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
+                limit_us = limit_us, limit_share = limit_us * batch / ffn,
+                flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
                 gather_gbytes = p.shape.h * p.shape.d_out * 4e-3 * batch / gather,
                 again_ratio = again and again / ffn, cpu_over_wall = median(samples["ffn/" .. name].share),
                 rel_err = checked[v.isa.name .. "_" .. regime].rel_err, code_flips = checked[v.isa.name .. "_" .. regime].code_flips,
@@ -84,17 +113,19 @@ local function results_of(p, job, samples, checked)
     return results
 end
 
-local function print_table(host_facts, results)
+local function print_table(host_facts, limits, results)
     local lines = { string.format("%s on %s, %s %s, one thread, float32", results[1].model, host_facts.cpu, host_facts.compiler, host_facts.flags) }
-    lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
+    lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "of limit", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
     local contended
     for _, r in ipairs(results) do
         local mark = r.cpu_over_wall < 0.97
         contended = contended or mark
-        lines[#lines + 1] = string.format("%-7s %6d %9.2f %8.2f %8.2f %9.2f %-9s %8.2f %8.1f %7.1f%s", r.isa, r.batch, r.us_per_token, r.stages.project,
-            r.stages.gather, r.dense_us_per_token, r.dense_library, r.speedup, r.project_gflops, r.gather_gbytes, mark and " *" or "")
+        lines[#lines + 1] = string.format("%-7s %6d %9.2f %8.2f %8.2f %6.0f %% %9.2f %-9s %8.2f %8.1f %7.1f%s", r.isa, r.batch, r.us_per_token, r.stages.project,
+            r.stages.gather, 100 * r.limit_share, r.dense_us_per_token, r.dense_library, r.speedup, r.project_gflops, r.gather_gbytes, mark and " *" or "")
     end
     lines[#lines + 1] = "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
+    lines[#lines + 1] = string.format("of limit: least time by this core's limits (FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %.0f GB/s) over us/token.",
+        limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes, limits.l3_gbytes, limits.memory_gbytes, limits.random_rows_gbytes)
     for _, r in ipairs(results) do
         if r.again_ratio then lines[#lines + 1] = string.format("A/A control: the same %s kernel at %d tokens measured twice differs by %.1f %%.", r.isa, r.batch, math.abs(r.again_ratio - 1) * 100) end
     end
@@ -108,8 +139,9 @@ function bench.run(p, directory, blob, library, checked, options)
     local job = {
         model = p.model.name, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, repetitions = options.repetitions, min_time = 0.05,
-        dense = { "openblas", "onednn" }, variants = {},
+        dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
     }
+    job.sizes.row, job.sizes.table = p.table_bytes // (p.shape.h * p.shape.rows), p.table_bytes
     for _, v in ipairs(p.variants) do
         local threshold = v.few and v.few.threshold or 0
         local function add(regime, least, most)
@@ -131,14 +163,16 @@ function bench.run(p, directory, blob, library, checked, options)
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
     if result.status ~= 0 then return 1 end -- it has said why
     local samples, context = samples_of(assert(host.read(output_path)), output_path)
-    local results = results_of(p, job, samples, by_name)
+    local limits = limits_of(context)
+    local results = results_of(p, job, samples, by_name, limits)
     local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = options.cflags,
         l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
     if options.json then
-        host.print(assert(json.encode { host = host_facts, results = json.array(results) }))
+        host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
     else
-        print_table(host_facts, results)
+        print_table(host_facts, limits, results)
     end
+    if options.html then assert(host.write_file(options.html, report.page(host_facts, limits, results))) end
     return 0
 end
 

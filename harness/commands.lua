@@ -104,6 +104,7 @@ end
 function commands.bench(arguments, options)
     local bench = require "harness.bench"
     options.batches = bench.batches(options)
+    if options.html then bench.check_page(options.html) end
     local sets = runnable(options.isa)
     if not options.isa then sets = { sets[#sets] } end
     local p = load_plan(arguments[1], sets, options)

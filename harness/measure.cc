@@ -17,6 +17,7 @@
 
 #include "dense.h"
 #include "gen/weights/random.h"
+#include "limits.h"
 #include "measure_job.h"
 #include "measure_variant.h"
 #include "memory.h"
@@ -57,6 +58,12 @@ class progress
         ++done_;
         if (terminal_) {
             std::fprintf(stderr, "\rmeasuring %zu/%zu %s\033[K", done_, total_, name.c_str());
+        }
+    }
+    void note(const char *text) const
+    {
+        if (terminal_) {
+            std::fprintf(stderr, "\r%s\033[K", text);
         }
     }
     void clear() const
@@ -189,6 +196,21 @@ class silent_reporter : public benchmark::BenchmarkReporter
     void ReportRuns(const std::vector<Run> &) override {}
 };
 
+// Puts the limits of this core, measured now, into the context of the output.
+void add_limits(const measure_job &job)
+{
+    limit found[LIMITS_COUNT];
+    shown.note("measuring the limits of this core");
+    if (!limits_measure(&job.sizes, found)) {
+        fail("out of memory for measuring the limits of this core");
+    }
+    for (const limit &one : found) {
+        char text[32];
+        std::snprintf(text, sizeof(text), "%.9g", one.rate);
+        benchmark::AddCustomContext(one.name, text);
+    }
+}
+
 void run(const measure_job &job, const char *out)
 {
     char min_time[64];
@@ -242,6 +264,8 @@ int main(int argc, char **argv)
         fail("%s: %s", argv[2], std::strerror(errno));
     }
     std::fclose(out);
+
+    add_limits(job);
 
     // Everything that the calls use is made and touched before the first one is timed. It lives until the process ends.
     const size_t tokens = std::max<size_t>(4096, 2 * job.largest_batch);

@@ -192,6 +192,21 @@ static bool read_variants(reader *in, const json_t *root, measure_job *job)
     return true;
 }
 
+static bool read_sizes(reader *in, const json_t *root, limits_sizes *sizes)
+{
+    const json_t *object = json_object_get(root, "sizes");
+    if (!json_is_object(object)) {
+        return refuse(in, "sizes", object, "must be an object");
+    }
+    snprintf(in->where, sizeof(in->where), "sizes.");
+    const bool good =
+        read_integer(in, object, "l1d", 1 << 12, 1 << 26, &sizes->l1d) && read_integer(in, object, "l2", 1 << 12, 1 << 26, &sizes->l2) &&
+        read_integer(in, object, "l3", 1 << 12, (size_t)1 << 36, &sizes->l3) && read_integer(in, object, "row", 1, 1 << 24, &sizes->row) &&
+        read_integer(in, object, "table", sizes->row, (size_t)1 << 44, &sizes->table);
+    in->where[0] = '\0';
+    return good;
+}
+
 static bool read_job(reader *in, const json_t *root, measure_job *job)
 {
     size_t seed;
@@ -204,7 +219,7 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
         !read_integer(in, root, "h", 1, 1 << 20, &job->h) || !read_integer(in, root, "tau", 1, 16, &job->tau) ||
         !read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden) || !read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
         !read_batches(in, root, job) || !read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) || !read_dense(in, root, job) ||
-        !read_variants(in, root, job)) {
+        !read_sizes(in, root, &job->sizes) || !read_variants(in, root, job)) {
         return false;
     }
     job->seed = seed;

@@ -4,6 +4,8 @@
 
 #include "variant.h"
 
+#include "limits.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,7 +23,8 @@ typedef struct measure_job {
     uint64_t seed;
     size_t *batches, batch_count, largest_batch;
     size_t repetitions;
-    double min_time; /* seconds of one repetition */
+    double min_time;    /* seconds of one repetition */
+    limits_sizes sizes; /* for the limits of this core */
     const char **dense;
     size_t dense_count;
     measure_variant_job *variants;

@@ -1,0 +1,188 @@
+-- The page of `bench --html`: facts, speed-up against batch size, roofline and table, in one file that needs no other.
+local chart = require "harness.chart"
+
+local report = {}
+
+local style = [[
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto; padding: 0.6rem; }
+h1 { font-size: 1.5rem; margin: 0.5rem 0; }
+h2 { font-size: 1.1rem; margin: 1.2rem 0 0.3rem; }
+.charts { display: flex; flex-wrap: wrap; gap: 0 2rem; }
+figure { margin: 0; flex: 1 1 340px; max-width: 460px; }
+figcaption { font-size: 0.9rem; color: #444; }
+.wide { overflow-x: auto; }
+svg { width: 100%; min-width: 340px; height: auto; display: block; }
+svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
+svg .value { paint-order: stroke; stroke: #fff; stroke-width: 3px; }
+svg .grid { stroke: #e2e2e2; fill: none; }
+svg .axis { stroke: #555; fill: none; }
+svg .line { stroke: #444; stroke-width: 1.5; fill: none; }
+svg .mark { fill: #0b5cad; stroke: #0b5cad; stroke-width: 1.5; }
+svg .hollow { fill: #fff; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.15rem 0.45rem; text-align: right; border-bottom: 1px solid #ddd; }
+th { vertical-align: bottom; font-weight: 600; }
+td { white-space: nowrap; }
+th.text, td.text { text-align: left; }
+.facts th { text-align: left; vertical-align: top; }
+.facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+]]
+
+local function bytes_text(n)
+    if not n then return "unknown" end
+    if n >= 1 << 20 then return string.format("%.4g MiB", n / (1 << 20)) end
+    return string.format("%.4g KiB", n / (1 << 10))
+end
+
+local dashes = { "", "7 3", "2 3", "7 3 2 3", "12 3", "1 5" }
+
+local function largest(list, value)
+    local most
+    for _, item in ipairs(list) do most = math.max(most or value(item), value(item)) end
+    return most
+end
+
+local function smallest(list, value) return -largest(list, function(item) return -value(item) end) end
+
+-- The results of each instruction set, in the order in which they came.
+local function by_isa(results)
+    local sets, known = {}, {}
+    for _, r in ipairs(results) do
+        if not known[r.isa] then
+            known[r.isa] = { name = r.isa }
+            sets[#sets + 1] = known[r.isa]
+        end
+        table.insert(known[r.isa], r)
+    end
+    for _, set in ipairs(sets) do table.sort(set, function(a, b) return a.batch < b.batch end) end
+    return sets
+end
+
+local function speedup_chart(sets, results)
+    local best = sets[#sets]
+    local function of_limit(r) return r.speedup / r.limit_share end
+    local batches = {}
+    for i, r in ipairs(best) do batches[i] = r.batch end
+    local first, last = batches[1], batches[#batches]
+    local lines, marks, limit, dense = {}, {}, {}, { { first / 1.5, 1 }, { last * 1.5, 1 } }
+    for i, set in ipairs(sets) do
+        local points, shape = {}, chart.shapes[(i - 1) % #chart.shapes + 1]
+        for k, r in ipairs(set) do
+            points[k] = { r.batch, r.speedup }
+            marks[#marks + 1] = { x = r.batch, y = r.speedup, shape = shape, label = set == best and string.format("%.1f", r.speedup) or "" }
+        end
+        lines[i] = { label = set.name, dash = "", points = points, shape = shape }
+    end
+    for i, r in ipairs(best) do limit[i] = { r.batch, of_limit(r) } end
+    lines[#lines + 1] = { label = "limit of this core", dash = dashes[2], points = limit }
+    lines[#lines + 1] = { label = "dense FFN", dash = dashes[3], points = dense }
+    return chart.draw {
+        title = "Speed-up over the dense FFN against tokens a call", lines = lines, marks = marks, above = true,
+        x = { label = "tokens a call", from = first / 1.5, to = last * 1.5, log = true, ticks = batches },
+        y = { label = "times as fast as the dense FFN", from = 0, to = 1.08 * math.max(1, largest(best, of_limit), largest(results, function(r) return r.speedup end)) },
+    }
+end
+
+local roofs = {
+    { key = "l1_gbytes", name = "L1" }, { key = "l2_gbytes", name = "L2" }, { key = "l3_gbytes", name = "L3" },
+    { key = "memory_gbytes", name = "memory" }, { key = "random_rows_gbytes", name = "random rows" },
+}
+
+local function roofline(set, limits)
+    local marks = {}
+    for _, r in ipairs(set) do
+        local label = tostring(r.batch)
+        marks[#marks + 1] = { x = r.flop_per_byte.project, y = r.project_gflops, shape = "circle", label = label }
+        marks[#marks + 1] = { x = r.flop_per_byte.gather, y = r.gather_gbytes * r.flop_per_byte.gather, shape = "square", label = label }
+    end
+    local peak = limits.fma_gflops
+    local from = smallest(marks, function(mark) return mark.x end) / 3
+    local to = math.max(largest(marks, function(mark) return mark.x end) * 3, 4 * peak / limits.random_rows_gbytes)
+    local low = smallest(marks, function(mark) return mark.y end) / 3
+    local lines = { { label = string.format("FMA %.0f GFLOP/s", peak), dash = "", points = { { from, peak }, { to, peak } } } }
+    for i, roof in ipairs(roofs) do
+        local rate = limits[roof.key]
+        local start = math.max(from, low / rate)
+        lines[#lines + 1] = { label = string.format("%s %.0f GB/s", roof.name, rate), dash = dashes[i + 1], points = { { start, start * rate }, { math.max(start, peak / rate), peak } } }
+    end
+    return chart.draw {
+        title = "Roofline of projection and gather", lines = lines, marks = marks,
+        shapes = { { shape = "circle", label = "projection" }, { shape = "square", label = "gather" } },
+        x = { label = "FLOP a byte of weights or rows", from = from, to = to, log = true },
+        y = { label = "GFLOP/s", from = low, to = math.max(peak, largest(marks, function(mark) return mark.y end)) * 1.6, log = true },
+    }
+end
+
+-- columns: { head, value(r), text }.
+local columns = {
+    { "instruction set", function(r) return r.isa end, text = true },
+    { "tokens", function(r) return r.batch end },
+    { "µs a token", function(r) return string.format("%.2f", r.us_per_token) end },
+    { "projection", function(r) return string.format("%.2f", r.stages.project) end },
+    { "gather", function(r) return string.format("%.2f", r.stages.gather) end },
+    { "limit", function(r) return string.format("%.2f", r.limit_us) end },
+    { "share of limit", function(r) return string.format("%.0f %%", 100 * r.limit_share) end },
+    { "dense FFN", function(r) return string.format("%.2f", r.dense_us_per_token) end },
+    { "through", function(r) return r.dense_library end, text = true },
+    { "times as fast", function(r) return string.format("%.2f", r.speedup) end },
+    { "relative error", function(r) return string.format("%.1e", r.rel_err) end },
+    { "CPU / wall", function(r) return string.format("%.2f%s", r.cpu_over_wall, r.cpu_over_wall < 0.97 and " *" or "") end },
+}
+
+local function results_table(results)
+    local rows = {}
+    local function add(tag, cell)
+        local cells = {}
+        for i, column in ipairs(columns) do
+            cells[i] = string.format("<%s%s>%s</%s>", tag, column.text and ' class="text"' or "", chart.escape(cell(column)), tag)
+        end
+        rows[#rows + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
+    end
+    add("th", function(column) return column[1] end)
+    for _, r in ipairs(results) do add("td", function(column) return column[2](r) end) end
+    return '<table class="results">\n' .. table.concat(rows, "\n") .. "\n</table>"
+end
+
+local function facts_table(facts, limits, results)
+    local rows = {}
+    local function add(name, text) rows[#rows + 1] = string.format("<tr><th>%s</th><td>%s</td></tr>", name, chart.escape(text)) end
+    add("CPU", facts.cpu .. ": " .. table.concat(facts.isa, ", "))
+    add("caches", string.format("L1 %s, L2 %s, L3 %s", bytes_text(facts.l1d), bytes_text(facts.l2), bytes_text(facts.l3)))
+    local reads = {}
+    for i, roof in ipairs(roofs) do reads[i] = string.format("%s %.0f", roof.name, limits[roof.key]) end
+    add("limits of one core", string.format("FMA %.0f GFLOP/s; reading, GB/s: %s", limits.fma_gflops, table.concat(reads, ", ")))
+    add("compiler", facts.compiler .. " " .. facts.flags)
+    add("dense FFN", string.format("oneDNN %s and OpenBLAS for %s, the faster one", facts.onednn or "?", facts.openblas or "?"))
+    add("numbers", string.format("tables %s, projection %s, one thread", results[1].table_dtype, results[1].projection_dtype))
+    local seen = {}
+    for _, r in ipairs(results) do
+        if not seen[r.isa] then add("schedule " .. r.isa, (r.schedule:gsub(",", ", "))) end
+        seen[r.isa] = true
+    end
+    return '<table class="facts">\n' .. table.concat(rows, "\n") .. "\n</table>"
+end
+
+-- The whole page, from what `bench --json` prints.
+function report.page(facts, limits, results)
+    local sets = by_isa(results)
+    local best = sets[#sets]
+    local title = chart.escape(results[1].model .. ": LookupFFN against a dense FFN")
+    local function figure(head, drawing, caption)
+        return string.format('<figure>\n<h2>%s</h2>\n<div class="wide">\n%s\n</div>\n<figcaption>%s</figcaption>\n</figure>', head, drawing, caption)
+    end
+    return table.concat({
+        "<!DOCTYPE html>", '<html lang="en">', '<head>', '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "<title>" .. title .. "</title>", "<style>\n" .. style .. "</style>", "</head>", "<body>", "<h1>" .. title .. "</h1>",
+        '<div class="charts">',
+        figure("Speed-up", speedup_chart(sets, results), "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."),
+        figure("Roofline", roofline(best, limits), "Numbers: tokens a call, " .. best.name .. ". A mark on a line runs as fast as that level of memory delivers."),
+        "</div>",
+        "<h2>Results</h2>", '<div class="wide">', results_table(results), "</div>",
+        "<p>Times in µs a token: medians of interleaved CPU times. Limit: operations, weights, rows and tables of a token at the limits below.",
+        "* CPU time below 97 % of wall time: the core was shared, this line does not count.</p>",
+        "<h2>Measured on</h2>", '<div class="wide">', facts_table(facts, limits, results), "</div>", "</body>", "</html>", "",
+    }, "\n")
+end
+
+return report
