@@ -22,7 +22,7 @@ end
 
 local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
 
-local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * 4 <= isa.l2_bytes // 2 end
+local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
@@ -81,7 +81,7 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s) -- a group's slice of the tables in half of L2; over 16 tables gain nothing
-            local slice = shape.rows * s["gather.columns"] * 4
+            local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             return power_of_two_at_most(clamp(isa.l2_bytes // 2 // slice, 1, math.min(16, shape.h)))
         end,
     },
