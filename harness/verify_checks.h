@@ -13,7 +13,8 @@
 typedef struct {
     kernel_variant variant;
     reference_model model;
-    const reference_weights *weights;
+    const reference_weights *weights; /* with the tables that the blob holds */
+    const reference_weights *exact;   /* with the tables of the checkpoint */
     mapped_file blob;
     uint64_t seed;
     size_t tokens; /* that the reference computes: at least tile + 1 */
