@@ -15,8 +15,8 @@
 --   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    power_of_two(m) = 2^n, n in the low bits of m
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   prefetch(base, offset): asks for a cache line; nil where there is none
---   load_f32 load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
---   load_partial_f32 …(base, n): n of them, reading not a byte more
+--   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
+--   load_partial_bf16 …(base, n): n of them, reading not a byte more
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 

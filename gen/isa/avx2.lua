@@ -30,7 +30,6 @@ local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "
 function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
 function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
 function avx2.load_i8(base) return call("cvtepi32_ps", call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")) end
-function avx2.load_partial_f32(base, n) return avx2.load_partial(base, 0, n) end
 function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
 function avx2.load_partial_f16(base, n)
     local list = {}

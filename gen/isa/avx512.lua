@@ -22,7 +22,6 @@ local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n
 function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
 function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
 function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
-function avx512.load_partial_f32(base, n) return avx512.load_partial(base, 0, n) end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end

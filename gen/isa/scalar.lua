@@ -11,7 +11,6 @@ return {
     zero = function() return "0.0f" end,
     broadcast = function(s) return s end,
     load = at, load_unaligned = at,
-    load_f32 = function(base) return base .. "[0]" end,
     load_bf16 = function(base) return "$from_bf16(" .. base .. "[0])" end,
     load_f16 = function(base) return "$from_f16(" .. base .. "[0])" end,
     load_i8 = function(base) return "(float) " .. base .. "[0]" end,

@@ -38,7 +38,6 @@ return function(bits)
         load_unaligned = function(base, offset) return call("loadu_ps", at(base, offset)) end,
         -- Bytes from memory, whole: `width` bits as an integer vector.
         bytes = function(width, base) return "_mm" .. (width == 128 and "" or width) .. "_loadu_si" .. width .. "((const __m" .. width .. "i *) (const void *) " .. base .. ")" end,
-        load_f32 = function(base) return call("loadu_ps", base) end,
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,
