@@ -11,7 +11,7 @@ local commands = {}
 
 local function load_plan(path, options)
     local m = model_file.load(path)
-    return plan.build(m, isa.select(options.isa or table.concat(isa.names, ",")), options.schedule and schedule.parse(options.schedule))
+    return plan.build(m, isa.select(options.isa or table.concat(isa.names, ",")), options.schedule and schedule.parse(options.schedule), options.tables)
 end
 
 local function bytes_text(n)
@@ -33,7 +33,7 @@ function commands.plan(arguments, options)
     add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows, %s score%s", s.d, s.d_out, s.h, s.tau, p.model.score, p.model.norm and ", layernorm" or ""))
     add("projection", projection)
     add("MFLOP per token", string.format("%.2f by the paper's formula, %.2f after folding; dense FFN %.2f", p.mflop.lookup, p.mflop.folded, p.mflop.dense))
-    add("tables", bytes_text(p.table_bytes))
+    add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", bytes_text(p.packed_bytes))
     add("scratch", bytes_text(p.scratch_bytes))
     for _, v in ipairs(p.variants) do add("schedule " .. v.isa.name, v.schedule_text) end
@@ -96,8 +96,8 @@ function commands.pack(arguments, options)
     local weights = require "weights"
     if options.o == options.weights then error("-o: " .. options.o .. ": must not be the file of --weights", 0) end
     local p = load_plan(arguments[1], options)
-    assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
-    host.print("wrote " .. options.o .. ", " .. bytes_text(p.packed_bytes))
+    local _, rounding = assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    host.print(string.format("wrote %s, %s, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes), p.tables.name, rounding))
     return 0
 end
 

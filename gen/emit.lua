@@ -38,6 +38,7 @@ end
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
     values.model, values.names, values.shape = p.model.name, p.names, p.shape
+    values.tables = p.tables
     values.sum, values.hex = sum, literal.hex
     values.include = function(path) return (render(path, values):gsub("\n$", "")) end
     return values
@@ -223,6 +224,36 @@ local function kernel_values(p, v, symbol)
     return values
 end
 
+-- Rows of floats are loaded in place; of other types, by one small function for whole vectors and one for each partial
+-- vector that there is.
+local function gather_values(p, v, values)
+    local word, isa = p.tables.name, v.isa
+    values.pitch, values.line = p.pitch, plan.align // p.tables.bytes
+    values.loads = {}
+    if word == "f32" then
+        values.load_row = function(offset) return isa.load_unaligned("row", offset) end
+        values.load_row_partial = function(offset, n) return isa.load_partial("row", offset, n) end
+        return
+    end
+    local seen = {}
+    local function add(n)
+        local name = values.helper .. "_load_" .. word .. (n < isa.lanes and "_first" .. n or "")
+        if not seen[name] then
+            seen[name] = true
+            values.loads[#values.loads + 1] = { name = name, n = n,
+                value = n < isa.lanes and isa["load_partial_" .. word]("row", n) or isa["load_" .. word]("row") }
+        end
+        return name
+    end
+    for _, tile in ipairs(v.gather) do
+        local s = tile.strips
+        if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
+        if s.partial > 0 then add(s.partial) end
+    end
+    values.load_row = function(offset) return add(isa.lanes) .. "(" .. sum("row", offset) .. ")" end
+    values.load_row_partial = function(offset, n) return add(n) .. "(" .. sum("row", offset) .. ")" end
+end
+
 -- The files of one regime of an instruction set, but its driver.
 local function regime_files(p, v, add, templates)
     if templates.load then
@@ -242,7 +273,7 @@ local function regime_files(p, v, add, templates)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), templates.few and v.isa.lanes or v.tile
         values.panel_floats = p.shape.tau * v.isa.lanes + plan.align // 4
     end)
-    add("templates/gather.c", v.names.gather, v, function(values) values.pitch = p.pitch end)
+    add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
 -- The files of one instruction set: { {name, text, isa} }.
@@ -315,7 +346,7 @@ function emit.manifest(p, files)
     end
     return json.encode {
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
-        options = { isa = json.array(isas), schedule = p.wanted }, files = json.array(list),
+        options = { isa = json.array(isas), schedule = p.wanted, tables = p.tables.name }, files = json.array(list),
     } .. "\n"
 end
 
@@ -383,7 +414,7 @@ function emit.plan_of_manifest(manifest, path)
     table.sort(choices)
     local good, p = pcall(function()
         local wanted = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
-        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted)
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted, manifest.options.tables)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

@@ -1,21 +1,22 @@
 -- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
 local gather = {}
 
-local line = 16 -- floats of a cache line
+local line_bytes = 64 -- of a cache line
 
--- Packed tables: [h][2^tau][pitch], a row of d_out floats whole and on a line of its own, so that one token reads it in
+-- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it in
 -- one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens can
 -- keep a tile of columns of a group of tables there. Rows shorter than a line are not padded.
-function gather.pitch(d_out)
+function gather.pitch(d_out, bytes)
+    local line = line_bytes // bytes
     if d_out < line then return d_out end
     local lines = (d_out + line - 1) // line
     return (lines | 1) * line
 end
 
 function gather.layout(shape)
-    local pitch = gather.pitch(shape.d_out)
+    local pitch = gather.pitch(shape.d_out, shape.tables.bytes)
     return {
-        pitch = pitch, floats = shape.h * shape.rows * pitch,
+        pitch = pitch, elements = shape.h * shape.rows * pitch,
         boxes = { { from = 0, to = 0, slice_to = shape.rows * pitch,
             dims = { { count = shape.rows, from = shape.d_out, to = pitch }, { count = shape.d_out, from = 1, to = 1 } } } },
     }

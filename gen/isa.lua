@@ -7,18 +7,36 @@
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index            C types of a vector of floats and of a vector of row numbers
+--   functions                C lines that its words need in <model>_runtime.h; table_functions: those of one table type
+--   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, feature of harness/cpu.c }
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
 --   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    power_of_two(m) = 2^n, n in the low bits of m
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   prefetch(base, offset): asks for a cache line; nil where there is none
+--   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
+--   load_partial_bf16 …(base, n): n of them, reading not a byte more
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 
 isa.names = { "scalar", "avx2", "avx512" }
 
 function isa.get(name) return require("gen.isa." .. name) end
+
+-- The instruction set `set` with what it needs to read tables of the type `tables`.
+function isa.with_tables(set, tables)
+    local needs = set.table_needs and set.table_needs[tables.name]
+    if not needs then return set end
+    local copy = {}
+    for key, value in pairs(set) do copy[key] = value end
+    copy.flags = { table.unpack(set.flags) }
+    for _, flag in ipairs(needs.flags) do copy.flags[#copy.flags + 1] = flag end
+    copy.guard = set.guard .. " && " .. needs.guard
+    copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | needs.leaf1_ecx, leaf7_ebx = set.cpu.leaf7_ebx, xcr0 = set.cpu.xcr0 }
+    copy.feature = needs.feature
+    return copy
+end
 
 -- The instruction sets named in "scalar,avx2", in the order of the list; raises one line for an unknown name.
 function isa.select(text)

@@ -48,6 +48,8 @@ model.keys = {
     { key = "scale", rule = choice("none", "1/h"), default = "none", doc = "optional factor of every table" },
     { key = "norm", rule = kind_of("kind, eps", norm_keys), optional = true, doc = "LayerNorm before the projection" },
     { key = "neighbours", rule = integer(1, 65536), default = 1, doc = "rows taken from a table, 1 to 2^tau" },
+    { key = "budget", rule = number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end), optional = true,
+        doc = "largest relative error of y that verify and bench accept" },
 }
 
 -- The edit distance of two words, a swap of neighbours counting as one step.

@@ -3,8 +3,10 @@
 local bh4 = require "gen.bh4"
 local cost = require "gen.cost"
 local dense = require "gen.dense"
+local dtype = require "gen.dtype"
 local gather = require "gen.gather"
 local host = require "host"
+local isa_list = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
 local names = require "gen.names"
@@ -20,8 +22,8 @@ plan.magic = "LOOKUPC\0"
 
 local function round_up(n, step) return (n + step - 1) // step * step end
 
-local function shape_of(m)
-    local shape = { d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+local function shape_of(m, tables)
+    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -68,38 +70,48 @@ local function projection_steps(m, shape)
 end
 
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
---   name, type, floats, at (byte offset), from = tensor, shape = its shape, slices, steps, boxes
+--   name, type (a name of gen/dtype.lua), elements, at (byte offset), bytes, from = tensor, shape = its shape, slices, steps,
+--   boxes; row, scales: width of the rows of a scaled type, and byte offset of the section that takes their scales; a
+--   section without `from` is filled by another one
 local function sections_of(m, shape, projection, tables)
     local list = {}
     local function add(section)
-        section.type = "f32"
+        section.dtype = dtype.get(section.type)
+        section.type = section.dtype.name
         list[#list + 1] = section
     end
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
     local tensor_shape = shape.kind == "bh4"
         and { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block } or { shape.bits, shape.d }
-    add { name = "projection", floats = projection.weights, from = "hash.projection.weight", shape = tensor_shape,
+    add { name = "projection", elements = projection.weights, from = "hash.projection.weight", shape = tensor_shape,
         blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape), boxes = projection.boxes,
         doc = "packed projection weights" }
-    add { name = "projection_bias", floats = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
+    add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
         steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
             block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
         boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
     if m.norm and shape.kind == "bh4" and shape.decay < 1 then
-        add { name = "residual", floats = shape.d, from = "LayerNorm.weight", shape = { shape.d },
+        add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
             steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },
             boxes = whole(shape.d), doc = "(1 - decay) times LayerNorm's gain" }
     end
-    add { name = "tables", floats = tables.floats, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
+    if shape.tables.scaled then
+        add { name = "table_scales", elements = shape.h * shape.rows, steps = {}, boxes = {},
+            doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows" }
+    end
+    add { name = "tables", type = shape.tables.name, elements = tables.elements, row = shape.d_out, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
         steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
         boxes = tables.boxes, doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out }
-    add { name = "bias", floats = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
+    add { name = "bias", elements = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
 
     local at = plan.header_bytes
     for _, section in ipairs(list) do
-        section.at = at
-        at = round_up(at + section.floats * 4, plan.align)
+        section.at, section.bytes = at, section.elements * section.dtype.bytes
+        at = round_up(at + section.bytes, plan.align)
+    end
+    for i, section in ipairs(list) do
+        if section.dtype.scaled then section.scales = list[i - 1].at end
     end
     return list, at
 end
@@ -158,7 +170,7 @@ local function few_of(m, shape, isa, choices)
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_f32", isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
-        gather = names.variant(m.name, "gather_f32", isa.name, "few"),
+        gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
         ffn = names.variant(m.name, "ffn", isa.name, "few"),
     }
@@ -182,7 +194,7 @@ local function variant_of(m, shape, isa, choices)
         load = names.variant(m.name, "load_f32", isa.name, t),
         projection = names.variant(m.name, shape.kind .. "_f32", isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
-        gather = names.variant(m.name, "gather_f32", isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
+        gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),
@@ -194,9 +206,21 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional).
-function plan.build(m, isas, wanted)
-    local shape = shape_of(m)
+-- What the blob depends on: a budget rules out, it changes nothing.
+local function packed_model(m)
+    local copy = {}
+    for key, value in pairs(m) do copy[key] = value end
+    copy.budget = nil
+    return copy
+end
+
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional) and
+-- tables of the type named `tables` (default f32).
+function plan.build(m, isas, wanted, tables)
+    local shape = shape_of(m, dtype.get(tables))
+    local sets = {}
+    for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
+    isas = sets
     if m.neighbours > 1 then
         error(string.format("%s: neighbours = %d: emitted kernels take one row of a table so far", m.name, m.neighbours), 0)
     end
@@ -208,15 +232,15 @@ function plan.build(m, isas, wanted)
 
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = tensors_of(m, shape),
-        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * 4,
+        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0,
-        wanted = wanted or {}, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
+        wanted = wanted or {}, tables = shape.tables, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
     }
     local described = {}
-    for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.floats, section.at } end
-    p.digest = host.sha256(json.encode({ format = plan.format, model = m, sections = described, panel = product.panel, pitch = layout.pitch }, "compact"))
+    for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.elements, section.at } end
+    p.digest = host.sha256(json.encode({ format = plan.format, model = packed_model(m), sections = described, panel = product.panel, pitch = layout.pitch }, "compact"))
     for i, isa in ipairs(isas) do
         p.variants[i] = variant_of(m, shape, isa, choices[i])
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
@@ -251,12 +275,12 @@ function plan.summary(p)
         variants[i] = { isa = v.isa.name, schedule = v.schedule_text, tile = v.tile, chunk = v.chunk, scratch_bytes = v.scratch_bytes }
     end
     local sections = {}
-    for i, s in ipairs(p.sections) do sections[i] = { name = s.name, type = s.type, elements = s.floats, offset = s.at } end
+    for i, s in ipairs(p.sections) do sections[i] = { name = s.name, type = s.type, elements = s.elements, offset = s.at } end
     local s = p.shape
     return {
         model = p.model, digest = p.digest, d = s.d, d_out = s.d_out, h = s.h, tau = s.tau, block = s.block, padded = s.padded, repeats = s.repeats,
         mflop_per_token = p.mflop.lookup, mflop_per_token_folded = p.mflop.folded, dense_mflop_per_token = p.mflop.dense,
-        table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
+        tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
         sections = sections, variants = variants,
     }
 end

@@ -22,7 +22,7 @@ end
 
 local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
 
-local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * 4 <= isa.l2_bytes // 2 end
+local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
@@ -84,7 +84,7 @@ schedule.choices = {
         default = function(shape, isa, s)
             -- A group's slice of the tables in half of L2. Over 16 tables gain nothing; under 4, reading and writing y
             -- once a group costs more than the misses it saves.
-            local slice = shape.rows * s["gather.columns"] * 4
+            local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             return power_of_two_at_most(math.min(clamp(isa.l2_bytes // 2 // slice, 4, 16), shape.h))
         end,
     },
@@ -140,17 +140,10 @@ add {
 }
 add {
     key = "few.tokens", doc = "tokens of a few-token product held in registers",
-    values = function(_, isa, s)
-        local list = {}
-        for _, tokens in ipairs { 1, 2, 4, 8 } do
-            if tokens == 1 or tokens * s["few.vectors"] + s["few.vectors"] + 1 <= isa.registers then list[#list + 1] = tokens end
-        end
-        return list
-    end,
+    values = function(_, isa, s) return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), s["few.vectors"]) end,
     default = function(_, isa, s)
-        local tokens = 4
-        while tokens > 1 and tokens * s["few.vectors"] + s["few.vectors"] + 1 > isa.registers do tokens = tokens // 2 end
-        return tokens
+        local list = fitting(isa, powers(1, isa.lanes == 1 and 1 or 4), s["few.vectors"])
+        return list[#list]
     end,
 }
 add {
@@ -162,8 +155,11 @@ add {
 for _, regime in ipairs { "gather", "few" } do
     add {
         key = regime .. ".prefetch", doc = "rows the " .. (regime == "few" and "few-token " or "") .. "gather asks for ahead of their use; 0: none",
-        values = function(_, isa) return isa.prefetch and { 0, 1, 2, 4, 8 } or { 0 } end,
-        default = function() return 0 end,
+        values = function(_, isa) return isa.prefetch and { 0, 1, 2, 4, 8, 16 } or { 0 } end,
+        default = function(shape, isa)
+            -- One token's rows come from memory: asked for 8 rows ahead they come at the rate that memory can give.
+            return regime == "few" and isa.prefetch and not tables_in_cache(shape, isa) and 8 or 0
+        end,
     }
 end
 

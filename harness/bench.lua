@@ -98,15 +98,16 @@ local function results_of(p, job, samples, checked, limits)
             local limit_us = cost.limit(work, limits, caches)
             results[#results + 1] = {
                 model = p.model.name, batch = batch, threads = 1, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-                table_dtype = "f32", projection_dtype = "f32",
+                table_dtype = p.tables.name, projection_dtype = "f32",
                 us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
                 dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
                 gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
                 limit_us = limit_us, limit_share = limit_us * batch / ffn,
                 flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
-                gather_gbytes = p.shape.h * p.shape.d_out * 4e-3 * batch / gather,
+                gather_gbytes = p.shape.h * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
                 again_ratio = again and again / ffn, cpu_over_wall = median(samples["ffn/" .. name].share),
-                rel_err = checked[v.isa.name .. "_" .. regime].rel_err, code_flips = checked[v.isa.name .. "_" .. regime].code_flips,
+                rel_err = checked[v.isa.name .. "_" .. regime].rel_err, max_abs_err = checked[v.isa.name .. "_" .. regime].max_abs_err,
+                code_flips = checked[v.isa.name .. "_" .. regime].code_flips,
             }
         end
     end
@@ -114,7 +115,7 @@ local function results_of(p, job, samples, checked, limits)
 end
 
 local function print_table(host_facts, limits, results)
-    local lines = { string.format("%s on %s, %s %s, one thread, float32", results[1].model, host_facts.cpu, host_facts.compiler, host_facts.flags) }
+    local lines = { string.format("%s on %s, %s %s, one thread, float32, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, host_facts.flags, results[1].table_dtype) }
     lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "of limit", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
     local contended
     for _, r in ipairs(results) do

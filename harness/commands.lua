@@ -1,6 +1,7 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
 local compile = require "harness.compile"
 local cpu = require "cpu"
+local dtype = require "gen.dtype"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
@@ -12,19 +13,20 @@ local weights = require "weights"
 
 local commands = {}
 
--- The instruction sets of `text` (all, if absent) that this CPU can run, and the names of those it cannot.
-local function runnable(text)
-    local can, list, skipped = {}, {}, {}
-    for _, name in ipairs(cpu.describe().isa) do can[name] = true end
+-- The instruction sets of `text` (all, if absent) that this CPU can run with tables of the type `tables`, and the names of those it cannot.
+local function runnable(text, tables)
+    local can, list, skipped, facts = {}, {}, {}, cpu.describe()
+    for _, name in ipairs(facts.isa) do can[name] = true end
     for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
-        if can[set.name] then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
+        local feature = isa.with_tables(set, dtype.get(tables)).feature
+        if can[set.name] and (not feature or facts[feature]) then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
     end
-    if #list == 0 then error("--isa: this CPU runs none of " .. text, 0) end
+    if #list == 0 then error("--isa: this CPU runs none of " .. (text or table.concat(isa.names, ",")), 0) end
     return list, skipped
 end
 
 local function load_plan(path, sets, options)
-    return plan.build(model_file.load(path), sets, options.schedule and schedule.parse(options.schedule))
+    return plan.build(model_file.load(path), sets, options.schedule and schedule.parse(options.schedule), options.tables)
 end
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
@@ -39,7 +41,7 @@ local function packed(p, directory, options)
 end
 
 function commands.run(arguments, options)
-    local sets = runnable(options.isa)
+    local sets = runnable(options.isa, options.tables)
     local p = load_plan(arguments[1], { sets[#sets] }, options)
     local directory = process.temporary_directory()
     local files = packed(p, directory, options)
@@ -59,7 +61,8 @@ local function reference_model(p)
     }
 end
 
--- Checks every kernel of plan `p` against the reference. Returns a list of results, each with `isa` and `regime`.
+-- Checks every kernel of plan `p` against the reference, and its error against the model's budget. Returns a list of
+-- results, each with `isa` and `regime`.
 function commands.check_variants(p, library, files, seed)
     local verify, results = require "verify", {}
     for _, v in ipairs(p.variants) do
@@ -68,9 +71,16 @@ function commands.check_variants(p, library, files, seed)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
                 variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
-                blocks_in_out = files.blocks_in_out or false, model = reference_model(p), seed = seed,
+                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, model = reference_model(p), seed = seed,
             })
-            result.isa, result.regime = v.isa.name, regime
+            result.isa, result.regime, result.tables = v.isa.name, regime, p.tables.name
+            local budget = p.model.budget
+            if budget and result.rel_err then
+                local within = result.rel_err <= budget -- NaN is not
+                result.ok = result.ok and within
+                result.checks[#result.checks + 1] = { name = "budget", ok = within,
+                    detail = string.format("relative error %.2g of y with tables in %s, the budget is %g", result.rel_err, p.tables.name, budget) }
+            end
             results[#results + 1] = result
         end
     end
@@ -78,7 +88,7 @@ function commands.check_variants(p, library, files, seed)
 end
 
 function commands.verify(arguments, options)
-    local sets, skipped = runnable(options.isa)
+    local sets, skipped = runnable(options.isa, options.tables)
     local p = load_plan(arguments[1], sets, options)
     local directory = process.temporary_directory()
     local files = packed(p, directory, options)
@@ -89,10 +99,10 @@ function commands.verify(arguments, options)
         host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, results = json.array(results), skipped = json.array(skipped) }))
         return ok and 0 or 1
     end
-    host.print(string.format("%-8s %-6s %-8s %7s %9s %7s %6s", p.model.name, "", "", "tokens", "rel error", "codes", "flips"))
+    host.print(string.format("%-8s %-6s %-8s %-6s %7s %9s %9s %7s %6s", p.model.name, "", "", "tables", "tokens", "rel error", "max error", "codes", "flips"))
     for _, result in ipairs(results) do
-        host.print(string.format("%-8s %-6s %-8s %7d %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED", result.tokens or 0, result.rel_err or 0,
-            result.codes or 0, result.code_flips or 0))
+        host.print(string.format("%-8s %-6s %-8s %-6s %7d %9.1e %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED", result.tables,
+            result.tokens or 0, result.rel_err or 0, result.max_abs_err or 0, result.codes or 0, result.code_flips or 0))
         for _, check in ipairs(result.checks) do
             if not check.ok then host.note(string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, check.name, check.detail)) end
         end
@@ -105,7 +115,7 @@ function commands.bench(arguments, options)
     local bench = require "harness.bench"
     options.batches = bench.batches(options)
     if options.html then bench.check_page(options.html) end
-    local sets = runnable(options.isa)
+    local sets = runnable(options.isa, options.tables)
     if not options.isa then sets = { sets[#sets] } end
     local p = load_plan(arguments[1], sets, options)
     local directory = process.temporary_directory()
@@ -113,7 +123,12 @@ function commands.bench(arguments, options)
     local library = compile.library(p, directory, options.cc, options.cflags)
     local checked = commands.check_variants(p, library, files, options.seed)
     for _, result in ipairs(checked) do
-        if not result.ok then error(string.format("%s: the %s kernels for %s tokens fail verification: nothing was timed (see lookupc verify)", arguments[1], result.isa, result.regime), 0) end
+        for _, check in ipairs(result.checks) do
+            if not check.ok then
+                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", arguments[1], result.isa,
+                    result.regime, check.name, check.detail), 0)
+            end
+        end
     end
     return bench.run(p, directory, files.output, library, checked, options)
 end

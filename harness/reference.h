@@ -26,6 +26,9 @@ typedef struct {
 /* Reads row `code` of table `table` into row[d_out]; false when it cannot. */
 typedef bool reference_row(void *source, size_t table, size_t code, double *row);
 
+/* The factor that a kernel's score for that row has beside its own; NaN when it cannot be told. */
+typedef double reference_row_scale(void *source, size_t table, size_t code);
+
 typedef struct {
     const double *projection;  /* BH4 [R][4][N/b][b out][b in], dense [h tau][d] */
     const double *bias;        /* [h tau] */
@@ -34,6 +37,7 @@ typedef struct {
     const double *norm_bias;   /* [d], NULL without norm */
     reference_row *row;        /* the tables [h][2^tau][d_out], read a row at a time */
     void *row_source;
+    reference_row_scale *row_scale; /* of the same source; NULL: scores have no factor */
 } reference_weights;
 
 size_t reference_padded(const reference_model *model);           /* N */

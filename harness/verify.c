@@ -3,7 +3,8 @@
    verify.check{
        variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
        model = { d, d_out, h, tau, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number, norm_eps = number or
-   nil }, seed = 1, tokens = how many the reference computes, timeout = 60 seconds, } -> { ok, rel_err, max_abs_err, codes, code_flips,
+   nil }, tables = "f32"|"bf16"|"f16"|"i8", seed = 1, tokens = how many the reference computes, timeout = 60 seconds, } -> { ok, rel_err and max_abs_err
+   (against the checkpoint's own tables), kernel_rel_err (against those tables rounded as the blob has them), codes, code_flips,
    codes_within_bound, tokens, checks = { { name, ok, detail }, ... } } | nil, message
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
@@ -15,6 +16,7 @@
 #include "kernel.h"
 
 #include "gen/host.h"
+#include "reference_tables.h"
 
 #include <lauxlib.h>
 
@@ -89,6 +91,18 @@ static reference_model model_at(lua_State *L, int index)
     }
     lua_pop(L, 1);
     return model;
+}
+
+static reference_type type_at(lua_State *L, int index)
+{
+    static const char *const names[] = {[REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8"};
+    const char *name = field_text(L, index, where, "tables", "f32");
+    size_t type = 0;
+    while (type < sizeof names / sizeof *names && strcmp(name, names[type]) != 0)
+        ++type;
+    if (type == sizeof names / sizeof *names)
+        luaL_error(L, "verify: tables: must be \"f32\", \"bf16\", \"f16\" or \"i8\"");
+    return (reference_type)type;
 }
 
 static verify_job job_at(lua_State *L, int index)
@@ -254,6 +268,7 @@ static int check(lua_State *L)
     const char *blob = field_text(L, 1, where, "blob", NULL), *weights = field_text(L, 1, where, "weights", NULL);
     const char *prefix = field_text(L, 1, where, "prefix", "");
     const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
+    const reference_type type = type_at(L, 1);
     lua_getfield(L, 1, "blocks_in_out");
     const bool blocks_in_out = lua_toboolean(L, -1);
     lua_settop(L, 1);
@@ -266,7 +281,10 @@ static int check(lua_State *L)
         return host_fail(L, "verify: not enough memory");
     checkpoint *file = checkpoint_open(&job.model, weights, prefix, blocks_in_out, error, sizeof error);
     if (file && files_map(blob, &job.blob, error, sizeof error)) {
-        job.weights = checkpoint_weights(file);
+        reference_tables tables = {.model = &job.model, .exact = checkpoint_weights(file), .type = type};
+        const reference_weights rounded = reference_tables_rounded(&tables);
+        job.exact = tables.exact;
+        job.weights = &rounded;
         if (start(&talk, &job, stage, error, sizeof error)) {
             lua_newtable(L);
             message = converse(L, &talk, seconds_now() + timeout, stage);

@@ -11,7 +11,8 @@
 typedef struct {
     variant_description variant;
     reference_model model;
-    const reference_weights *weights;
+    const reference_weights *weights; /* with the tables that the blob holds */
+    const reference_weights *exact;   /* with the tables of the checkpoint */
     files_mapping blob;
     uint64_t seed;
     size_t tokens; /* that the reference computes: at least tile + 1 */

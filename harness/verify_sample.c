@@ -57,6 +57,7 @@ void sample_free(sample *s)
     free(s->score);
     free(s->score_error);
     free(s->code);
+    free(s->row_scale);
     free(s->y);
     free(s->gather_error);
     free(s->error);
@@ -71,10 +72,11 @@ static bool allocate(sample *s)
     s->score = malloc(tables * sizeof *s->score);
     s->score_error = malloc(tables * sizeof *s->score_error);
     s->code = malloc(tables * sizeof *s->code);
+    s->row_scale = malloc(tables * sizeof *s->row_scale);
     s->y = malloc(s->tokens * s->model->d_out * sizeof *s->y);
     s->gather_error = malloc(s->tokens * sizeof *s->gather_error);
     s->error = malloc(s->tokens * sizeof *s->error);
-    return s->x && s->z && s->bound && s->score && s->score_error && s->code && s->y && s->gather_error && s->error;
+    return s->x && s->z && s->bound && s->score && s->score_error && s->code && s->row_scale && s->y && s->gather_error && s->error;
 }
 
 bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share)
@@ -110,10 +112,20 @@ bool sample_set_code(sample *s, const size_t *code)
     for (size_t token = 0; done && token < s->tokens; ++token) {
         const size_t *own = s->code + token * h;
         const double *score = s->score + token * h;
+        for (size_t k = 0; k < h; ++k)
+            s->row_scale[token * h + k] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, k, own[k]) : 1.0;
         done = reference_gather(s->model, s->weights, own, score, s->y + token * s->model->d_out) &&
                rounding_gather(s->model, s->weights, own, score, s->score_error + token * h, &s->gather_error[token], &s->error[token]);
     }
     return done;
+}
+
+double sample_row_scale(const sample *s, size_t token, size_t table, size_t code)
+{
+    const size_t at = token * s->model->h + table;
+    if (code == s->code[at] || !s->weights->row_scale)
+        return s->row_scale[at];
+    return s->weights->row_scale(s->weights->row_source, table, code);
 }
 
 bool sample_near(const sample *s, size_t token, size_t bit)

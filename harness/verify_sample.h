@@ -16,6 +16,7 @@ typedef struct {
     double *z, *bound;           /* [tokens][h tau], and the rounding bound of each */
     double *score, *score_error; /* [tokens][h], without the model's scale */
     size_t *code;                /* [tokens][h]: the reference's; the kernel's after sample_set_code */
+    double *row_scale;           /* [tokens][h]: the factor of the score that those codes' rows have; 1 without */
     double *y;                   /* [tokens][d_out] for those codes */
     double *gather_error;        /* [tokens]: |y - reference| that rounding in the gather explains */
     double *error;               /* [tokens]: the same with that of the scores */
@@ -50,8 +51,11 @@ const char *sample_special_name(size_t token);
 bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share);
 void sample_free(sample *s);
 
-/* Takes a kernel's codes [tokens][h], each below 2^tau, and recomputes y and the errors for them. */
+/* Takes a kernel's codes [tokens][h], each below 2^tau, and recomputes their factors, y and the errors for them. */
 bool sample_set_code(sample *s, const size_t *code);
+
+/* The factor that a kernel's score has when it takes that row. */
+double sample_row_scale(const sample *s, size_t token, size_t table, size_t code);
 
 /* A bit of one token that may differ from the reference's: |z| is within the bound, which an exact 0 never is. */
 bool sample_near(const sample *s, size_t token, size_t bit);

@@ -1,6 +1,10 @@
 //$ lines("", prologue)
+//$ if tables.scaled then
 
-/* Codes and scores of up to $(few.chunk) tokens, features and tables in the lanes.
+$(include("templates/scale_scores.c"))
+//$ end
+
+/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(few.chunk) tokens, features and tables in the lanes.
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
    code     [tokens][$(shape.h)]; score likewise
@@ -19,6 +23,9 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
     $(few.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
         $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.h), score + token * $(shape.h));
+//$ if tables.scaled then
+    $(helper)_scale_scores(weights->table_scales, code, score, tokens);
+//$ end
 }
 
 /* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */

@@ -1,4 +1,12 @@
 //$ lines("", prologue)
+//$ for _, load in ipairs(loads) do
+
+/* $(load.n) $(load.n > 1 and "elements" or "element") of a row$(tables.scaled and ", in units of its scale" or ""). */
+static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
+{
+    return $(load.value);
+}
+//$ end
 //$ for _, t in ipairs(v.gather) do
 
 //$ local s = t.strips
@@ -11,20 +19,20 @@ $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * i
 $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
 //$     end
 $(i)for (size_t k = 0; k < tables; ++k) {
-$(i)    const float *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(pitch);
+$(i)    const $(tables.storage) *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(pitch);
 $(i)    const $(isa.vector) s = $(isa.broadcast("tile_score[k * " .. tile .. " + token]"));
 //$     if v.prefetch > 0 then
 $(i)    const size_t ahead = k + $(v.prefetch) < tables ? k + $(v.prefetch) : k;
-$(i)    const float *next = table + (ahead * $(shape.rows) + tile_code[ahead * $(tile) + token]) * $(pitch);
-//$         for float = 0, vectors * isa.lanes + partial - 1, 16 do
-$(i)    $(isa.prefetch("next", sum(at, float)));
+$(i)    const $(tables.storage) *next = table + (ahead * $(shape.rows) + tile_code[ahead * $(tile) + token]) * $(pitch);
+//$         for element = 0, vectors * isa.lanes + partial - 1, line do
+$(i)    $(isa.prefetch("next", sum(at, element)));
 //$         end
 //$     end
 //$     for n = 0, vectors - 1 do
-$(i)    sum$(first + n) = $(isa.fma("s", isa.load_unaligned("row", sum(at, n * isa.lanes)), "sum" .. first + n));
+$(i)    sum$(first + n) = $(isa.fma("s", load_row(sum(at, n * isa.lanes)), "sum" .. first + n));
 //$     end
 //$     if partial > 0 then
-$(i)    sum$(last) = $(isa.fma("s", isa.load_partial("row", sum(at, vectors * isa.lanes), partial), "sum" .. last));
+$(i)    sum$(last) = $(isa.fma("s", load_row_partial(sum(at, vectors * isa.lanes), partial), "sum" .. last));
 //$     end
 $(i)}
 //$     for n = 0, vectors - 1 do
@@ -39,7 +47,7 @@ $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. 
    code    [tiles][$(shape.h)][$(tile)], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][$(shape.d_out)], from the first of the columns on */
-static inline void $(helper)_columns_$(t.width)(const float *table, size_t tables, const uint16_t *code, const float *score,
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += $(tile)) {
@@ -65,6 +73,9 @@ static inline void $(helper)_columns_$(t.width)(const float *table, size_t table
 //$ end
 
 /* Gather: y = bias + sum over the $(shape.h) tables of score times row (LookupFFN, section "Put it together").
+//$ if tables.scaled then
+   Rows are in units of their scale, which the score has as a factor.
+//$ end
 //$ if v.group < shape.h then
    Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
 //$ end

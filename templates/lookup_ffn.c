@@ -1,7 +1,11 @@
 //$ lines("", prologue)
+//$ if tables.scaled then
+
+$(include("templates/scale_scores.c"))
+//$ end
 //$ local step = v.tiles * tile
 
-/* Codes and scores of up to $(v.chunk) tokens, $(step) at a time.
+/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
    code     [tiles of $(tile) tokens][$(shape.h)][$(tile)]; score likewise, both 64-byte aligned
@@ -25,6 +29,9 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
         for (size_t tile = 0; tile < tiles; ++tile)
             $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.h),
                 score + (first + tile * $(tile)) * $(shape.h));
+//$ if tables.scaled then
+        $(helper)_scale_scores(weights->table_scales, code + first * $(shape.h), score + first * $(shape.h), tiles);
+//$ end
     }
 }
 

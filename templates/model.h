@@ -14,6 +14,9 @@
          $(names.ffn)(&weights, x, y, tokens, scratch); */
 
 #include <stddef.h>
+//$ if tables.name ~= "f32" then
+#include <stdint.h>
+//$ end
 
 #define $(names.macro("D")) $(shape.d) /* input width */
 #define $(names.macro("D_OUT")) $(shape.d_out) /* output width */
@@ -35,7 +38,7 @@ extern "C" {
 /* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
 typedef struct $(names.weights) {
 //$ for _, section in ipairs(sections) do
-    const float *$(section.name); /* [$(section.floats)] $(section.doc) */
+    const $(section.dtype.storage) *$(section.name); /* [$(section.elements)] $(section.doc) */
 //$ end
 //$ if #isas > 1 then
     int isa; /* the instruction set chosen for this CPU: $(isa_list) */

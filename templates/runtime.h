@@ -16,6 +16,10 @@
 
 //$ lines("", isa.functions)
 //$ end
+//$ if isa.table_functions and isa.table_functions[tables.name] then
+
+//$ lines("", isa.table_functions[tables.name])
+//$ end
 //$ end
 //$ local function prototypes(v, load, tiles)
 //$ if load then

@@ -48,6 +48,46 @@ end
 
 function test.version() check.equal(works { "--version" }, "lookupc " .. host.version .. "\n") end
 
+function test.types_of_tables()
+    local o = folder .. "/never"
+    for _, text in ipairs { "i4", "", "F32", "f32,i8" } do refuses(1, '--tables: "' .. text .. '": must be one of f32, bf16, f16, i8', { "emit", tiny, "-o", o, "--tables", text }) end
+    check.equal(host.kind(o), nil)
+    check.matches(works { "plan", tiny, "--tables", "i8" }, "\ntables +32%.0 KiB of i8\n")
+    local blobs = {}
+    for _, text in ipairs { "f32", "bf16", "f16", "i8" } do
+        local bundle = folder .. "/" .. text
+        works { "emit", odd, "--tables", text, "-o", bundle }
+        check.matches(works { "check", bundle }, ": fresh\n$")
+        check.equal(json.decode(host.read(bundle .. "/MANIFEST.json")).options.tables, text)
+        check.equal(blobs[packed(weights, "--tables", text)], nil)
+        blobs[packed(weights, "--tables", text)] = true
+    end
+    check.equal(blobs[plain], true)
+end
+
+-- With a budget, the error of y decides; without one it is only reported.
+function test.a_budget_rules_out()
+    local source = [[
+return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu",
+    scale = "1/h", norm = { kind = "layernorm" }, budget = %s }
+]]
+    local function verify(model, ...) return { "verify", model, "--weights", weights, "--isa", "scalar", ... } end
+    local strict = program.model(folder, "strict", source:format "1e-4")
+    local generous = program.model(folder, "generous", source:format "0.1")
+    works(verify(strict))
+    works(verify(generous, "--tables", "i8"))
+    works(verify(odd, "--tables", "i8"))
+    local result = program.run(verify(strict, "--tables", "i8"))
+    check.equal(result.status, 1)
+    check.matches(result.output, "\nscalar +many +FAILED +i8 ")
+    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with tables in i8, the budget is 0%.0001\n")
+    refuses(1, "budget: relative error ", { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" })
+    -- What the reference expects of rounded tables is far below what rounding costs.
+    for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
+        check.equal({ r.tables, r.rel_err > 1e-3, r.rel_err < 0.1, r.kernel_rel_err < 1e-5, r.max_abs_err > 0 }, { "i8", true, true, true, true })
+    end
+end
+
 function test.usage_errors()
     local o = folder .. "/never"
     for _, row in ipairs {
@@ -441,6 +481,13 @@ function test.a_page_that_cannot_be_written()
     for path, fragment in pairs { [folder .. "/none/page.html"] = "there is no folder", [folder] = "must be a file", [""] = "must be a file" } do
         refuses(1, fragment, { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--html", path })
     end
+end
+
+function test.bench_of_another_type()
+    local r = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
+    check.equal(r.table_dtype, "i8")
+    check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
+    check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
 end
 
 function test.schedules_are_legal_choices()

@@ -167,6 +167,34 @@ else
     echo "skipped: consumers: README.md is not there: its example is not checked"
 fi
 
+# ## Types of the tables
+
+for type in bf16 f16 i8; do
+    for cc in gcc clang; do
+        for name in tiny other; do
+            model=gen/models/tiny.lua
+            [[ $name == other ]] && model=$other
+            bundle $name.$type $model --tables $type
+            compile $name.$type $name.$type.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
+            nm -u "$work/$name.$type.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${name}_" && fail "$name, $type: $cc needs these symbols"
+        done
+        "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" --tables $type -o "$work/tiny.bin" >"$work/log"
+        $cc "${host[@]}" -I"$work/tiny.$type" "$consumers/example.c" "$work/tiny.$type.$cc"/*.o -o "$work/example"
+        (cd "$work" && ./example <tiny.x >example.y) || fail "example with $type: exit status $?"
+        "$lookupc" run gen/models/tiny.lua --tables $type --weights "$work/tiny.safetensors" --input "$work/tiny.x.npy" --output "$work/tiny.y.$type.npy" >"$work/log"
+        same "$work/example.y" "$work/tiny.y.$type.npy"
+    done
+    printf '#include "tiny.h"\n#include "tiny.h"\nint main() { return TINY_OK; }\n' |
+        g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny.$type" -fsyntax-only -x c++ - || fail "header of $type in C++"
+    bundle portable.$type gen/models/tiny.lua --tables $type --isa scalar
+    for target in thumbv6m-none-eabi aarch64-none-elf powerpc64-none-elf; do
+        compile portable.$type portable.$type.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
+    done
+done
+for file in "$work"/tiny.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
+"$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" -o "$work/tiny.bin" >"$work/log"
+ok "bf16, f16 and i8: no warning, no library, the results of lookupc run"
+
 # ## Instruction sets
 
 for isa in scalar avx2 avx512; do

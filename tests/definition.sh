@@ -63,6 +63,12 @@ model scaled 32
 model odd 37
 model deep 3
 model whole 50
+for type in bf16 f16 i8; do
+    model tiny 64 --tables $type
+    model scaled 32 --tables $type
+    model odd 37 --tables $type
+done
+agrees odd && fail "the type of the tables makes no difference"
 
 # A checkpoint of another project: its prefix, its order in the blocks.
 "$lookupc" sample "$work/layer.lua" --seed 2 --prefix encoder.layer.0.FFN. -o "$work/layer.safetensors" >"$work/log"

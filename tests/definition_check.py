@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks y = LookupFFN(x) outside C: reads the same weights and .npy files and computes the definition in float64 with NumPy.
 
-definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out]
+definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out] [--tables TYPE]
 
 MODEL.json is what `lookupc plan MODEL.lua --json` prints. Exit status 1 when a token's |y - reference| / |reference| is above 1e-5. Where
 some |z| is within float32 rounding of 0 the token may have either bit: such tokens are counted, and the ones that use it are printed.
@@ -85,6 +85,19 @@ def hash_and_score(z, kind):
     return code, probability * magnitude.sum(axis=2) if kind == "gelu" else probability
 
 
+def rounded(tables, kind):
+    """The values that tables [h][rows][d_out] stand for when they are stored as that type."""
+    if kind == "i8":
+        scale = (np.abs(tables).max(axis=2, keepdims=True) / 127.0).astype(np.float32).astype(np.float64)
+        return np.rint(tables / scale) * scale
+    if kind == "f16":
+        return tables.astype(np.float16).astype(np.float64)
+    if kind == "bf16":
+        unit = 2.0 ** (np.floor(np.log2(np.abs(tables))) - 7.0)
+        return np.rint(tables / unit) * unit
+    return tables
+
+
 def relative_error(y, expected):
     error = np.linalg.norm(y - expected)
     return 0.0 if error == 0.0 else error / np.linalg.norm(expected)
@@ -136,9 +149,8 @@ def check(arguments):
     near = (np.abs(z) <= bound.reshape(z.shape)) & (z != 0.0)
 
     code, score = hash_and_score(z, model["score"])
-    if model.get("scale", "none") == "1/h":
-        score = score / h
-    tables, output_bias = tensor("tables"), tensor("bias")
+    factor = 1.0 / h if model.get("scale", "none") == "1/h" else 1.0
+    tables, output_bias = rounded(tensor("tables") * factor, arguments.tables), tensor("bias")
     worst, wrong, flips = 0.0, 0, 0
     for token in range(len(x)):
         expected = output_bias + sum(score[token, k] * tables[k, code[token, k]] for k in range(h))
@@ -167,6 +179,7 @@ def main():
     parser.add_argument("y")
     parser.add_argument("--prefix", default="", help="stands before the names of the tensors")
     parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
+    parser.add_argument("--tables", choices=("f32", "bf16", "f16", "i8"), default="f32", help="the type that tables are stored as")
     return check(parser.parse_args())
 
 

@@ -151,7 +151,7 @@ function test.unknown_keys_suggest_the_nearest()
 end
 
 function test.unknown_keys_far_from_all_get_the_list()
-    local list = "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours"
+    local list = "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget"
     refuses(with(bh4, { activation = "relu" }), 'activation = "relu": ' .. list)
     refuses(with(bh4, { 5 }), "1 = 5: " .. list)
     refuses(with(bh4, { [""] = 5 }), '[""] = 5: unknown key; did you mean "d"?')
@@ -162,7 +162,7 @@ function test.unknown_keys_far_from_all_get_the_list()
 end
 
 function test.the_first_of_several_errors_is_always_the_same()
-    for _ = 1, 20 do refuses(with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }), "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours") end
+    for _ = 1, 20 do refuses(with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }), "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget") end
 end
 
 function test.keys_of_one_kind_only()
@@ -197,6 +197,14 @@ function test.huge_tables()
     check.equal(accepts(with(dense, { h = 65536, tau = 16, d_out = 64 })).h, 65536)
     refuses(with(dense, { h = 65536, tau = 16, d_out = 65 }), "h = 65536: tables of h * 2^tau * d_out float32 take 1.0 TiB, at most 1 TiB is allowed")
     refuses(with(dense, { h = 65536, tau = 16, d_out = 65536 }), "h = 65536: tables of h * 2^tau * d_out float32 take 1024.0 TiB, at most 1 TiB is allowed")
+end
+
+function test.budget()
+    check.equal(accepts(with(bh4, { budget = 1e-2 })).budget, 1e-2)
+    check.equal(accepts(bh4).budget, nil)
+    for shown, value in pairs { ["0"] = 0, ["-0.001"] = -1e-3, ["1.5"] = 1.5, ['"1e-2"'] = "1e-2" } do
+        refuses(with(bh4, { budget = value }), "budget = " .. shown .. ": must be a number above 0, at most 1")
+    end
 end
 
 function test.neighbours()
@@ -244,10 +252,10 @@ function test.lines_of_unknown_and_missing_keys()
         projection .. "\n},\n" .. top .. "\n}\n" end
     check.equal(load(source("", "")).name, "m")
     -- The same key is known one level deeper, or belongs one level higher.
-    refuses_source(source("block = 16", ""), ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours")
+    refuses_source(source("block = 16", ""), ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget")
     refuses_source(source("", ", tau = 6"), ":4: projection.tau = 6: unknown key; the keys are kind, block, decay")
     refuses_source(source("norm = {}", ""), ':6: norm.kind: required key is missing; it must be "layernorm"')
-    refuses_source(source("norm = {\n}, kind = 1", ""), ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours")
+    refuses_source(source("norm = {\n}, kind = 1", ""), ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget")
     refuses_source("return {\n name = 'm' }", ": d: required key is missing; it must be an integer from 1 to 65536")
 end
 
@@ -271,7 +279,7 @@ end
 
 function test.the_help_lists_every_key()
     local text = table.concat(model.describe(), "\n")
-    for key in ("name d d_out h tau projection projection.kind projection.block projection.decay score scale norm norm.kind norm.eps neighbours"):gmatch("%S+") do
+    for key in ("name d d_out h tau projection projection.kind projection.block projection.decay score scale norm norm.kind norm.eps neighbours budget"):gmatch("%S+") do
         check.matches("\n" .. text, "\n  " .. key:gsub("%p", "%%%0") .. " ")
     end
     check.matches(text, "must be an integer from 1 to 16")

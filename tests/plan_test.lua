@@ -1,5 +1,6 @@
 -- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
 local check = require "tests.check"
+local dtype = require "gen.dtype"
 local fuzz = require "tests.fuzz"
 local isa = require "gen.isa"
 local json = require "json"
@@ -15,10 +16,10 @@ local function plan_of(name) return plan.build(model.load("gen/models/" .. name 
 -- Calls `tried(plan, model)` for the 200 random models; a failure says which.
 local function for_random_models(tried)
     for index = 1, fuzz.models do
-        local given = fuzz.model(index)
+        local given, tables = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
-        local good, message = pcall(function() tried(plan.build(m, sets), m) end)
-        if not good then error(string.format("model %d, %s%s", index, fuzz.text(given), message), 0) end
+        local good, message = pcall(function() tried(plan.build(m, sets, nil, tables), m) end)
+        if not good then error(string.format("model %d, tables in %s, %s%s", index, tables, fuzz.text(given), message), 0) end
     end
 end
 
@@ -71,7 +72,7 @@ function test.bytes()
     -- Packed: header, projection, bias of z, residual gain, tables with rows of 33 lines of 16 floats, bias of y.
     check.equal(p.packed_bytes, 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 128 * 256 * 528 * 4 + 512 * 4)
     local sections = {}
-    for i, section in ipairs(p.sections) do sections[i] = section.name .. " " .. section.floats .. " " .. section.at end
+    for i, section in ipairs(p.sections) do sections[i] = section.name .. " " .. section.elements .. " " .. section.at end
     check.equal(sections, { "projection 262144 64", "projection_bias 1024 1048640", "residual 512 1052736", "tables 17301504 1054784", "bias 512 70260800" })
 end
 
@@ -92,7 +93,7 @@ end
 function test.sections_of_the_blob_lie_apart()
     for_random_models(function(p)
         local parts = {}
-        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.floats * 4 } end
+        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.elements * dtype.get(section.type).bytes } end
         apart(parts, 64, p.packed_bytes)
         check.equal(p.packed_bytes % 64, 0)
     end)
@@ -152,13 +153,13 @@ local function packed(section)
     for _, box in ipairs(section.boxes) do
         runs(box, 0, 0, function(to, from, length, step)
             for i = 0, length - 1 do
-                if from_at[to + i] then error(section.name .. ": float " .. to + i .. " is written twice", 0) end
+                if from_at[to + i] then error(section.name .. ": element " .. to + i .. " is written twice", 0) end
                 from_at[to + i] = from + i * step
             end
             count = count + length
         end)
     end
-    if count ~= section.floats then error(section.name .. ": " .. count .. " of " .. section.floats .. " floats are written", 0) end
+    if count ~= section.elements then error(section.name .. ": " .. count .. " of " .. section.elements .. " elements are written", 0) end
     return from_at
 end
 
@@ -217,7 +218,7 @@ function test.packed_projections_hold_every_element_once()
         check.equal(section.name, "projection")
         local actual = packed(section)
         local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape))
-        check.equal(section.floats, count)
+        check.equal(section.elements, count)
         local size, seen = 1, {}
         for _, n in ipairs(section.shape) do size = size * n end
         for to = 0, count - 1 do
@@ -229,23 +230,24 @@ function test.packed_projections_hold_every_element_once()
     end)
 end
 
--- Tables are packed [h][2^tau][pitch], rows whole and the floats between them unused; a table is a slice of the tensor.
+-- Tables are packed [h][2^tau][pitch], rows whole and the elements between them unused; a table is a slice of the tensor.
 function test.packed_tables_hold_every_row_once()
     for_random_models(function(p, m)
         local section = p.sections[#p.sections - 1]
         check.equal(section.name, "tables")
         check.equal(section.slices, m.h)
         local rows, from_at = m.h << m.tau, {}
-        local pitch = section.floats // rows
-        check.equal(section.floats, rows * pitch)
-        -- A row starts a cache line of 16 floats, an odd number of lines after the last; shorter ones are not padded.
-        if m.d_out < 16 then check.equal(pitch, m.d_out) else check.equal({ pitch % 32, pitch >= m.d_out, pitch < m.d_out + 32 }, { 16, true, true }) end
+        local pitch = section.elements // rows
+        check.equal(section.elements, rows * pitch)
+        -- A row starts a cache line of 64 bytes, an odd number of lines after the last; shorter ones are not padded.
+        local bytes, row_bytes = pitch * p.tables.bytes, m.d_out * p.tables.bytes
+        if row_bytes < 64 then check.equal(pitch, m.d_out) else check.equal({ bytes % 128, bytes >= row_bytes, bytes < row_bytes + 128 }, { 64, true, true }) end
         local count = 0
         for slice = 0, m.h - 1 do
             for _, box in ipairs(section.boxes) do
                 runs(box, slice * box.slice_to, slice * (m.d_out << m.tau), function(to, from, length, step)
                     if length ~= m.d_out or step ~= 1 and length > 1 then error("a row is torn", 0) end
-                    if from_at[to] then error("float " .. to .. " is written twice", 0) end
+                    if from_at[to] then error("element " .. to .. " is written twice", 0) end
                     from_at[to], count = from, count + 1
                 end)
             end
@@ -283,9 +285,9 @@ function test.vectors_are_copied_whole()
         local lengths = { projection_bias = m.h * m.tau, residual = m.d, bias = m.d_out }
         for _, section in ipairs(p.sections) do
             if lengths[section.name] then
-                check.equal(section.floats, lengths[section.name])
+                check.equal(section.elements, lengths[section.name])
                 local from = packed(section)
-                for i = 0, section.floats - 1 do check.equal(from[i], i) end
+                for i = 0, section.elements - 1 do check.equal(from[i], i) end
             end
         end
     end)
@@ -295,7 +297,9 @@ function test.sections_come_from_tensors_of_the_same_shape()
     for_random_models(function(p, m)
         local shapes = {}
         for _, tensor in ipairs(p.tensors) do shapes[tensor.name] = tensor.shape end
-        for _, section in ipairs(p.sections) do check.equal(section.shape, shapes[section.from]) end
+        for _, section in ipairs(p.sections) do
+            if section.from then check.equal(section.shape, shapes[section.from]) else check.equal({ section.name, section.boxes }, { "table_scales", {} }) end
+        end
         check.equal(shapes["LayerNorm.weight"] ~= nil, m.norm ~= nil)
         check.equal(shapes["LayerNorm.bias"] ~= nil, m.norm ~= nil)
     end)
@@ -305,6 +309,45 @@ function test.tensors_of_a_checkpoint()
     local shapes = {}
     for i, tensor in ipairs(plan_of("roberta_base").tensors) do shapes[i] = tensor.name .. " " .. table.concat(tensor.shape, ",") end
     check.equal(shapes, { "hash.projection.weight 2,4,16,64,64", "hash.projection.bias 1530", "tables 170,512,768", "bias 768", "LayerNorm.weight 768", "LayerNorm.bias 768" })
+end
+
+-- Tables of integers have the scales of their rows in a section of floats; other types have none.
+function test.scales_of_rows()
+    for_random_models(function(p, m)
+        local scales, filled = nil, nil
+        for _, section in ipairs(p.sections) do
+            if section.name == "table_scales" then scales = section end
+            if section.name == "tables" then filled = section.scales end
+        end
+        if p.tables.name == "i8" then
+            check.equal({ scales.elements, scales.type, scales.at }, { m.h << m.tau, "f32", filled })
+        else
+            check.equal({ scales, filled }, {})
+        end
+    end)
+end
+
+function test.types_of_tables()
+    local m = model.load("gen/models/roberta_small.lua")
+    local seen = {}
+    for _, row in ipairs(dtype.list) do
+        local p = plan.build(m, sets, nil, row.name)
+        check.equal(p.table_bytes, 128 * 256 * 512 * row.bytes)
+        check.equal(seen[p.digest], nil)
+        seen[p.digest] = true
+    end
+    check.equal(seen[plan.build(m, sets).digest], true)
+    -- Rows of 33, 17, 17 and 9 lines; a float a row for the scales of i8.
+    local rest = 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 512 * 4
+    for name, bytes in pairs { f32 = 33 * 64, bf16 = 17 * 64, f16 = 17 * 64, i8 = 9 * 64 + 4 } do
+        check.equal(plan.build(m, sets, nil, name).packed_bytes, rest + 128 * 256 * bytes)
+    end
+    check.fails_with('--tables: "i4": must be one of f32, bf16, f16, i8', plan.build, m, sets, nil, "i4")
+    -- A budget changes nothing of a blob.
+    local with_budget = {}
+    for key, value in pairs(m) do with_budget[key] = value end
+    with_budget.budget = 1e-2
+    check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
 end
 
 function test.the_blob_does_not_depend_on_the_instruction_sets()

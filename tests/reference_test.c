@@ -237,7 +237,7 @@ static void one_bit_is_half_a_sigmoid(void **state)
         .d = 1, .d_out = 2, .h = 1, .tau = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
-    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables};
+    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL};
     for (double x = -3.0; x <= 3.0; x += 0.5) {
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));

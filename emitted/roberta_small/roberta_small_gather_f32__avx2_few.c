@@ -34,6 +34,12 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
                 for (size_t k = 0; k < tables; ++k) {
                     const float *row = table + (k * 256 + tile_code[k * 1 + token]) * 528;
                     const __m256 s = _mm256_set1_ps(tile_score[k * 1 + token]);
+                    const size_t ahead = k + 8 < tables ? k + 8 : k;
+                    const float *next = table + (ahead * 256 + tile_code[ahead * 1 + token]) * 528;
+                    _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
                     sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
                     sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
                     sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);

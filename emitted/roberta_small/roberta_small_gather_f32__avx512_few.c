@@ -42,6 +42,24 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
                 for (size_t k = 0; k < tables; ++k) {
                     const float *row = table + (k * 256 + tile_code[k * 1 + token]) * 528;
                     const __m512 s = _mm512_set1_ps(tile_score[k * 1 + token]);
+                    const size_t ahead = k + 8 < tables ? k + 8 : k;
+                    const float *next = table + (ahead * 256 + tile_code[ahead * 1 + token]) * 528;
+                    _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 64), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 80), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 96), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 112), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 128), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 144), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 160), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 176), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 192), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 208), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 224), _MM_HINT_T1);
+                    _mm_prefetch((const char *) (next + strip + 240), _MM_HINT_T1);
                     sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip), sum0);
                     sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 16), sum1);
                     sum2 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 32), sum2);

@@ -18,6 +18,27 @@ local function first(n)
 end
 
 function avx2.load_partial(base, offset, n) return call("maskload_ps", at(base, offset), first(n)) end
+
+-- Elements 0 … n-1 of a table, zeros after them, as 32-bit integers. No instruction loads a few bytes under a mask.
+local function few_elements(base, n)
+    local list = {}
+    for lane = 0, 7 do list[lane + 1] = lane < n and base .. "[" .. lane .. "]" or "0" end
+    return call("setr_epi32", table.concat(list, ", "))
+end
+
+local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "16")) end
+function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
+function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
+function avx2.load_i8(base) return call("cvtepi32_ps", call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")) end
+function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
+function avx2.load_partial_f16(base, n)
+    local list = {}
+    for lane = 0, 7 do list[lane + 1] = lane < n and "(short) " .. base .. "[" .. lane .. "]" or "0" end
+    return call("cvtph_ps", "_mm_setr_epi16(" .. table.concat(list, ", ") .. ")")
+end
+function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
+avx2.table_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
 function avx2.power_of_two(m)

@@ -15,6 +15,17 @@ avx512.vector, avx512.index = "__m512", "__m512i"
 local function first(n) return string.format("0x%04x", (1 << n) - 1) end
 
 function avx512.load_partial(base, offset, n) return call("maskz_loadu_ps", first(n), at(base, offset)) end
+
+local function upper_half(v) return call("castsi512_ps", call("slli_epi32", call("cvtepu16_epi32", v), "16")) end
+local function integers(v) return call("cvtepi32_ps", call("cvtepi8_epi32", v)) end
+local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n) .. ", " .. base .. ")" end
+function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
+function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
+function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
+function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
+function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
+function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
+
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
 function avx512.power_of_two(m)

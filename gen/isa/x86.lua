@@ -30,12 +30,15 @@ return function(bits)
         at = at,
         call = call,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
-        prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
+        -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
+        prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
         includes = { "<immintrin.h>" },
         zero = function() return call("setzero_ps") end,
         broadcast = function(s) return call("set1_ps", s) end,
         load = function(base, offset) return call("load_ps", at(base, offset)) end,
         load_unaligned = function(base, offset) return call("loadu_ps", at(base, offset)) end,
+        -- Bytes from memory, whole: `width` bits as an integer vector.
+        bytes = function(width, base) return "_mm" .. (width == 128 and "" or width) .. "_loadu_si" .. width .. "((const __m" .. width .. "i *) (const void *) " .. base .. ")" end,
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,

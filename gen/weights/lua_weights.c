@@ -2,6 +2,7 @@
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/weights/fold.h"
+#include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
 #include "gen/weights/safetensors.h"
 
@@ -22,6 +23,7 @@ typedef struct {
     unsigned char *blob;
     size_t blob_bytes;
     double *data, *vector, *raw;
+    quantise_tally tally; /* of the tables */
     char error[ERROR_SIZE];
 } packing;
 
@@ -170,51 +172,67 @@ static bool run_steps(packing *p, int section, double *data, size_t count)
     return ok;
 }
 
-/* Copies a walk of doubles to floats; false if a value is too large for a float. */
-static bool copy_walk(const double *from, float *to, const fold_dim *dims, int rank)
+/* Copies a walk of rounded values to elements of the type, from element `at` on. */
+static void copy_walk(const double *from, quantise_type type, void *to, size_t at, const fold_dim *dims, int rank)
 {
     if (rank == 0) {
-        *to = (float)*from;
-        return isfinite(*to);
+        quantise_store(type, *from, to, at);
+        return;
     }
     for (size_t i = 0; i < dims->count; ++i)
-        if (!copy_walk(from + i * dims->from, to + i * dims->to, dims + 1, rank - 1))
-            return false;
-    return true;
+        copy_walk(from + i * dims->from, type, to, at + i * dims->to, dims + 1, rank - 1);
 }
 
 /* Lays slice number `slice` out as the boxes of the section say. */
-static bool copy_boxes(packing *p, int section, const double *data, size_t count, float *to, size_t floats, size_t slice)
+static void copy_boxes(packing *p, int section, const double *data, size_t count, quantise_type type, void *to, size_t elements,
+                       size_t slice)
 {
     lua_State *L = p->L;
     lua_getfield(L, section, "boxes");
     const int boxes = lua_gettop(L);
-    bool ok = true;
-    for (lua_Integer i = 1; ok && lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
+    for (lua_Integer i = 1; lua_rawgeti(L, boxes, i) == LUA_TTABLE; ++i) {
         const int box = lua_gettop(L);
         fold_dim dims[FOLD_MAX_DIMS];
         const int rank = field_dims(L, box, "to", dims);
         const size_t from_at = field_size(L, box, "from"), to_at = field_size(L, box, "to") + slice * field_size(L, box, "slice_to");
-        luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < floats, 1, "boxes");
-        ok = copy_walk(data + from_at, to + to_at, dims, rank) ||
-             files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for float32", p->path, p->prefix,
-                         field_string(L, section, "from"));
+        luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < elements, 1, "boxes");
+        copy_walk(data + from_at, type, to, to_at, dims, rank);
         lua_settop(L, boxes);
     }
     lua_settop(L, boxes - 1);
-    return ok;
+}
+
+/* Rounds slice number `slice` to the section's type; a scaled type puts the scales of its rows into another section. */
+static bool round_slice(packing *p, int section, quantise_type type, double *data, size_t count, size_t slice)
+{
+    lua_State *L = p->L;
+    const size_t width = type == QUANTISE_I8 ? field_size(L, section, "row") : count, rows = count / width;
+    const size_t scales = type == QUANTISE_I8 ? field_size(L, section, "scales") + slice * rows * sizeof(float) : 0;
+    const bool is_tables = field_size(L, section, "row") > 0;
+    quantise_tally ignored = {0};
+    luaL_argcheck(L, type != QUANTISE_I8 || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
+    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), is_tables ? &p->tally : &ignored))
+        return true;
+    return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
+                      field_string(L, section, "from"), type == QUANTISE_F32 ? "float32" : field_string(L, section, "type"));
 }
 
 static bool pack_section(packing *p, int section)
 {
     lua_State *L = p->L;
+    const bool filled_by_another = lua_getfield(L, section, "from") == LUA_TNIL;
+    lua_pop(L, 1);
+    if (filled_by_another)
+        return true;
+    quantise_type type;
+    luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
     const safetensors_tensor *tensor = find_tensor(p, section, "from");
     if (!tensor)
         return false;
     const size_t slices = field_size(L, section, "slices") ? field_size(L, section, "slices") : 1;
-    const size_t count = tensor->count / slices, floats = field_size(L, section, "floats"), at = field_size(L, section, "at");
+    const size_t count = tensor->count / slices, elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
     const size_t block = field_size(L, section, "blocks");
-    luaL_argcheck(L, at + floats * sizeof(float) <= p->blob_bytes, 1, "at");
+    luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
     free(p->data);
     p->data = malloc((count ? count : 1) * sizeof *p->data);
     if (!p->data)
@@ -224,9 +242,9 @@ static bool pack_section(packing *p, int section)
             return false;
         if (block && p->blocks_in_out)
             fold_transpose_blocks(p->data, count, block);
-        if (!run_steps(p, section, p->data, count) ||
-            !copy_boxes(p, section, p->data, count, (float *)(void *)(p->blob + at), floats, slice))
+        if (!run_steps(p, section, p->data, count) || !round_slice(p, section, type, p->data, count, slice))
             return false;
+        copy_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
     }
     return true;
 }
@@ -313,7 +331,7 @@ static bool pack_all(packing *p, int job)
     return files_finish(&output, p->error, sizeof p->error);
 }
 
-/* weights.pack(job) -> true | nil, message. The job is gen/plan.lua's packing: weights, output, prefix, blocks_in_out, tensors, sections,
+/* weights.pack(job) -> true, relative error that rounding made in the tables | nil, message. The job is gen/plan.lua's packing: weights, output, prefix, blocks_in_out, tensors, sections,
    bytes, header_bytes, magic, format, digest. */
 static int weights_pack(lua_State *L)
 {
@@ -330,7 +348,8 @@ static int weights_pack(lua_State *L)
     if (!ok)
         return host_fail(L, p.error);
     lua_pushboolean(L, true);
-    return 1;
+    lua_pushnumber(L, p.tally.power > 0.0 ? sqrt(p.tally.error / p.tally.power) : 0.0);
+    return 2;
 }
 
 static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)

@@ -1,0 +1,28 @@
+/* The types that table elements are stored in, and rounding to them from float64. */
+#ifndef LOOKUPC_WEIGHTS_QUANTISE_H
+#define LOOKUPC_WEIGHTS_QUANTISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { QUANTISE_F32, QUANTISE_BF16, QUANTISE_F16, QUANTISE_I8 } quantise_type;
+
+/* The type of that name ("f32", "bf16", "f16", "i8"); false for any other. */
+bool quantise_type_named(const char *name, quantise_type *type);
+
+size_t quantise_bytes(quantise_type type); /* of an element */
+
+/* Sums of squares over all elements: of what rounding changed, and of the values before. */
+typedef struct {
+    double error, power;
+} quantise_tally;
+
+/* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally. For i8 the result is the
+   integer value / scale, with scale[row] the largest |value| of the row / 127, itself rounded to float32 (0 for a row of zeros); others
+   do not touch scale. False if a value does not fit the type. */
+bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
+
+/* to[index] <- a value that is one of the type already. */
+void quantise_store(quantise_type type, double value, void *to, size_t index);
+
+#endif

@@ -1,0 +1,86 @@
+/* The reference's tables rounded to the type of a blob's elements. */
+#include "reference_tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units, ties to even. */
+static double round_to(double value, double unit)
+{
+    const double rounder = 0x1.8p52 * unit;
+    return (value + rounder) - rounder;
+}
+
+/* A float of `bits` significant bits whose smallest normal value is 2^least. */
+static double round_float(double value, int bits, int least)
+{
+    if (value == 0.0)
+        return value;
+    const int exponent = ilogb(value);
+    return round_to(value, ldexp(1.0, (exponent > least ? exponent : least) + 1 - bits));
+}
+
+static bool read_scaled(const reference_tables *tables, size_t table, size_t code, double *row)
+{
+    if (!tables->exact->row(tables->exact->row_source, table, code, row))
+        return false;
+    for (size_t o = 0; o < tables->model->d_out; ++o)
+        row[o] *= tables->model->scale;
+    return true;
+}
+
+static double scale_of(const double *row, size_t count)
+{
+    double largest = 0.0;
+    for (size_t o = 0; o < count; ++o)
+        if (fabs(row[o]) > largest)
+            largest = fabs(row[o]);
+    return (double)(float)(largest / 127.0);
+}
+
+static double round_i8(double value, double scale)
+{
+    if (scale == 0.0)
+        return 0.0;
+    const double integer = round_to(value / scale, 1.0);
+    return (integer > 127.0 ? 127.0 : integer < -127.0 ? -127.0 : integer) * scale;
+}
+
+static bool rounded_row(void *source, size_t table, size_t code, double *row)
+{
+    const reference_tables *tables = source;
+    const size_t count = tables->model->d_out;
+    if (!read_scaled(tables, table, code, row))
+        return false;
+    const double scale = tables->type == REFERENCE_I8 ? scale_of(row, count) : 1.0;
+    for (size_t o = 0; o < count; ++o) {
+        if (tables->type == REFERENCE_BF16)
+            row[o] = round_float(row[o], 8, -126);
+        else if (tables->type == REFERENCE_F16)
+            row[o] = round_float(row[o], 11, -14);
+        else
+            row[o] = round_i8(row[o], scale);
+        row[o] /= tables->model->scale; /* the reference multiplies by it */
+    }
+    return true;
+}
+
+static double row_scale(void *source, size_t table, size_t code)
+{
+    const reference_tables *tables = source;
+    double *row = malloc(tables->model->d_out * sizeof *row);
+    const double scale = row && read_scaled(tables, table, code, row) ? scale_of(row, tables->model->d_out) : NAN;
+    free(row);
+    return scale;
+}
+
+reference_weights reference_tables_rounded(reference_tables *tables)
+{
+    reference_weights weights = *tables->exact;
+    if (tables->type == REFERENCE_F32)
+        return weights;
+    weights.row = rounded_row;
+    weights.row_source = tables;
+    weights.row_scale = tables->type == REFERENCE_I8 ? row_scale : NULL;
+    return weights;
+}

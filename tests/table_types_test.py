@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""Packs tables in every type and compares the bytes of the blob with NumPy: rounding once, from float64, to nearest, ties to even."""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+LOOKUPC = os.environ["LOOKUPC"]
+H, ROWS, D_OUT = 3, 4, 70  # rows of more than a cache line in every type
+MODEL = 'return { name = "types", d = 4, d_out = 70, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax", scale = "%s" }\n'
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F64", "shape": list(values.shape), "data_offsets": [len(data), len(data) + values.nbytes]}
+        data += values.astype("<f8").tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def run(*arguments):
+    return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
+
+
+def bf16(values):
+    """Rounded to 8 significant bits, subnormal below 2^-126, by rounding the fraction that frexp gives."""
+    exponent = np.maximum(np.frexp(values)[1] - 8, -133)
+    rounded = np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
+    return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2"), rounded
+
+
+def rounded(kind, values):
+    """The elements as stored, the scales or None, and the values they stand for."""
+    if kind == "f32":
+        stored = values.astype("<f4")
+        return stored, None, stored.astype(np.float64)
+    if kind == "bf16":
+        stored, meant = bf16(values)
+        return stored, None, meant
+    if kind == "f16":
+        stored = values.astype("<f2")
+        return stored.view("<u2"), None, stored.astype(np.float64)
+    scales = (np.abs(values).max(axis=2) / 127.0).astype("<f4")
+    divisor = np.where(scales > 0, scales, 1).astype(np.float64)[:, :, None]
+    stored = np.where(scales[:, :, None] > 0, np.clip(np.rint(values / divisor), -127, 127), 0)
+    return stored.astype("i1"), scales, stored * scales[:, :, None].astype(np.float64)
+
+
+def tables():
+    random = np.random.default_rng(5)
+    values = random.standard_normal((H, ROWS, D_OUT))
+    values[0, 1] = 0.0
+    values[0, 2] *= 1e-6   # subnormal in f16
+    values[0, 3] *= 1e-39  # subnormal in bf16 and f32
+    values[1, 0] *= 1e3
+    # Ties, and what is a tie only after rounding to float32: rounding twice would go the wrong way.
+    for i, bits in enumerate((8, 8, 11, 11)):
+        values[1, 1, 4 * i : 4 * i + 4] = (1.0, 1.0 + 2.0**-bits, 1.0 + 3 * 2.0**-bits, 1.0 + 2.0**-bits + (-1) ** i * 2.0**-40)
+    values[1, 2, :] = np.arange(D_OUT) / 2  # multiples of half the scale for the maximum 63.5
+    values[1, 2, 0] = 63.5
+    values[1, 3] = -values[1, 2]
+    values[2, 0] *= 1e-50  # too small for anything but 0
+    values[2, 1, 5] = 60000.0
+    values[2, 2, :3] = (2.0**-24, 2.0**-25, 3 * 2.0**-26)
+    return values
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED table types: " + text)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        weights, blob = work + "/w.safetensors", work + "/w.bin"
+        random = np.random.default_rng(1)
+        tensors = {"hash.projection.weight": random.standard_normal((2 * H, 4)), "hash.projection.bias": random.standard_normal(2 * H),
+                   "tables": tables(), "bias": random.standard_normal(D_OUT)}
+        write_safetensors(weights, tensors)
+        for scale, factor in (("none", 1.0), ("1/h", 1.0 / H)):
+            model = work + "/" + scale.replace("/", "_") + ".lua"
+            with open(model, "w") as file:
+                file.write(MODEL % scale)
+            values = tensors["tables"] * factor
+            for kind in ("f32", "bf16", "f16", "i8"):
+                packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)
+                check(packed.returncode == 0, packed.stderr)
+                plan = json.loads(run("plan", model, "--json", "--tables", kind).stdout)
+                section = {entry["name"]: entry for entry in plan["sections"]}
+                stored, scales, meant = rounded(kind, values)
+                raw = open(blob, "rb").read()
+                at, count = section["tables"]["offset"], section["tables"]["elements"]
+                found = np.frombuffer(raw, stored.dtype, count, at).reshape(H, ROWS, -1)
+                check(section["tables"]["type"] == kind and found.shape[2] * stored.itemsize // 64 % 2 == 1, kind + ": an odd number of lines a row")
+                wrong = np.argwhere(found[:, :, :D_OUT].view(f"V{stored.itemsize}") != stored.view(f"V{stored.itemsize}"))
+                check(len(wrong) == 0, f"{kind}, scale {scale}: element {wrong[:1]} of the tables")
+                check(not found[:, :, D_OUT:].any(), kind + ": padding is not zero")
+                if scales is not None:
+                    found = np.frombuffer(raw, "<f4", H * ROWS, section["table_scales"]["offset"]).reshape(H, ROWS)
+                    check((found == scales).all(), f"{kind}, scale {scale}: scales")
+                error = np.linalg.norm(meant - values) / np.linalg.norm(values)
+                said = float(re.search(r"tables in " + kind + r", relative error (\S+)", packed.stdout).group(1))
+                check(abs(said - error) <= 0.06 * error, f"{kind}: says error {said}, is {error}")
+
+        os.remove(blob)
+        model = work + "/none.lua"
+        for kind, value in (("f16", 65520.0), ("bf16", 3.3962e38), ("f32", 3.5e38), ("i8", 1e41)):
+            tensors["tables"][2, 1, 5] = value
+            write_safetensors(weights, tensors)
+            packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)
+            name = "float32" if kind == "f32" else kind
+            check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {name}\n"), f"{kind}: {packed}")
+            check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), kind + ": a refusal is one line and writes nothing")
+    print("ok     table types: f32, bf16, f16 and i8 are what NumPy rounds to; too large values are refused")
+
+
+main()
