@@ -71,7 +71,9 @@ schedule.choices = {
             if list[#list] ~= shape.d_out then list[#list + 1] = shape.d_out end
             return list
         end,
-        default = function(shape) return shape.d_out < 64 and shape.d_out or 64 end,
+        default = function(shape) -- short elements: a row of few lines is taken whole, so that converting it is all there is to do
+            return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or 64)
+        end,
     },
     {
         key = "gather.group", doc = "tables gathered in one pass over the tokens",
@@ -82,6 +84,9 @@ schedule.choices = {
         end,
         default = function(shape, isa, s) -- a group's slice of the tables in half of L2; over 16 tables gain nothing
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
+            if shape.tables.bytes < 4 then -- y is read and written for every group: at least 4 tables, and all of L2
+                return power_of_two_at_most(math.min(clamp(isa.l2_bytes // slice, 4, 16), shape.h))
+            end
             return power_of_two_at_most(clamp(isa.l2_bytes // 2 // slice, 1, math.min(16, shape.h)))
         end,
     },
@@ -160,7 +165,9 @@ for _, regime in ipairs { "gather", "few" } do
     add {
         key = regime .. ".prefetch", doc = "rows the " .. (regime == "few" and "few-token " or "") .. "gather asks for ahead of their use; 0: none",
         values = function(_, isa) return isa.prefetch and { 0, 1, 2, 4, 8 } or { 0 } end,
-        default = function() return 0 end,
+        default = function(shape, isa) -- few short lines a row: the CPU's own prefetcher has no time to start
+            return regime == "few" and isa.prefetch and shape.tables.bytes < 4 and not tables_in_cache(shape, isa) and 8 or 0
+        end,
     }
 end
 
