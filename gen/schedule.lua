@@ -72,7 +72,9 @@ schedule.choices = {
             if list[#list] ~= shape.d_out then list[#list + 1] = shape.d_out end
             return list
         end,
-        default = function(shape) return shape.d_out < 64 and shape.d_out or 64 end,
+        default = function(shape) -- short elements: a row of few lines is taken whole, so that converting it is all there is to do
+            return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or 64)
+        end,
     },
     {
         key = "gather.group", doc = "tables gathered in one pass over the tokens",
@@ -82,10 +84,11 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in half of L2. Over 16 tables gain nothing; under 4, reading and writing y
-            -- once a group costs more than the misses it saves.
+            -- A group's slice of the tables in half of L2, or all of it where rows are short. Over 16 tables gain nothing;
+            -- under 4, reading and writing y once a group costs more than the misses it saves.
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            return power_of_two_at_most(math.min(clamp(isa.l2_bytes // 2 // slice, 4, 16), shape.h))
+            local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 2
+            return power_of_two_at_most(math.min(clamp(room // slice, 4, 16), shape.h))
         end,
     },
     {
