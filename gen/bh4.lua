@@ -1,4 +1,4 @@
--- Plans the BH4 projection (math.md section 1): for every repeat four stages of block product and Hadamard transform.
+-- Plans the BH4 projection (LookupFFN, "Efficient projection: BH4"): for every repeat four stages of block product and Hadamard transform.
 --
 -- Exact folding, all of it done when weights are packed: the Hadamard inside a block (H_b W), decay (fourth W), the
 -- gain of LayerNorm (first W) and its offset (bias). What remains at run time is H_{N/b} over whole blocks. Zero blocks

@@ -1,5 +1,6 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
 local emit = require "gen.emit"
+local file_rules = require "gen.files"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
@@ -63,7 +64,7 @@ function commands.emit(arguments, options)
     local contents = {}
     local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
-    local leftovers = emit.leftovers(options.o, files)
+    local leftovers = emit.leftovers(p, options.o, files)
     local written = assert(host.write_directory(options.o, contents))
     local lines = {}
     for i, file in ipairs(files) do
@@ -86,6 +87,7 @@ end
 
 function commands.sample(arguments, options)
     local weights = require "weights"
+    file_rules.not_over("-o", options.o, { arguments[1] })
     local p = load_plan(arguments[1], options)
     assert(weights.sample(options.o, options.prefix, p.tensors, options.seed))
     host.print("wrote " .. options.o)
@@ -94,7 +96,7 @@ end
 
 function commands.pack(arguments, options)
     local weights = require "weights"
-    if options.o == options.weights then error("-o: " .. options.o .. ": must not be the file of --weights", 0) end
+    file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
     local _, rounding = assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
     host.print(string.format("wrote %s, %s, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes), p.tables.name, rounding))

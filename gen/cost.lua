@@ -7,7 +7,7 @@ local function log2(n)
     return bits
 end
 
--- MFLOP a token as the paper counts (math.md, "Cost"): projection and gather.
+-- MFLOP a token as the paper counts (LookupFFN, table 2): projection and gather.
 function cost.lookup(shape)
     local projection
     if shape.kind == "bh4" then

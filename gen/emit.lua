@@ -91,10 +91,15 @@ local function few_products(few, products, values)
         end
     end
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    -- Declarations of a token's accumulators, four a line.
     values.zeros = function(token, count)
         local list = {}
-        for n = 0, count - 1 do list[n + 1] = "y" .. token .. "_" .. n .. " = " .. few.isa.zero() end
-        return table.concat(list, ", ")
+        for first = 0, count - 1, 4 do
+            local line = {}
+            for n = first, math.min(first + 3, count - 1) do line[#line + 1] = "y" .. token .. "_" .. n .. " = " .. few.isa.zero() end
+            list[#list + 1] = few.isa.vector .. " " .. table.concat(line, ", ") .. ";"
+        end
+        return list
     end
 end
 
@@ -350,11 +355,14 @@ function emit.manifest(p, files)
     } .. "\n"
 end
 
--- The files of an earlier bundle in `directory` that are none of `files` any more: recorded in its manifest and not
--- edited since.
-function emit.leftovers(directory, files)
-    local manifest = json.decode(host.read(directory .. "/MANIFEST.json", 1 << 24) or "")
+-- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
+-- manifest and not edited since. Raises one line if the folder holds another model.
+function emit.leftovers(p, directory, files)
+    local path = directory .. "/" .. p.names.manifest
+    local manifest = json.decode(host.read(path, 1 << 24) or "")
     if type(manifest) ~= "table" or manifest.generator ~= "lookupc" or type(manifest.files) ~= "table" then return {} end
+    local held = type(manifest.model) == "table" and tostring(manifest.model.name)
+    if held ~= p.model.name then error(path .. ": holds model " .. tostring(held) .. ": choose another folder", 0) end
     local emitted, list = {}, {}
     for _, file in ipairs(files) do emitted[file.name] = true end
     for _, entry in ipairs(manifest.files) do

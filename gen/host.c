@@ -111,6 +111,15 @@ static int host_write_file(lua_State *L)
     return 1;
 }
 
+/* host.same_file(a, b) -> whether two paths lead to one file. */
+static int host_same_file(lua_State *L)
+{
+    struct stat a, b;
+    const bool both = stat(check_path(L, 1), &a) == 0 && stat(check_path(L, 2), &b) == 0;
+    lua_pushboolean(L, both && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+    return 1;
+}
+
 /* host.remove(path) -> true | nil, message: removes a file. */
 static int host_remove(lua_State *L)
 {
@@ -281,6 +290,7 @@ int luaopen_host(lua_State *L)
         {"list", host_list},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
+        {"same_file", host_same_file},
         {"remove", host_remove},
         {"sha256", host_sha256},
         {"resource", host_resource},

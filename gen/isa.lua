@@ -5,6 +5,7 @@
 --   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
+--   functions                lines of C that its words need in the runtime header, nil: none; $name becomes <model>_name
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index            C types of a vector of floats and of a vector of row numbers
 --   functions                C lines that its words need in <model>_runtime.h; table_functions: those of one table type
@@ -12,7 +13,8 @@
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
---   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    power_of_two(m) = 2^n, n in the low bits of m
+--   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    round_negative(v): nearest integer, v <= 0, anything for NaN
+--   power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;

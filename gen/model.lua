@@ -201,6 +201,7 @@ local function check_together(context, m)
     if m.d_out == "d" then m.d_out = m.d end
     if m.projection.kind == "bh4" then
         local block, padded = m.projection.block, model.power_of_two_at_least(m.d)
+        if m.d == 1 then refuse(context, { "projection", "kind" }, "bh4", 'needs d of at least 2; use "dense"') end
         if block & (block - 1) ~= 0 or block > padded then
             refuse(context, { "projection", "block" }, block, string.format("must be a power of two from 2 to %d (d padded to a power of two)", padded))
         end
@@ -214,11 +215,18 @@ local function check_together(context, m)
     end
 end
 
+-- Where the keys of a validated model stand, for errors that only show later.
+local contexts = setmetatable({}, { __mode = "k" })
+
+-- Raises one line for the key chain of the validated model `m`.
+function model.refuse(m, chain, value, rule) refuse(contexts[m], chain, value, rule) end
+
 -- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error.
 function model.validate(given, source, path)
     local context = { source = source, path = path }
     local m = validate(context, model.keys, given, {})
     check_together(context, m)
+    contexts[m] = context
     return m
 end
 

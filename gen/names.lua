@@ -44,7 +44,7 @@ function names.public(model)
     }
 end
 
--- A variant's name: <model>_<kernel>__<isa>[_<choices>], for example tiny_gather_f32__avx2_g8_c64.
+-- A variant's name: <model>_<kernel>__<isa>[_<choices>], for example tiny_gather_f32__avx2_t16_g8_c64.
 -- `__` is reserved in C++; only C files see these names.
 function names.variant(model, kernel, isa, choices)
     return model .. "_" .. kernel .. "__" .. isa .. (choices and choices ~= "" and "_" .. choices or "")

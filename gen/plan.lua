@@ -40,7 +40,7 @@ local function projection_plan(shape, radix, align)
     return dense.plan(shape)
 end
 
--- Vectors added to the projection's tensor before packing; see gen/weights/pack.c for the steps.
+-- Vectors added to the projection's tensor before packing; see gen/weights/lua_weights.c for the steps.
 local function projection_steps(m, shape)
     local steps = {}
     if shape.kind == "dense" then
@@ -222,7 +222,7 @@ function plan.build(m, isas, wanted, tables)
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
     if m.neighbours > 1 then
-        error(string.format("%s: neighbours = %d: emitted kernels take one row of a table so far", m.name, m.neighbours), 0)
+        model_file.refuse(m, { "neighbours" }, m.neighbours, "emitted kernels take one row of a table so far")
     end
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end

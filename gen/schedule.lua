@@ -120,7 +120,7 @@ end
 local function add(choice) schedule.choices[#schedule.choices + 1] = choice end
 add {
     key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 } or { 0 } end,
+    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a

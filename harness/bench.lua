@@ -114,8 +114,8 @@ local function results_of(p, job, samples, checked, limits)
     return results
 end
 
-local function print_table(host_facts, limits, results)
-    local lines = { string.format("%s on %s, %s %s, one thread, float32, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, host_facts.flags, results[1].table_dtype) }
+local function print_table(host_facts, cflags, limits, results)
+    local lines = { string.format("%s on %s, %s %s, one thread, float32, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, cflags, results[1].table_dtype) }
     lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "of limit", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
     local contended
     for _, r in ipairs(results) do
@@ -166,12 +166,12 @@ function bench.run(p, directory, blob, library, checked, options)
     local samples, context = samples_of(assert(host.read(output_path)), output_path)
     local limits = limits_of(context)
     local results = results_of(p, job, samples, by_name, limits)
-    local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = options.cflags,
+    local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = table.concat(compile.flags(p.variants[#p.variants].isa, options.cflags), " "),
         l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
     if options.json then
         host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
     else
-        print_table(host_facts, limits, results)
+        print_table(host_facts, options.cflags, limits, results)
     end
     if options.html then assert(host.write_file(options.html, report.page(host_facts, limits, results))) end
     return 0

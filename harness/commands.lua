@@ -1,6 +1,7 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
 local compile = require "harness.compile"
 local cpu = require "cpu"
+local file_rules = require "gen.files"
 local dtype = require "gen.dtype"
 local host = require "host"
 local isa = require "gen.isa"
@@ -41,6 +42,7 @@ local function packed(p, directory, options)
 end
 
 function commands.run(arguments, options)
+    file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input })
     local sets = runnable(options.isa, options.tables)
     local p = load_plan(arguments[1], { sets[#sets] }, options)
     local directory = process.temporary_directory()

@@ -23,6 +23,15 @@ local function call(arguments)
     return result.output
 end
 
+-- All flags of what needs the flags of `unit`, such as an instruction set.
+function compile.flags(unit, cflags)
+    local list = {}
+    for _, flags in ipairs { base_flags, unit.flags, words(cflags) } do
+        for _, flag in ipairs(flags) do list[#list + 1] = flag end
+    end
+    return list
+end
+
 -- The compiler's own first line of --version.
 function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
 
@@ -50,10 +59,7 @@ function compile.library(p, directory, cc, cflags)
     for _, flag in ipairs(words(cflags)) do link[#link + 1] = flag end
     for _, name in ipairs(order) do
         local object = directory .. "/unit_" .. name .. ".o"
-        local arguments = { cc }
-        for _, list in ipairs { base_flags, units[name].flags, words(cflags) } do
-            for _, flag in ipairs(list) do arguments[#arguments + 1] = flag end
-        end
+        local arguments = { cc, table.unpack(compile.flags(units[name], cflags)) }
         for _, word in ipairs { "-c", directory .. "/unit_" .. name .. ".c", "-o", object } do arguments[#arguments + 1] = word end
         call(arguments)
         link[#link + 1] = object

@@ -11,7 +11,7 @@ $(include(parts.residual))
 //$ end
 
 /* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):
-   z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
+   z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
@@ -31,7 +31,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ else
+//$ if shape.repeats > 1 then
     /* repeat $(group.first): $(group.need) of $(shape.padded) outputs */
+//$ end
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local target = stage.target == "z" and group.target or stage.target

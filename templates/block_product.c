@@ -58,7 +58,15 @@ static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, cons
         const float *w = weights;
         float *y_tile = y + tile * y_step;
 //$ local rows = folded and block.rows .. ", " .. block.folds .. ", " .. block.fold_gap or block.rows
-//$ if block.full_panels > 0 then
+//$ if block.full_panels == 1 then
+//$     for _, part in ipairs(block.full) do
+        $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
+//$     end
+//$     if #block.tail > 0 then
+        w += $(block.panel_weights);
+        y_tile += $(panel * tile);
+//$     end
+//$ elseif block.full_panels > 1 then
         for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_weights), y_tile += $(panel * tile)) {
 //$     for _, part in ipairs(block.full) do
             $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));

@@ -13,7 +13,7 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "normalised" or name) = (float *) (void *) ((unsigned char *) scratch + $(few.scratch[name]));
+    float *$(name == "x" and "normalised" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[name])));
 //$ end
 
 //$ if norm then
@@ -31,8 +31,8 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 /* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
 void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + $(few.scratch.code));
-    float *score = (float *) (void *) ((unsigned char *) scratch + $(few.scratch.score));
+    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", few.scratch.code)));
+    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch.score)));
 
     for (size_t first = 0; first < tokens; first += $(few.chunk)) {
         const size_t left = tokens - first < $(few.chunk) ? tokens - first : $(few.chunk);

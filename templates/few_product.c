@@ -15,7 +15,7 @@ static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict 
 //$ i, inner = "        ", "        "
 //$ end
 //$ for t = 0, together - 1 do
-$(i)$(isa.vector) $(zeros(t, #strip.vectors));
+//$ lines(i, zeros(t, #strip.vectors))
 //$ end
 //$ if block.folds > 1 then
 $(i)for (size_t fold = 0; fold < $(block.folds); ++fold)

@@ -10,6 +10,7 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 //$ for _, t in ipairs(v.gather) do
 
 //$ local s = t.strips
+//$ local function each(k) return tile == 1 and k or k .. " * " .. tile end
 //$ local function strip(at, vectors, partial, i, first)
 //$     for n = 0, vectors - 1 do
 $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * isa.lanes)));
@@ -19,11 +20,11 @@ $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * i
 $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
 //$     end
 $(i)for (size_t k = 0; k < tables; ++k) {
-$(i)    const $(tables.storage) *row = table + (k * $(shape.rows) + tile_code[k * $(tile) + token]) * $(pitch);
-$(i)    const $(isa.vector) s = $(isa.broadcast("tile_score[k * " .. tile .. " + token]"));
+$(i)    const $(tables.storage) *row = table + (k * $(shape.rows) + token_code[$(each("k"))]) * $(pitch);
+$(i)    const $(isa.vector) s = $(isa.broadcast("token_score[" .. each("k") .. "]"));
 //$     if v.prefetch > 0 then
 $(i)    const size_t ahead = k + $(v.prefetch) < tables ? k + $(v.prefetch) : k;
-$(i)    const $(tables.storage) *next = table + (ahead * $(shape.rows) + tile_code[ahead * $(tile) + token]) * $(pitch);
+$(i)    const $(tables.storage) *next = table + (ahead * $(shape.rows) + token_code[$(each("ahead"))]) * $(pitch);
 //$         for element = 0, vectors * isa.lanes + partial - 1, line do
 $(i)    $(isa.prefetch("next", sum(at, element)));
 //$         end
@@ -44,30 +45,41 @@ $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. 
 //$ end
 /* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
    table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
-   code    [tiles][$(shape.h)][$(tile)], from the first of the tables on; score likewise
+   code    [$(tile == 1 and "tokens" or "tiles")][$(shape.h)]$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][$(shape.d_out)], from the first of the columns on */
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
+//$ local i = tile == 1 and "    " or "        "
+//$ if tile == 1 then
+    for (size_t token = 0; token < tokens; ++token) {
+        const uint16_t *token_code = code + token * $(shape.h);
+        const float *token_score = score + token * $(shape.h);
+        const float *y_from = from + token * from_step;
+        float *y_to = y + token * $(shape.d_out);
+//$ else
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
-        const uint16_t *tile_code = code + first * $(shape.h);
-        const float *tile_score = score + first * $(shape.h);
         for (size_t token = 0; token < end; ++token) {
+            const uint16_t *token_code = code + first * $(shape.h) + token;
+            const float *token_score = score + first * $(shape.h) + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * $(shape.d_out);
+//$ end
 //$ if s.count > 1 then
-            for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
-//$     strip("strip", s.vectors, 0, "                ", 0)
-            }
+$(i)    for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
+//$     strip("strip", s.vectors, 0, i .. "        ", 0)
+$(i)    }
 //$ elseif s.count == 1 then
-//$     strip(0, s.vectors, 0, "            ", 0)
+//$     strip(0, s.vectors, 0, i .. "    ", 0)
 //$ end
 //$ if s.vectors_left > 0 or s.partial > 0 then
-//$     strip(s.rest_at, s.vectors_left, s.partial, "            ", s.count == 1 and s.vectors or 0)
+//$     strip(s.rest_at, s.vectors_left, s.partial, i .. "    ", s.count == 1 and s.vectors or 0)
 //$ end
+//$ if tile > 1 then
         }
+//$ end
     }
 }
 //$ end
@@ -80,7 +92,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
    Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
 //$ end
    weights  bound weights
-   code     [tiles of $(tile) tokens][$(shape.h)][$(tile)], each below $(shape.rows)
+   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")[$(shape.h)]$(lane_axis), each below $(shape.rows)
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
    Cannot fail. */

@@ -4,10 +4,9 @@
 static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
 {
     const $(isa.vector) lowest = $(isa.broadcast("-87.0f"));
-    const $(isa.vector) rounder = $(isa.broadcast("12582912.0f")); /* 1.5 * 2^23: adding it rounds to an integer */
     const $(isa.vector) bounded = $(isa.max("lowest", "v"));
-    const $(isa.vector) shifted = $(isa.fma("bounded", isa.broadcast("1.44269504f"), "rounder"));
-    const $(isa.vector) n = $(isa.sub("shifted", "rounder"));
+    const $(isa.vector) power = $(isa.mul("bounded", isa.broadcast("1.44269504f")));
+    const $(isa.vector) n = $(isa.round_negative("power"));
     const $(isa.vector) f_high = $(isa.fma("n", isa.broadcast("-0.693359375f"), "bounded"));
     const $(isa.vector) f = $(isa.fma("n", isa.broadcast("2.12194440e-4f"), "f_high"));
     $(isa.vector) p = $(isa.broadcast("1.381454e-3f"));
@@ -17,7 +16,7 @@ static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
     p = $(isa.fma("p", "f", isa.broadcast("0.49999994f")));
     p = $(isa.fma("p", "f", isa.broadcast("1.0f")));
     p = $(isa.fma("p", "f", isa.broadcast("1.0f")));
-    return $(isa.mul("p", isa.power_of_two("shifted")));
+    return $(isa.mul("p", isa.power_of_two("n")));
 }
 
 /* Code and score of $(lanes) groups of $(shape.tau) bits, one group a lane; bit j of the groups is z[j * $(step)] and on.

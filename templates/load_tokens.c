@@ -9,7 +9,7 @@ $(include("templates/transpose.c"))
 //$ end
    x       [tokens][$(shape.d)], any alignment
    tokens  1 … $(tile); the places of absent tokens repeat the last one
-   panel   [$(shape.d)][$(tile)], 64-byte aligned, must not overlap x. Cannot fail. */
+   panel   [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
 void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
 {
     const float *row[$(tile)];

@@ -14,7 +14,7 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ((unsigned char *) scratch + $(v.scratch[name]));
+    float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
 //$ end
 
     for (size_t first = 0; first < tokens; first += $(step)) {
@@ -39,8 +39,8 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + $(v.scratch.code));
-    float *score = (float *) (void *) ((unsigned char *) scratch + $(v.scratch.score));
+    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
+    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
 
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);

@@ -23,8 +23,8 @@
 #define $(names.macro("TABLES")) $(shape.h) /* hash tables, h */
 #define $(names.macro("TAU")) $(shape.tau) /* bits of a code */
 #define $(names.macro("ALIGN")) $(align) /* of blob and scratch, in bytes */
-#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u
-#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
 /* What $(names.bind) returns. */
 //$ for _, status in ipairs(statuses) do
@@ -57,6 +57,9 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
    x        [tokens][$(shape.d)] floats, any float alignment
    y        [tokens][$(shape.d_out)] floats, any float alignment; $(alias_text)
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter
+//$ if norm then
+   The squares of x - mean must not overflow float: keep |x| below 1e18.
+//$ end
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
 void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 

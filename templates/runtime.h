@@ -1,5 +1,5 @@
-#ifndef $(names.macro("RUNTIME_H"))
-#define $(names.macro("RUNTIME_H"))
+#ifndef $(names.macro("RUNTIME_H_INCLUDED"))
+#define $(names.macro("RUNTIME_H_INCLUDED"))
 
 /* What the sources of $(model) share and no caller needs: include $(names.header) instead. C only. */
 
@@ -9,7 +9,7 @@
 #include "$(names.header)"
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
-#error "compile without -ffast-math: it may reorder sums that round on purpose"
+#error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then

@@ -360,4 +360,21 @@ function test.older_bundles_stay_whole()
     check.equal(process.run({ "bash", "-c", "cat " .. bundle .. "/* | sha256sum" }).output, before)
 end
 
+-- An output that is one of the inputs, under another name too, is refused and the input stays.
+function test.outputs_over_inputs()
+    local there = program.folder()
+    local path = program.model(there, "small", assert(host.read(small)))
+    assert(host.write_file(there .. "/w.safetensors", good))
+    local text = assert(host.read(path))
+    local function keeps(words)
+        program.refuses(1, "choose another file", words, { directory = there })
+        check.equal(host.read(path), text)
+        check.equal(host.read(there .. "/w.safetensors"), good)
+    end
+    keeps { "sample", path, "-o", path }
+    keeps { "pack", path, "--weights", "w.safetensors", "-o", "./w.safetensors" }
+    keeps { "pack", path, "--weights", "w.safetensors", "-o", path }
+    keeps { "run", path, "--weights", "w.safetensors", "--input", "x.npy", "--output", there .. "/w.safetensors" }
+end
+
 return test

@@ -369,4 +369,13 @@ function test.emission_over_an_older_bundle_removes_what_is_no_longer_emitted()
     check.equal(left, expected)
 end
 
+function test.emission_into_the_folder_of_another_model_is_refused()
+    local folder = emitted("scalar")
+    local before = contents(folder)
+    local result = lookupc { "emit", root .. "/gen/models/roberta_small.lua", "-o", folder, "--isa", "scalar" }
+    check.equal(result.status, 1)
+    check.equal(result.output, "lookupc: " .. folder .. "/MANIFEST.json: holds model tiny: choose another folder\n")
+    check.equal(contents(folder), before)
+end
+
 return test

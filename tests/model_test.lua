@@ -211,7 +211,7 @@ function test.neighbours()
     check.equal(accepts(with(bh4, { neighbours = 64 })).neighbours, 64)
     refuses(with(bh4, { neighbours = 65 }), "neighbours = 65: must be at most 2^tau = 64")
     local m = accepts(with(bh4, { neighbours = 2 }))
-    check.fails_with("m: neighbours = 2: emitted kernels take one row of a table so far", plan.build, m, isa.select("scalar"), {})
+    check.fails_with("m.lua: neighbours = 2: emitted kernels take one row of a table so far", plan.build, m, isa.select("scalar"), {})
 end
 
 local good = [===[

@@ -21,8 +21,8 @@
 #define ROBERTA_SMALL_TABLES 128 /* hash tables, h */
 #define ROBERTA_SMALL_TAU 8 /* bits of a code */
 #define ROBERTA_SMALL_ALIGN 64 /* of blob and scratch, in bytes */
-#define ROBERTA_SMALL_SCRATCH_BYTES 4456448u
-#define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u
+#define ROBERTA_SMALL_SCRATCH_BYTES 4456448u /* that roberta_small_ffn works in */
+#define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u /* of a blob */
 
 /* What roberta_small_bind returns. */
 #define ROBERTA_SMALL_OK 0 /* the blob is bound */
@@ -61,6 +61,7 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
    x        [tokens][512] floats, any float alignment
    y        [tokens][512] floats, any float alignment; may be x itself, otherwise no overlap
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, ROBERTA_SMALL_ALIGN-byte aligned, overlapping nothing; contents do not matter
+   The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
 void roberta_small_ffn(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 

@@ -6,7 +6,10 @@ static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, c
     float *restrict y)
 {
     for (size_t strip = 0; strip < 4; ++strip, w += 1024, y += 16) {
-        float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f, y0_8 = 0.0f, y0_9 = 0.0f, y0_10 = 0.0f, y0_11 = 0.0f, y0_12 = 0.0f, y0_13 = 0.0f, y0_14 = 0.0f, y0_15 = 0.0f;
+        float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f;
+        float y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
+        float y0_8 = 0.0f, y0_9 = 0.0f, y0_10 = 0.0f, y0_11 = 0.0f;
+        float y0_12 = 0.0f, y0_13 = 0.0f, y0_14 = 0.0f, y0_15 = 0.0f;
         for (size_t row = 0; row < 64; ++row) {
             const float w0 = w[row * 16];
             const float w1 = w[row * 16 + 1];

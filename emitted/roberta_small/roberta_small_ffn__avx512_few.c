@@ -30,7 +30,7 @@ void roberta_small_project__avx512_few(const roberta_small_weights *weights, con
 /* The whole layer for a few tokens, 8 at a time: y = LookupFFN(x); see roberta_small.h. */
 void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + 0);
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 2048);
 
     for (size_t first = 0; first < tokens; first += 8) {

@@ -33,7 +33,7 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + 0);
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
 
     for (size_t first = 0; first < tokens; first += 4096) {

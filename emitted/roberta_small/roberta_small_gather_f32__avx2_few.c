@@ -9,62 +9,59 @@
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
    table   [tables][256][528], from the first of the columns on
-   code    [tiles][128][1], from the first of the tables on; score likewise
+   code    [tokens][128], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][512], from the first of the columns on */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 1) {
-        const size_t end = tokens - first < 1 ? tokens - first : 1;
-        const uint16_t *tile_code = code + first * 128;
-        const float *tile_score = score + first * 128;
-        for (size_t token = 0; token < end; ++token) {
-            const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * 512;
-            for (size_t strip = 0; strip < 512; strip += 64) {
-                __m256 sum0 = _mm256_loadu_ps(y_from + strip);
-                __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
-                __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
-                __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
-                __m256 sum4 = _mm256_loadu_ps(y_from + strip + 32);
-                __m256 sum5 = _mm256_loadu_ps(y_from + strip + 40);
-                __m256 sum6 = _mm256_loadu_ps(y_from + strip + 48);
-                __m256 sum7 = _mm256_loadu_ps(y_from + strip + 56);
-                for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 256 + tile_code[k * 1 + token]) * 528;
-                    const __m256 s = _mm256_set1_ps(tile_score[k * 1 + token]);
-                    const size_t ahead = k + 8 < tables ? k + 8 : k;
-                    const float *next = table + (ahead * 256 + tile_code[ahead * 1 + token]) * 528;
-                    _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
-                    _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
-                    _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
-                    _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
-                    sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
-                    sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
-                    sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
-                    sum3 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 24), sum3);
-                    sum4 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 32), sum4);
-                    sum5 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 40), sum5);
-                    sum6 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 48), sum6);
-                    sum7 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 56), sum7);
-                }
-                _mm256_storeu_ps(y_to + strip, sum0);
-                _mm256_storeu_ps(y_to + strip + 8, sum1);
-                _mm256_storeu_ps(y_to + strip + 16, sum2);
-                _mm256_storeu_ps(y_to + strip + 24, sum3);
-                _mm256_storeu_ps(y_to + strip + 32, sum4);
-                _mm256_storeu_ps(y_to + strip + 40, sum5);
-                _mm256_storeu_ps(y_to + strip + 48, sum6);
-                _mm256_storeu_ps(y_to + strip + 56, sum7);
+    for (size_t token = 0; token < tokens; ++token) {
+        const uint16_t *token_code = code + token * 128;
+        const float *token_score = score + token * 128;
+        const float *y_from = from + token * from_step;
+        float *y_to = y + token * 512;
+        for (size_t strip = 0; strip < 512; strip += 64) {
+            __m256 sum0 = _mm256_loadu_ps(y_from + strip);
+            __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
+            __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
+            __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
+            __m256 sum4 = _mm256_loadu_ps(y_from + strip + 32);
+            __m256 sum5 = _mm256_loadu_ps(y_from + strip + 40);
+            __m256 sum6 = _mm256_loadu_ps(y_from + strip + 48);
+            __m256 sum7 = _mm256_loadu_ps(y_from + strip + 56);
+            for (size_t k = 0; k < tables; ++k) {
+                const float *row = table + (k * 256 + token_code[k]) * 528;
+                const __m256 s = _mm256_set1_ps(token_score[k]);
+                const size_t ahead = k + 8 < tables ? k + 8 : k;
+                const float *next = table + (ahead * 256 + token_code[ahead]) * 528;
+                _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
+                _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
+                _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
+                _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
+                sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
+                sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 56), sum7);
             }
+            _mm256_storeu_ps(y_to + strip, sum0);
+            _mm256_storeu_ps(y_to + strip + 8, sum1);
+            _mm256_storeu_ps(y_to + strip + 16, sum2);
+            _mm256_storeu_ps(y_to + strip + 24, sum3);
+            _mm256_storeu_ps(y_to + strip + 32, sum4);
+            _mm256_storeu_ps(y_to + strip + 40, sum5);
+            _mm256_storeu_ps(y_to + strip + 48, sum6);
+            _mm256_storeu_ps(y_to + strip + 56, sum7);
         }
     }
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
    weights  bound weights
-   code     [tiles of 1 tokens][128][1], each below 256
+   code     [tokens][128], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    Cannot fail. */

@@ -3,44 +3,41 @@
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
    table   [tables][256][528], from the first of the columns on
-   code    [tiles][128][1], from the first of the tables on; score likewise
+   code    [tokens][128], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][512], from the first of the columns on */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 1) {
-        const size_t end = tokens - first < 1 ? tokens - first : 1;
-        const uint16_t *tile_code = code + first * 128;
-        const float *tile_score = score + first * 128;
-        for (size_t token = 0; token < end; ++token) {
-            const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * 512;
-            for (size_t strip = 0; strip < 512; strip += 4) {
-                float sum0 = y_from[strip];
-                float sum1 = y_from[strip + 1];
-                float sum2 = y_from[strip + 2];
-                float sum3 = y_from[strip + 3];
-                for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 256 + tile_code[k * 1 + token]) * 528;
-                    const float s = tile_score[k * 1 + token];
-                    sum0 = s * row[strip] + sum0;
-                    sum1 = s * row[strip + 1] + sum1;
-                    sum2 = s * row[strip + 2] + sum2;
-                    sum3 = s * row[strip + 3] + sum3;
-                }
-                y_to[strip] = sum0;
-                y_to[strip + 1] = sum1;
-                y_to[strip + 2] = sum2;
-                y_to[strip + 3] = sum3;
+    for (size_t token = 0; token < tokens; ++token) {
+        const uint16_t *token_code = code + token * 128;
+        const float *token_score = score + token * 128;
+        const float *y_from = from + token * from_step;
+        float *y_to = y + token * 512;
+        for (size_t strip = 0; strip < 512; strip += 4) {
+            float sum0 = y_from[strip];
+            float sum1 = y_from[strip + 1];
+            float sum2 = y_from[strip + 2];
+            float sum3 = y_from[strip + 3];
+            for (size_t k = 0; k < tables; ++k) {
+                const float *row = table + (k * 256 + token_code[k]) * 528;
+                const float s = token_score[k];
+                sum0 = s * row[strip] + sum0;
+                sum1 = s * row[strip + 1] + sum1;
+                sum2 = s * row[strip + 2] + sum2;
+                sum3 = s * row[strip + 3] + sum3;
             }
+            y_to[strip] = sum0;
+            y_to[strip + 1] = sum1;
+            y_to[strip + 2] = sum2;
+            y_to[strip + 3] = sum3;
         }
     }
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
    weights  bound weights
-   code     [tiles of 1 tokens][128][1], each below 256
+   code     [tokens][128], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    Cannot fail. */

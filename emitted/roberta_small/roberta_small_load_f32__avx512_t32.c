@@ -112,7 +112,7 @@ static inline void roberta_small_transpose(const float *const *row, size_t colum
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][512], any alignment
    tokens  1 … 32; the places of absent tokens repeat the last one
-   panel   [512][32], 64-byte aligned, must not overlap x. Cannot fail. */
+   panel   [512][32], aligned to a vector, must not overlap x. Cannot fail. */
 void roberta_small_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel)
 {
     const float *row[32];

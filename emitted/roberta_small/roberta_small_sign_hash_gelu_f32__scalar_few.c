@@ -6,10 +6,9 @@
 static inline float roberta_small_few_exp(float v)
 {
     const float lowest = -87.0f;
-    const float rounder = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     const float bounded = lowest > v ? lowest : v;
-    const float shifted = bounded * 1.44269504f + rounder;
-    const float n = shifted - rounder;
+    const float power = bounded * 1.44269504f;
+    const float n = roberta_small_round_negative(power);
     const float f_high = n * -0.693359375f + bounded;
     const float f = n * 2.12194440e-4f + f_high;
     float p = 1.381454e-3f;
@@ -19,7 +18,7 @@ static inline float roberta_small_few_exp(float v)
     p = p * f + 0.49999994f;
     p = p * f + 1.0f;
     p = p * f + 1.0f;
-    return p * roberta_small_power_of_two(shifted);
+    return p * roberta_small_power_of_two(n);
 }
 
 /* Code and score of 1 groups of 8 bits, one group a lane; bit j of the groups is z[j * 1] and on.

@@ -21,8 +21,8 @@
 #define TINY_TABLES 8 /* hash tables, h */
 #define TINY_TAU 6 /* bits of a code */
 #define TINY_ALIGN 64 /* of blob and scratch, in bytes */
-#define TINY_SCRATCH_BYTES 274432u
-#define TINY_WEIGHTS_BYTES 180992u
+#define TINY_SCRATCH_BYTES 274432u /* that tiny_ffn works in */
+#define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
 /* What tiny_bind returns. */
 #define TINY_OK 0 /* the blob is bound */
@@ -61,6 +61,7 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
    x        [tokens][64] floats, any float alignment
    y        [tokens][64] floats, any float alignment; may be x itself, otherwise no overlap
    scratch  TINY_SCRATCH_BYTES bytes, TINY_ALIGN-byte aligned, overlapping nothing; contents do not matter
+   The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
 void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 

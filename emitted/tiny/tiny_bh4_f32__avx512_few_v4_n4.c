@@ -130,7 +130,6 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
 {
     const float *w = weights->projection;
 
-    /* repeat 0: 48 of 64 outputs */
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_few_block_16x16(x + block * 16, 64, w + block * 256,

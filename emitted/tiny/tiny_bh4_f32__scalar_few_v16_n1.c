@@ -5,7 +5,10 @@
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)
 {
-    float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f, y0_8 = 0.0f, y0_9 = 0.0f, y0_10 = 0.0f, y0_11 = 0.0f, y0_12 = 0.0f, y0_13 = 0.0f, y0_14 = 0.0f, y0_15 = 0.0f;
+    float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f;
+    float y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
+    float y0_8 = 0.0f, y0_9 = 0.0f, y0_10 = 0.0f, y0_11 = 0.0f;
+    float y0_12 = 0.0f, y0_13 = 0.0f, y0_14 = 0.0f, y0_15 = 0.0f;
     for (size_t row = 0; row < 16; ++row) {
         const float w0 = w[row * 16];
         const float w1 = w[row * 16 + 1];
@@ -136,7 +139,6 @@ void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *r
 {
     const float *w = weights->projection;
 
-    /* repeat 0: 48 of 64 outputs */
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_few_block_16x16(x + block * 16, 64, w + block * 256,

@@ -102,12 +102,10 @@ static void tiny_block_16x16(const float *restrict x, size_t x_step, const float
         const float *x_tile = x + tile * x_step;
         const float *w = weights;
         float *y_tile = y + tile * y_step;
-        for (size_t panel = 0; panel < 1; ++panel, w += 256, y_tile += 128) {
-            tiny_outputs_4(x_tile, 16, w, 16, y_tile);
-            tiny_outputs_4(x_tile, 16, w + 4, 16, y_tile + 32);
-            tiny_outputs_4(x_tile, 16, w + 8, 16, y_tile + 64);
-            tiny_outputs_4(x_tile, 16, w + 12, 16, y_tile + 96);
-        }
+        tiny_outputs_4(x_tile, 16, w, 16, y_tile);
+        tiny_outputs_4(x_tile, 16, w + 4, 16, y_tile + 32);
+        tiny_outputs_4(x_tile, 16, w + 8, 16, y_tile + 64);
+        tiny_outputs_4(x_tile, 16, w + 12, 16, y_tile + 96);
     }
 }
 
@@ -197,7 +195,6 @@ void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *res
 {
     const float *w = weights->projection;
 
-    /* repeat 0: 48 of 64 outputs */
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(x + block * 128, 512, w + block * 256,

@@ -39,7 +39,7 @@ void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + 0);
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 2048);
 
     for (size_t first = 0; first < tokens; first += 128) {

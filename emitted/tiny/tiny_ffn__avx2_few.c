@@ -30,7 +30,7 @@ void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t 
 /* The whole layer for a few tokens, 8 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch + 0);
+    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 128);
 
     for (size_t first = 0; first < tokens; first += 8) {

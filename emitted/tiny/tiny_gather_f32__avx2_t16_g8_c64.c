@@ -17,9 +17,9 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 {
     for (size_t first = 0; first < tokens; first += 16) {
         const size_t end = tokens - first < 16 ? tokens - first : 16;
-        const uint16_t *tile_code = code + first * 8;
-        const float *tile_score = score + first * 8;
         for (size_t token = 0; token < end; ++token) {
+            const uint16_t *token_code = code + first * 8 + token;
+            const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * 64;
             __m256 sum0 = _mm256_loadu_ps(y_from);
@@ -31,8 +31,8 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 64 + tile_code[k * 16 + token]) * 80;
-                const __m256 s = _mm256_set1_ps(tile_score[k * 16 + token]);
+                const float *row = table + (k * 64 + token_code[k * 16]) * 80;
+                const __m256 s = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row), sum0);
                 sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 16), sum2);

@@ -9,42 +9,39 @@
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][64][80], from the first of the columns on
-   code    [tiles][8][1], from the first of the tables on; score likewise
+   code    [tokens][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][64], from the first of the columns on */
 static inline void tiny_few_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 1) {
-        const size_t end = tokens - first < 1 ? tokens - first : 1;
-        const uint16_t *tile_code = code + first * 8;
-        const float *tile_score = score + first * 8;
-        for (size_t token = 0; token < end; ++token) {
-            const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * 64;
-            __m512 sum0 = _mm512_loadu_ps(y_from);
-            __m512 sum1 = _mm512_loadu_ps(y_from + 16);
-            __m512 sum2 = _mm512_loadu_ps(y_from + 32);
-            __m512 sum3 = _mm512_loadu_ps(y_from + 48);
-            for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 64 + tile_code[k * 1 + token]) * 80;
-                const __m512 s = _mm512_set1_ps(tile_score[k * 1 + token]);
-                sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row), sum0);
-                sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 16), sum1);
-                sum2 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 32), sum2);
-                sum3 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 48), sum3);
-            }
-            _mm512_storeu_ps(y_to, sum0);
-            _mm512_storeu_ps(y_to + 16, sum1);
-            _mm512_storeu_ps(y_to + 32, sum2);
-            _mm512_storeu_ps(y_to + 48, sum3);
+    for (size_t token = 0; token < tokens; ++token) {
+        const uint16_t *token_code = code + token * 8;
+        const float *token_score = score + token * 8;
+        const float *y_from = from + token * from_step;
+        float *y_to = y + token * 64;
+        __m512 sum0 = _mm512_loadu_ps(y_from);
+        __m512 sum1 = _mm512_loadu_ps(y_from + 16);
+        __m512 sum2 = _mm512_loadu_ps(y_from + 32);
+        __m512 sum3 = _mm512_loadu_ps(y_from + 48);
+        for (size_t k = 0; k < tables; ++k) {
+            const float *row = table + (k * 64 + token_code[k]) * 80;
+            const __m512 s = _mm512_set1_ps(token_score[k]);
+            sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row), sum0);
+            sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 16), sum1);
+            sum2 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 32), sum2);
+            sum3 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 48), sum3);
         }
+        _mm512_storeu_ps(y_to, sum0);
+        _mm512_storeu_ps(y_to + 16, sum1);
+        _mm512_storeu_ps(y_to + 32, sum2);
+        _mm512_storeu_ps(y_to + 48, sum3);
     }
 }
 
 /* Gather: y = bias + sum over the 8 tables of score times row (LookupFFN, section "Put it together").
    weights  bound weights
-   code     [tiles of 1 tokens][8][1], each below 64
+   code     [tokens][8], each below 64
    score    the same shape
    y        [tokens][64], any alignment, must not overlap code, score or weights
    Cannot fail. */

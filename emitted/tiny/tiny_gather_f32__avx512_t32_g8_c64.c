@@ -17,9 +17,9 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 {
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t end = tokens - first < 32 ? tokens - first : 32;
-        const uint16_t *tile_code = code + first * 8;
-        const float *tile_score = score + first * 8;
         for (size_t token = 0; token < end; ++token) {
+            const uint16_t *token_code = code + first * 8 + token;
+            const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * 64;
             __m512 sum0 = _mm512_loadu_ps(y_from);
@@ -27,8 +27,8 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
             __m512 sum3 = _mm512_loadu_ps(y_from + 48);
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 64 + tile_code[k * 32 + token]) * 80;
-                const __m512 s = _mm512_set1_ps(tile_score[k * 32 + token]);
+                const float *row = table + (k * 64 + token_code[k * 32]) * 80;
+                const __m512 s = _mm512_set1_ps(token_score[k * 32]);
                 sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row), sum0);
                 sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 32), sum2);

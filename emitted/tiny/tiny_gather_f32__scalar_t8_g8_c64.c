@@ -11,9 +11,9 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 {
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t end = tokens - first < 8 ? tokens - first : 8;
-        const uint16_t *tile_code = code + first * 8;
-        const float *tile_score = score + first * 8;
         for (size_t token = 0; token < end; ++token) {
+            const uint16_t *token_code = code + first * 8 + token;
+            const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * 64;
             for (size_t strip = 0; strip < 64; strip += 4) {
@@ -22,8 +22,8 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 64 + tile_code[k * 8 + token]) * 80;
-                    const float s = tile_score[k * 8 + token];
+                    const float *row = table + (k * 64 + token_code[k * 8]) * 80;
+                    const float s = token_score[k * 8];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
                     sum2 = s * row[strip + 2] + sum2;

@@ -112,7 +112,7 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][64], any alignment
    tokens  1 … 32; the places of absent tokens repeat the last one
-   panel   [64][32], 64-byte aligned, must not overlap x. Cannot fail. */
+   panel   [64][32], aligned to a vector, must not overlap x. Cannot fail. */
 void tiny_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel)
 {
     const float *row[32];

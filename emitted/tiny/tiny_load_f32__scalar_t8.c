@@ -5,7 +5,7 @@
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][64], any alignment
    tokens  1 … 8; the places of absent tokens repeat the last one
-   panel   [64][8], 64-byte aligned, must not overlap x. Cannot fail. */
+   panel   [64][8], aligned to a vector, must not overlap x. Cannot fail. */
 void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict panel)
 {
     const float *row[8];

@@ -12,10 +12,9 @@
 static inline __m512 tiny_exp(__m512 v)
 {
     const __m512 lowest = _mm512_set1_ps(-87.0f);
-    const __m512 rounder = _mm512_set1_ps(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     const __m512 bounded = _mm512_max_ps(lowest, v);
-    const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), rounder);
-    const __m512 n = _mm512_sub_ps(shifted, rounder);
+    const __m512 power = _mm512_mul_ps(bounded, _mm512_set1_ps(1.44269504f));
+    const __m512 n = _mm512_cvtepi32_ps(_mm512_cvtps_epi32(power));
     const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
     const __m512 f = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), f_high);
     __m512 p = _mm512_set1_ps(1.381454e-3f);
@@ -25,7 +24,7 @@ static inline __m512 tiny_exp(__m512 v)
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.49999994f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23), _mm512_set1_epi32(0x3f800000))));
+    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23)));
 }
 
 /* Code and score of 16 groups of 6 bits, one group a lane; bit j of the groups is z[j * 32] and on.
@@ -81,7 +80,7 @@ static inline void tiny_hash_lanes(const float *z, uint16_t *code, float *score)
    z      [8 tables][6 bits][32]
    code   [8][32]  row of each table: bit j is z > 0, the first bit the most significant
    score  [8][32]
-   All 64-byte aligned, none may overlap. Cannot fail. 0 and NaN count as bit 0. */
+   z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void tiny_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     for (size_t table = 0; table < 8; ++table, z += 192, code += 32, score += 32)

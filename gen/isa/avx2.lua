@@ -41,8 +41,8 @@ avx2.table_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", 
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
-function avx2.power_of_two(m)
-    return call("castsi256_ps", call("add_epi32", call("slli_epi32", call("castps_si256", m), "23"), call("set1_epi32", "0x3f800000")))
+function avx2.power_of_two(n)
+    return call("castsi256_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
 end
 function avx2.index_zero() return call("setzero_si256") end
 function avx2.index_or_if_positive(index, z, bit)

@@ -28,8 +28,8 @@ function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8("
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
-function avx512.power_of_two(m)
-    return call("castsi512_ps", call("add_epi32", call("slli_epi32", call("castps_si512", m), "23"), call("set1_epi32", "0x3f800000")))
+function avx512.power_of_two(n)
+    return call("castsi512_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
 end
 function avx512.index_zero() return call("setzero_si512") end
 function avx512.index_or_if_positive(index, z, bit)

@@ -28,11 +28,11 @@ return {
     index_store = function(base, offset, index) return at(base, offset) .. " = (uint16_t) " .. index end,
     transpose = function(rows) return {}, rows end,
 
-    -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2 ulp.
+    -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2.2 ulp.
     functions = {
         "typedef union { float value; uint32_t bits; } $float_bits;",
         "",
-        "/* 1/sqrt(v) for v > 0, within 2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */",
+        "/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */",
         "static inline float $reciprocal_root(float v)",
         "{",
         "    $float_bits start;",
@@ -44,12 +44,17 @@ return {
         "    return root;",
         "}",
         "",
-        "/* 2^n for n = -126 … 127, n in the low bits of magic. */",
-        "static inline float $power_of_two(float magic)",
+        "/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */",
+        "static inline float $round_negative(float v)",
+        "{",
+        "    return v == v ? (float) (int32_t) (v - 0.5f) : v;",
+        "}",
+        "",
+        "/* 2^n for an integer n from -126 to 0; 1 for NaN. */",
+        "static inline float $power_of_two(float n)",
         "{",
         "    $float_bits power;",
-        "    power.value = magic;",
-        "    power.bits = (power.bits << 23) + 0x3f800000u;",
+        "    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;",
         "    return power.value;",
         "}",
     },
@@ -79,5 +84,6 @@ return {
         },
     },
     reciprocal_root = function(v) return "$reciprocal_root(" .. v .. ")" end,
-    power_of_two = function(m) return "$power_of_two(" .. m .. ")" end,
+    round_negative = function(v) return "$round_negative(" .. v .. ")" end,
+    power_of_two = function(n) return "$power_of_two(" .. n .. ")" end,
 }

@@ -47,6 +47,7 @@ return function(bits)
         div = function(a, b) return call("div_ps", a, b) end,
         max = function(a, b) return call("max_ps", a, b) end,
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
+        round_negative = function(v) return call("cvtepi32_ps", call("cvtps_epi32", v)) end,
         reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
     }
 end

@@ -1,4 +1,4 @@
-/* Exact folding in float64: the algebra done once when weights are packed (math.md, "Exact folding"). */
+/* Exact folding in float64: the algebra done once when weights are packed. */
 #ifndef LOOKUPC_WEIGHTS_FOLD_H
 #define LOOKUPC_WEIGHTS_FOLD_H
 
@@ -26,7 +26,7 @@ typedef struct {
     double decay;
 } fold_projection;
 
-/* z[bits] += the projection of x[d] without bias (math.md, "Projection"); weights as in the checkpoint, blocks [out][in].
+/* z[bits] += the projection of x[d] without bias; weights as in the checkpoint, blocks [out][in].
    Returns 0, or -1 without memory. */
 int fold_add_projection(const fold_projection *shape, const double *weights, const double *x, double *z);
 

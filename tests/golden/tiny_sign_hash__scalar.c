@@ -6,10 +6,9 @@
 static inline float tiny_exp(float v)
 {
     const float lowest = -87.0f;
-    const float rounder = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     const float bounded = lowest > v ? lowest : v;
-    const float shifted = bounded * 1.44269504f + rounder;
-    const float n = shifted - rounder;
+    const float power = bounded * 1.44269504f;
+    const float n = tiny_round_negative(power);
     const float f_high = n * -0.693359375f + bounded;
     const float f = n * 2.12194440e-4f + f_high;
     float p = 1.381454e-3f;
@@ -19,7 +18,7 @@ static inline float tiny_exp(float v)
     p = p * f + 0.49999994f;
     p = p * f + 1.0f;
     p = p * f + 1.0f;
-    return p * tiny_power_of_two(shifted);
+    return p * tiny_power_of_two(n);
 }
 
 /* Code and score of 1 groups of 6 bits, one group a lane; bit j of the groups is z[j * 8] and on.
@@ -75,7 +74,7 @@ static inline void tiny_hash_lanes(const float *z, uint16_t *code, float *score)
    z      [8 tables][6 bits][8]
    code   [8][8]  row of each table: bit j is z > 0, the first bit the most significant
    score  [8][8]
-   All 64-byte aligned, none may overlap. Cannot fail. 0 and NaN count as bit 0. */
+   z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     for (size_t table = 0; table < 8; ++table, z += 48, code += 8, score += 8)
