@@ -49,10 +49,10 @@ void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const fl
     }
 }
 
-/* Any number of tokens: up to 128 are few. */
+/* Any number of tokens: up to 512 are few. */
 void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    if (tokens <= 128)
+    if (tokens <= 512)
         roberta_small_ffn__avx2_few(weights, x, y, tokens, scratch);
     else
         roberta_small_ffn__avx2_many(weights, x, y, tokens, scratch);

@@ -43,10 +43,10 @@ void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const 
     }
 }
 
-/* Any number of tokens: up to 128 are few. */
+/* Any number of tokens: up to 512 are few. */
 void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    if (tokens <= 128)
+    if (tokens <= 512)
         roberta_small_ffn__scalar_few(weights, x, y, tokens, scratch);
     else
         roberta_small_ffn__scalar_many(weights, x, y, tokens, scratch);
