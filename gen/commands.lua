@@ -1,4 +1,6 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
+local blob = require "gen.blob"
+local bundle = require "gen.bundle"
 local emit = require "gen.emit"
 local file_rules = require "gen.files"
 local host = require "host"
@@ -64,7 +66,7 @@ function commands.emit(arguments, options)
     local contents = {}
     local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
-    local leftovers = emit.leftovers(p, options.o, files)
+    local leftovers = bundle.leftovers(p, options.o, files)
     local written = assert(host.write_directory(options.o, contents))
     local lines = {}
     for i, file in ipairs(files) do
@@ -79,7 +81,7 @@ function commands.emit(arguments, options)
 end
 
 function commands.check(arguments)
-    local wrong = emit.check(arguments[1])
+    local wrong = bundle.check(arguments[1])
     for _, file in ipairs(wrong) do host.note(string.format("lookupc check: %s/%s: %s", arguments[1], file.name, file.state)) end
     if #wrong == 0 then host.print(arguments[1] .. ": fresh") end
     return #wrong == 0 and 0 or 1
@@ -98,7 +100,7 @@ function commands.pack(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
-    local _, rounding = assert(weights.pack(plan.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    local _, rounding = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
     host.print(string.format("wrote %s, %s, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes), p.tables.name, rounding))
     return 0
 end

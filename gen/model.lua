@@ -87,7 +87,7 @@ local function code_of(source)
         local level, quote = source:match("^%[(=*)%[", comment or at), source:match("^[\"']", at)
         local last
         if level then
-            _, last = source:find("]" .. level .. "]", at, true)
+            last = select(2, source:find("]" .. level .. "]", at, true))
         elseif comment then
             last = source:find("\n", at, true)
         elseif quote then

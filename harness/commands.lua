@@ -1,4 +1,5 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
+local blob = require "gen.blob"
 local compile = require "harness.compile"
 local cpu = require "cpu"
 local file_rules = require "gen.files"
@@ -37,7 +38,7 @@ local function packed(p, directory, options)
         files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
         assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
     end
-    assert(weights.pack(plan.packing(p, files)))
+    assert(weights.pack(blob.packing(p, files)))
     return files
 end
 

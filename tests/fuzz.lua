@@ -1,11 +1,11 @@
 -- Random small models, each emitted, compiled, packed and verified on every instruction set of this CPU.
+local blob = require "gen.blob"
 local compile = require "harness.compile"
 local cpu = require "cpu"
 local harness = require "harness.commands"
 local dtype = require "gen.dtype"
 local host = require "host"
 local isa = require "gen.isa"
-local json = require "json"
 local model = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
@@ -76,7 +76,7 @@ function fuzz.verify(cc, cflags)
         local p = plan.build(model.validate(given, "", given.name), sets, nil, tables)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", p.tensors, index))
-        assert(weights.pack(plan.packing(p, files)))
+        assert(weights.pack(blob.packing(p, files)))
         local library = compile.library(p, directory .. "/source", cc, cflags)
         for _, result in ipairs(harness.check_variants(p, library, files, index)) do
             for _, check in ipairs(result.checks) do

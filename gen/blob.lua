@@ -1,0 +1,139 @@
+-- The blob of packed weights: its sections, the checkpoint's tensors they come from, and what the packer is told.
+local dtype = require "gen.dtype"
+local host = require "host"
+local json = require "json"
+local product = require "gen.product"
+
+local blob = {}
+
+blob.format = 1      -- version of the blob
+blob.align = 64      -- of blob, sections and scratch, in bytes
+blob.header_bytes = 64
+blob.magic = "LOOKUPC\0"
+
+-- The least multiple of `step` that is at least n.
+function blob.round_up(n, step) return (n + step - 1) // step * step end
+
+-- The folding steps of the projection's tensor; see gen/weights/lua_weights.c for what they do.
+local function projection_steps(m, shape)
+    local steps = {}
+    if shape.kind == "dense" then
+        if m.norm then
+            steps[1] = { step = "scale_by", tensor = "LayerNorm.weight", at = 0, by_at = 0,
+                dims = { { count = shape.bits, from = shape.d, by = 0 }, { count = shape.d, from = 1, by = 1 } } }
+        end
+        return steps
+    end
+    local b, N = shape.block, shape.padded
+    steps[#steps + 1] = { step = "hadamard", size = b }
+    steps[#steps + 1] = { step = "scale", factor = shape.decay, at = 3 * N * b,
+        dims = { { count = shape.repeats, from = 4 * N * b }, { count = N * b, from = 1 } } }
+    if m.norm then
+        local function gain(first, count, width)
+            if count == 0 or width == 0 then return end
+            steps[#steps + 1] = { step = "scale_by", tensor = "LayerNorm.weight", at = first * b * b, by_at = first * b,
+                dims = { { count = shape.repeats, from = 4 * N * b, by = 0 }, { count = count, from = b * b, by = b },
+                    { count = b, from = b, by = 0 }, { count = width, from = 1, by = 1 } } }
+        end
+        gain(0, shape.d // b, b)
+        gain(shape.d // b, 1, shape.d % b)
+    end
+    return steps
+end
+
+-- The sections of the blob: what the packer writes, what <model>_bind finds.
+--   name, type (a name of gen/dtype.lua), elements, at (byte offset), bytes, from = tensor, shape = its shape, slices, steps,
+--   boxes; row, scales: width of the rows of a scaled type, and byte offset of the section that takes their scales; a
+--   section without `from` is filled by another one
+function blob.sections(m, shape, projection, tables)
+    local list = {}
+    local function add(section)
+        section.dtype = dtype.get(section.type)
+        section.type = section.dtype.name
+        list[#list + 1] = section
+    end
+    local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+
+    local tensor_shape = shape.kind == "bh4"
+        and { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block } or { shape.bits, shape.d }
+    add { name = "projection", elements = projection.weights, from = "hash.projection.weight", shape = tensor_shape,
+        blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape), boxes = projection.boxes,
+        doc = "packed projection weights" }
+    add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
+        steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
+            block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
+        boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
+    if m.norm and shape.kind == "bh4" and shape.decay < 1 then
+        add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
+            steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },
+            boxes = whole(shape.d), doc = "(1 - decay) times LayerNorm's gain" }
+    end
+    if shape.tables.scaled then
+        add { name = "table_scales", elements = shape.h * shape.rows, steps = {}, boxes = {},
+            doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows" }
+    end
+    add { name = "tables", type = shape.tables.name, elements = tables.elements, row = shape.d_out, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
+        steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
+        boxes = tables.boxes, doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out }
+    add { name = "bias", elements = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
+
+    local at = blob.header_bytes
+    for _, section in ipairs(list) do
+        section.at, section.bytes = at, section.elements * section.dtype.bytes
+        at = blob.round_up(at + section.bytes, blob.align)
+    end
+    for i, section in ipairs(list) do
+        if section.dtype.scaled then section.scales = list[i - 1].at end
+    end
+    return list, at
+end
+
+-- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation,
+-- zero_every }. Every eighth bias of z is exactly 0: with a zero input that is the tie where bit and sign disagree.
+-- With these random values z and y stay near 1: a BH4 stage multiplies the variance by b N, a dense row by d.
+function blob.tensors(m, shape)
+    local list = {}
+    local function add(name, tensor_shape, mean, deviation, zero_every)
+        list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
+    end
+    if shape.kind == "bh4" then
+        add("hash.projection.weight", { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }, 0.0, (shape.block * shape.padded) ^ -0.5)
+    else
+        add("hash.projection.weight", { shape.bits, shape.d }, 0.0, shape.d ^ -0.5)
+    end
+    add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
+    add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
+    add("bias", { shape.d_out }, 0.0, 0.1)
+    if m.norm then
+        add("LayerNorm.weight", { shape.d }, 1.0, 0.1)
+        add("LayerNorm.bias", { shape.d }, 0.0, 0.1)
+    end
+    return list
+end
+
+-- What the blob depends on: a budget rules out, it changes nothing.
+local function packed_model(m)
+    local copy = {}
+    for key, value in pairs(m) do copy[key] = value end
+    copy.budget = nil
+    return copy
+end
+
+-- The digest of all that decides a blob's bytes but the weights; its first half stands in the blob's header.
+function blob.digest(m, sections, pitch)
+    local described = {}
+    for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.elements, section.at } end
+    return host.sha256(json.encode({ format = blob.format, model = packed_model(m), sections = described, panel = product.panel, pitch = pitch }, "compact"))
+end
+
+-- What the packer interprets: sections, tensors and header of the blob of plan `p`, with the paths in `files`
+-- { weights, output, prefix, blocks_in_out }.
+function blob.packing(p, files)
+    return {
+        weights = files.weights, output = files.output, prefix = files.prefix, blocks_in_out = files.blocks_in_out,
+        tensors = p.tensors, sections = p.sections, bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        magic = blob.magic, format = blob.format, digest = p.digest,
+    }
+end
+
+return blob

@@ -1,0 +1,84 @@
+-- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
+local emit = require "gen.emit"
+local host = require "host"
+local isa = require "gen.isa"
+local json = require "json"
+local model_file = require "gen.model"
+local plan = require "gen.plan"
+local schedule = require "gen.schedule"
+
+local bundle = {}
+
+-- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
+-- manifest and not edited since. Raises one line if the folder holds another model.
+function bundle.leftovers(p, directory, files)
+    local path = directory .. "/" .. p.names.manifest
+    local manifest = json.decode(host.read(path, 1 << 24) or "")
+    if type(manifest) ~= "table" or manifest.generator ~= "lookupc" or type(manifest.files) ~= "table" then return {} end
+    local held = type(manifest.model) == "table" and tostring(manifest.model.name)
+    if held ~= p.model.name then error(path .. ": holds model " .. tostring(held) .. ": choose another folder", 0) end
+    local emitted, list = {}, {}
+    for _, file in ipairs(files) do emitted[file.name] = true end
+    for _, entry in ipairs(manifest.files) do
+        local name = type(entry) == "table" and entry.name
+        if type(name) == "string" and name:find("^[%w_.]+$") and not emitted[name] then
+            local bytes = host.read(directory .. "/" .. name, 1 << 28)
+            if bytes and host.sha256(bytes) == entry.sha256 then list[#list + 1] = name end
+        end
+    end
+    return list
+end
+
+-- The plan a manifest was made from; raises one line that starts with `path`.
+local function plan_of_manifest(manifest, path)
+    local names_of_isas = {}
+    for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
+    local m = model_file.validate(manifest.model, "", path)
+    local choices = {}
+    for key, value in pairs(type(manifest.options.schedule) == "table" and manifest.options.schedule or {}) do choices[#choices + 1] = key .. "=" .. tostring(value) end
+    table.sort(choices)
+    local good, p = pcall(function()
+        local wanted = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted, manifest.options.tables)
+    end)
+    if not good then error(path .. ": " .. p, 0) end
+    return p
+end
+
+-- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
+-- Returns a list of { name, state = "stale" | "edited" | "missing" | "unknown" }, empty when all is fresh; raises one
+-- line for a folder that is no bundle.
+function bundle.check(directory)
+    local path = directory .. "/MANIFEST.json"
+    local text, message = host.read(path, 1 << 24)
+    if not text then error(message, 0) end
+    local manifest, why = json.decode(text)
+    if not manifest then error(path .. ": " .. why, 0) end
+    if type(manifest) ~= "table" or manifest.generator ~= "lookupc" or type(manifest.files) ~= "table" or type(manifest.model) ~= "table"
+        or type(manifest.options) ~= "table" or type(manifest.options.isa) ~= "table" then
+        error(path .. ": not a manifest of lookupc", 0)
+    end
+    local p = plan_of_manifest(manifest, path)
+    local recorded = {}
+    for _, entry in ipairs(manifest.files) do
+        if type(entry) == "table" and type(entry.name) == "string" then recorded[entry.name] = entry.sha256 end
+    end
+    local wrong, expected = {}, {}
+    for _, file in ipairs(emit.files(p)) do
+        expected[file.name] = true
+        local found = host.read(directory .. "/" .. file.name, 1 << 28)
+        if not found then
+            wrong[#wrong + 1] = { name = file.name, state = "missing" }
+        elseif found ~= file.text then
+            local as_recorded = recorded[file.name] == host.sha256(found) or file.name == p.names.manifest
+            wrong[#wrong + 1] = { name = file.name, state = as_recorded and "stale" or "edited" }
+        end
+    end
+    for _, name in ipairs(assert(host.list(directory))) do
+        if not expected[name] and recorded[name] then wrong[#wrong + 1] = { name = name, state = "stale" } end
+        if not expected[name] and not recorded[name] and name:find("%.[ch]$") then wrong[#wrong + 1] = { name = name, state = "unknown" } end
+    end
+    return wrong
+end
+
+return bundle

@@ -1,0 +1,271 @@
+-- What the kernel templates print: from the plan's numbers to the names, lists and words that a template loops over.
+local blob = require "gen.blob"
+local literal = require "gen.literal"
+local product = require "gen.product"
+
+local kernels = {}
+
+local sum = literal.sum
+
+-- The first lines of a kernel file: includes, and a stop for a compiler without the right flags.
+local function prologue(p, isa)
+    local lines = { '#include "' .. p.names.runtime .. '"' }
+    if isa.guard then
+        lines[#lines + 1] = ""
+        lines[#lines + 1] = "#if !(" .. isa.guard .. ")"
+        lines[#lines + 1] = '#error "compile this file with ' .. table.concat(isa.flags, " ") .. '"'
+        lines[#lines + 1] = "#endif"
+    end
+    for i, header in ipairs(isa.includes) do
+        if i == 1 then lines[#lines + 1] = "" end
+        lines[#lines + 1] = "#include " .. header
+    end
+    return lines
+end
+
+-- Splits `outputs` outputs into codelets of at most `most`.
+local function parts(outputs, most)
+    local list, at = {}, 0
+    while at < outputs do
+        local n = math.min(most, outputs - at)
+        list[#list + 1] = { at = at, outputs = n }
+        at = at + n
+    end
+    return list
+end
+
+local function block_name(p) return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "") end
+
+-- The distinct blocks of a list of products for the few-token kernels.
+local function few_products(few, products, values)
+    local seen = {}
+    values.blocks = {}
+    for _, p in ipairs(products) do
+        p.name = block_name(p)
+        if not seen[p.name] then
+            seen[p.name] = true
+            values.blocks[#values.blocks + 1] = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
+                strips = product.strips(p, few.isa.lanes, few.vectors) }
+        end
+    end
+    values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    -- Declarations of a token's accumulators, four a line.
+    values.zeros = function(token, count)
+        local list = {}
+        for first = 0, count - 1, 4 do
+            local line = {}
+            for n = first, math.min(first + 3, count - 1) do line[#line + 1] = "y" .. token .. "_" .. n .. " = " .. few.isa.zero() end
+            list[#list + 1] = few.isa.vector .. " " .. table.concat(line, ", ") .. ";"
+        end
+        return list
+    end
+end
+
+-- The distinct blocks of a list of products, and the codelets they need.
+local function many_products(v, products, values)
+    local seen, micro_seen = {}, {}
+    values.blocks, values.micro, values.folded = {}, {}, false
+    for _, p in ipairs(products) do
+        p.name = block_name(p)
+        if not seen[p.name] then
+            seen[p.name] = true
+            local block = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
+                full_panels = p.full_panels, tail_outputs = p.tail_outputs, panel_weights = p.folds * p.rows * product.panel,
+                full = p.full_panels > 0 and parts(product.panel, v.outputs) or {}, tail = parts(p.tail_outputs, v.outputs) }
+            values.blocks[#values.blocks + 1] = block
+            values.folded = values.folded or p.folds > 1
+            for _, list in ipairs { block.full, block.tail } do
+                for _, part in ipairs(list) do
+                    if not micro_seen[part.outputs] then
+                        micro_seen[part.outputs] = true
+                        values.micro[#values.micro + 1] = part.outputs
+                    end
+                end
+            end
+        end
+    end
+    table.sort(values.micro)
+    values.panel = product.panel
+    values.accumulators = function(output)
+        local list = {}
+        for n = 0, v.vectors - 1 do list[n + 1] = "y" .. output .. "_" .. n .. " = " .. v.isa.zero() end
+        return table.concat(list, ", ")
+    end
+end
+
+local function describe_stage(stage)
+    local list = {}
+    for _, p in ipairs(stage.products) do
+        local rows = p.folds > 1 and p.folds .. "*" .. p.rows or p.rows
+        list[#list + 1] = (p.count > 1 and p.count .. " blocks" or "a block") .. " of " .. rows .. " inputs and " .. p.outputs .. " outputs"
+    end
+    local text = table.concat(list, " and ")
+    if #stage.passes > 0 then text = text .. ", then a Hadamard transform over the blocks" end
+    return text
+end
+
+local function bh4_values(p, v, values)
+    local products, passes, seen = {}, {}, {}
+    local groups = v.projection.groups
+    for i, group in ipairs(groups) do
+        group.target = sum("z", group.first * p.shape.padded * v.tile)
+        if group.count > 1 then group.target = "y" end
+        group.after = i < #groups and group.weights or 0
+        group.residual_rows = math.min(p.shape.d, group.need)
+        values.biased = values.biased or not p.residual or group.need > p.shape.d
+        for _, stage in ipairs(group.stages) do
+            stage.text = describe_stage(stage)
+            for _, item in ipairs(stage.products) do
+                item.offset = item.at - group.at
+                products[#products + 1] = item
+            end
+            for _, pass in ipairs(stage.passes) do
+                local all = pass.radix * pass.stride
+                pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
+                    .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
+                if not seen[pass.name] then
+                    seen[pass.name] = true
+                    passes[#passes + 1] = pass
+                end
+            end
+        end
+    end
+    values.name_products(v, products, values)
+    values.passes, values.groups = passes, groups
+    values.buffer_rows, values.z_rows = v.projection.rows, v.projection.rows.z
+    values.blocks_total = p.shape.padded // p.shape.block
+    values.residual = false
+    values.biased = values.biased or false
+    if p.residual then
+        values.residual = p.model.norm and "vector" or literal.float(1 - p.shape.decay)
+    end
+end
+
+-- The steps { name, value } that the first `count` results depend on, in their order.
+local function used(steps, results, count)
+    local needed, list = {}, {}
+    for i = 1, count do needed[results[i]] = true end
+    for i = #steps, 1, -1 do
+        if needed[steps[i].name] then
+            table.insert(list, 1, steps[i])
+            for word in steps[i].value:gmatch("[%a_][%w_]*") do needed[word] = true end
+        end
+    end
+    return list
+end
+
+-- The sizes of the transposes that `columns` columns take: as many as lanes, and the last ones.
+local function transposes_of(columns, lanes)
+    local list = {}
+    if columns >= lanes then list[1] = lanes end
+    if columns % lanes > 0 then list[#list + 1] = columns % lanes end
+    return list
+end
+
+-- What all kernel templates of one regime read: `v` is a variant or its `few`.
+local function kernel_values(p, v, symbol)
+    local m, few = p.model, v.tile == 1 and v.tokens ~= nil
+    local values = {
+        isa = v.isa, v = v, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
+        gain_text = m.norm and ", LayerNorm's gain" or "",
+        x_text = m.norm and ", normalised" or "",
+        eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
+    }
+    values.helper = p.names.helper(few)
+    if few then
+        values.parts = { product = "templates/few_product.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.name_products = few_products
+        values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
+        values.x_alignment = m.norm and "" or " but x, which may have any alignment"
+    else
+        values.parts = { product = "templates/block_product.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.name_products = many_products
+        values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
+        values.x_alignment = ""
+    end
+    return values
+end
+
+-- Rows of floats are loaded in place; of other types, by one small function for whole vectors and one for each partial
+-- vector that there is.
+local function gather_values(p, v, values)
+    local word, isa = p.tables.name, v.isa
+    values.pitch, values.line = p.pitch, blob.align // p.tables.bytes
+    values.loads = {}
+    if word == "f32" then
+        values.load_row = function(offset) return isa.load_unaligned("row", offset) end
+        values.load_row_partial = function(offset, n) return isa.load_partial("row", offset, n) end
+        return
+    end
+    local seen = {}
+    local function add(n)
+        local name = values.helper .. "_load_" .. word .. (n < isa.lanes and "_first" .. n or "")
+        if not seen[name] then
+            seen[name] = true
+            values.loads[#values.loads + 1] = { name = name, n = n,
+                value = n < isa.lanes and isa["load_partial_" .. word]("row", n) or isa["load_" .. word]("row") }
+        end
+        return name
+    end
+    for _, tile in ipairs(v.gather) do
+        local s = tile.strips
+        if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
+        if s.partial > 0 then add(s.partial) end
+    end
+    values.load_row = function(offset) return add(isa.lanes) .. "(" .. sum("row", offset) .. ")" end
+    values.load_row_partial = function(offset, n) return add(n) .. "(" .. sum("row", offset) .. ")" end
+end
+
+-- The files of one regime of an instruction set, but its driver.
+local function regime_files(p, v, add, templates)
+    if templates.load then
+        add(templates.load, v.names.load, v, function(values)
+            values.transposes, values.step = transposes_of(p.shape.d, v.isa.lanes), v.tile
+        end)
+    end
+    if p.shape.kind == "bh4" then
+        add("templates/bh4.c", v.names.projection, v, function(values) bh4_values(p, v, values) end)
+    else
+        add("templates/dense.c", v.names.projection, v, function(values)
+            values.products = v.projection.products
+            values.name_products(v, values.products, values)
+        end)
+    end
+    add(templates.hash, v.names.hash, v, function(values)
+        values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), templates.few and v.isa.lanes or v.tile
+        values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+    end)
+    add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
+end
+
+-- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
+function kernels.files(p, v)
+    local files = {}
+    local bh4_kernel = p.shape.kind == "bh4"
+    local function add(path, symbol, regime, extend)
+        local values = kernel_values(p, regime, symbol)
+        if extend then extend(values) end
+        files[#files + 1] = { template = path, symbol = symbol, values = values }
+    end
+    local function buffers(values, x)
+        values.buffers = bh4_kernel and { "x", "a", "b", "z" } or { "x", "z" }
+        values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z")
+    end
+    regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
+    add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+        buffers(values, "x_tiles")
+        values.few = v.few or false
+    end)
+    if v.few then
+        regime_files(p, v.few, add, { few = true, load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
+            values.few = v.few
+            buffers(values, p.model.norm and "normalised" or "x")
+            if not p.model.norm then table.remove(values.buffers, 1) end
+        end)
+    end
+    return files
+end
+
+return kernels
