@@ -41,6 +41,12 @@ local function projection_steps(m, shape)
     return steps
 end
 
+-- The shape of the projection's tensor in a checkpoint.
+local function projection_shape(shape)
+    if shape.kind == "dense" then return { shape.bits, shape.d } end
+    return { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }
+end
+
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
 --   name, type (a name of gen/dtype.lua), elements, at (byte offset), bytes, from = tensor, shape = its shape, slices, steps,
 --   boxes; row, scales: width of the rows of a scaled type, and byte offset of the section that takes their scales; a
@@ -54,9 +60,7 @@ function blob.sections(m, shape, projection, tables)
     end
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
-    local tensor_shape = shape.kind == "bh4"
-        and { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block } or { shape.bits, shape.d }
-    add { name = "projection", elements = projection.weights, from = "hash.projection.weight", shape = tensor_shape,
+    add { name = "projection", elements = projection.weights, from = "hash.projection.weight", shape = projection_shape(shape),
         blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape), boxes = projection.boxes,
         doc = "packed projection weights" }
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
@@ -96,11 +100,8 @@ function blob.tensors(m, shape)
     local function add(name, tensor_shape, mean, deviation, zero_every)
         list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
     end
-    if shape.kind == "bh4" then
-        add("hash.projection.weight", { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }, 0.0, (shape.block * shape.padded) ^ -0.5)
-    else
-        add("hash.projection.weight", { shape.bits, shape.d }, 0.0, shape.d ^ -0.5)
-    end
+    local deviation = shape.kind == "bh4" and (shape.block * shape.padded) ^ -0.5 or shape.d ^ -0.5
+    add("hash.projection.weight", projection_shape(shape), 0.0, deviation)
     add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
     add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
     add("bias", { shape.d_out }, 0.0, 0.1)

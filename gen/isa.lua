@@ -5,10 +5,10 @@
 --   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
---   functions                lines of C that its words need in the runtime header, nil: none; $name becomes <model>_name
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index            C types of a vector of floats and of a vector of row numbers
---   functions                C lines that its words need in <model>_runtime.h; table_functions: those of one table type
+--   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
+--   table_functions          those of one table type
 --   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, feature of harness/cpu.c }
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)

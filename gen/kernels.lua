@@ -36,18 +36,24 @@ end
 
 local function block_name(p) return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "") end
 
--- The distinct blocks of a list of products for the few-token kernels.
-local function few_products(few, products, values)
-    local seen = {}
-    values.blocks = {}
+-- Names the products, and lists their distinct blocks, each with what `describe` adds to it.
+local function distinct_blocks(products, describe)
+    local seen, blocks = {}, {}
     for _, p in ipairs(products) do
         p.name = block_name(p)
         if not seen[p.name] then
             seen[p.name] = true
-            values.blocks[#values.blocks + 1] = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
-                strips = product.strips(p, few.isa.lanes, few.vectors) }
+            local block = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap }
+            describe(block, p)
+            blocks[#blocks + 1] = block
         end
     end
+    return blocks
+end
+
+-- What the block products of the few-token kernels print.
+local function few_products(few, products, values)
+    values.blocks = distinct_blocks(products, function(block, p) block.strips = product.strips(p, few.isa.lanes, few.vectors) end)
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
     -- Declarations of a token's accumulators, four a line.
     values.zeros = function(token, count)
@@ -61,29 +67,24 @@ local function few_products(few, products, values)
     end
 end
 
--- The distinct blocks of a list of products, and the codelets they need.
+-- What the block products of the many-token kernels print: blocks, and the codelets they need.
 local function many_products(v, products, values)
-    local seen, micro_seen = {}, {}
-    values.blocks, values.micro, values.folded = {}, {}, false
-    for _, p in ipairs(products) do
-        p.name = block_name(p)
-        if not seen[p.name] then
-            seen[p.name] = true
-            local block = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap,
-                full_panels = p.full_panels, tail_outputs = p.tail_outputs, panel_weights = p.folds * p.rows * product.panel,
-                full = p.full_panels > 0 and parts(product.panel, v.outputs) or {}, tail = parts(p.tail_outputs, v.outputs) }
-            values.blocks[#values.blocks + 1] = block
-            values.folded = values.folded or p.folds > 1
-            for _, list in ipairs { block.full, block.tail } do
-                for _, part in ipairs(list) do
-                    if not micro_seen[part.outputs] then
-                        micro_seen[part.outputs] = true
-                        values.micro[#values.micro + 1] = part.outputs
-                    end
+    local micro_seen = {}
+    values.micro, values.folded = {}, false
+    values.blocks = distinct_blocks(products, function(block, p)
+        block.full_panels, block.tail_outputs, block.panel_weights = p.full_panels, p.tail_outputs, p.folds * p.rows * product.panel
+        block.full = p.full_panels > 0 and parts(product.panel, v.outputs) or {}
+        block.tail = parts(p.tail_outputs, v.outputs)
+        values.folded = values.folded or p.folds > 1
+        for _, list in ipairs { block.full, block.tail } do
+            for _, part in ipairs(list) do
+                if not micro_seen[part.outputs] then
+                    micro_seen[part.outputs] = true
+                    values.micro[#values.micro + 1] = part.outputs
                 end
             end
         end
-    end
+    end)
     table.sort(values.micro)
     values.panel = product.panel
     values.accumulators = function(output)
@@ -164,7 +165,7 @@ end
 
 -- What all kernel templates of one regime read: `v` is a variant or its `few`.
 local function kernel_values(p, v, symbol)
-    local m, few = p.model, v.tile == 1 and v.tokens ~= nil
+    local m, few = p.model, v.regime == "few"
     local values = {
         isa = v.isa, v = v, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
@@ -233,7 +234,7 @@ local function regime_files(p, v, add, templates)
         end)
     end
     add(templates.hash, v.names.hash, v, function(values)
-        values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), templates.few and v.isa.lanes or v.tile
+        values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
         values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
     end)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
@@ -258,7 +259,7 @@ function kernels.files(p, v)
         values.few = v.few or false
     end)
     if v.few then
-        regime_files(p, v.few, add, { few = true, load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
         add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
             values.few = v.few
             buffers(values, p.model.norm and "normalised" or "x")

@@ -53,7 +53,7 @@ end
 local function few_of(m, shape, isa, choices)
     local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
     local few = {
-        isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
+        regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
         chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
         gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
     }
@@ -75,7 +75,7 @@ local function variant_of(m, shape, isa, choices)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
-        isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
+        regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
         outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
         gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),

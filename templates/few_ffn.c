@@ -30,13 +30,4 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 
 /* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
 void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
-{
-    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", few.scratch.code)));
-    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch.score)));
-
-    for (size_t first = 0; first < tokens; first += $(few.chunk)) {
-        const size_t left = tokens - first < $(few.chunk) ? tokens - first : $(few.chunk);
-        $(few.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
-        $(few.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
-    }
-}
+$(include("templates/chunks.c"))

@@ -38,16 +38,7 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
 /* The whole layer for many tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
-{
-    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
-    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
-
-    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
-        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
-        $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
-        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
-    }
-}
+$(include("templates/chunks.c"))
 
 //$ if few then
 /* Any number of tokens: up to $(few.threshold) are few. */

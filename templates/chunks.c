@@ -1,0 +1,10 @@
+{
+    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
+    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+
+    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
+        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
+        $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
+        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
+    }
+}
