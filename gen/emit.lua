@@ -30,7 +30,10 @@ local function with_common(p, values)
     values.model, values.names, values.shape = p.model.name, p.names, p.shape
     values.tables = p.tables
     values.sum, values.hex = literal.sum, literal.hex
-    values.include = function(path) return (render(path, values):gsub("\n$", "")) end
+    -- Another template's text, with the names in `more` beside those of `values`.
+    values.include = function(path, more)
+        return (render(path, more and setmetatable(more, { __index = values }) or values):gsub("\n$", ""))
+    end
     return values
 end
 

@@ -14,7 +14,9 @@ local schedule = require "gen.schedule"
 local plan = {}
 
 local function shape_of(m, tables)
-    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+    local signed = m.neighbours > 1 and m.score == "gelu" -- <z, S> of a vertex beside the best one may be negative
+    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
+        signed_scores = signed }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -49,13 +51,20 @@ local function buffers_of(shape, projection, chunk, tokens)
     return list
 end
 
+-- The tiles of the gather of `vectors` accumulators.
+local function gather_tiles(shape, isa, columns, vectors)
+    local dot = gather.dot(shape, isa)
+    if dot then return gather.tiles(shape, columns, dot.columns, vectors // dot.vectors) end
+    return gather.tiles(shape, columns, isa.lanes, vectors)
+end
+
 -- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
 local function few_of(m, shape, isa, choices)
-    local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
+    local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
-        gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
+        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot, prefetch = choices["few.prefetch"], projection = projection,
+        gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
     few.names = {
@@ -77,10 +86,13 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
-        gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
+        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"],
+        ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
+        dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
-    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles))
+    local buffers = buffers_of(shape, projection, v.chunk, tile * v.tiles)
+    if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
+    v.scratch, v.scratch_bytes = scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),

@@ -16,7 +16,7 @@ extern "C" {
 typedef int variant_bind(const void *blob, size_t bytes, void *weights);
 typedef void variant_ffn(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
 typedef void variant_project(const void *weights, const float *x, size_t tokens, uint16_t *code, float *score, void *scratch);
-typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens);
+typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens, void *scratch);
 
 /* What a job says of a variant; the strings belong to the job. */
 typedef struct {

@@ -170,6 +170,7 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
+    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
     uint16_t *codes = (uint16_t *)(void *)h.code.data;
     float *scores = (float *)(void *)h.score.data; /* slots of no token: row 0 with a NaN for a score */
@@ -182,11 +183,12 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     guard_read_only(&h.code);
     guard_read_only(&h.score);
     stage(c, "%s, %zu tokens, %s", v->gather, tokens, place_words[place]);
-    c->functions.gather(c->weights, codes, scores, (float *)(void *)output.data, tokens);
+    c->functions.gather(c->weights, codes, scores, (float *)(void *)output.data, tokens, scratch.data);
     ++c->calls;
     if (tokens > 0)
         memcpy(y, output.data, output.bytes);
     release(c, &output, "y");
+    release(c, &scratch, "scratch");
     release(c, &h.code, "code");
     release(c, &h.score, "score");
 }

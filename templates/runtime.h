@@ -33,7 +33,7 @@ void $(v.names.projection)(const $(names.weights) *weights, const float *restric
 //$ end
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);

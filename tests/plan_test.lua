@@ -107,6 +107,9 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     if shape.kind == "bh4" then check.equal({ rows.a, rows.b }, { shape.padded, shape.padded }) end
     local bytes = { code = 2 * regime.chunk * m.h, score = 4 * regime.chunk * m.h }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
+    if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
+        bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
+    end
     local parts = {}
     for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
     for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
@@ -264,14 +267,14 @@ function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
             for _, regime in ipairs { v, v.few } do
-                local at = 0
+                local at, lanes = 0, regime.dot and regime.dot.columns or v.isa.lanes
                 for _, tile in ipairs(regime.gather) do
                     local s = tile.strips
                     check.equal(tile.from, at)
-                    check.equal(s.floats, s.vectors * v.isa.lanes)
+                    check.equal(s.floats, s.vectors * lanes)
                     check.equal(s.rest_at, s.count * s.floats)
-                    check.equal(s.rest_at + s.vectors_left * v.isa.lanes + s.partial, tile.width)
-                    check.equal(s.vectors_left < s.vectors and s.partial < v.isa.lanes, true)
+                    check.equal(s.rest_at + s.vectors_left * lanes + s.partial, tile.width)
+                    check.equal(s.vectors_left < s.vectors and s.partial < lanes, true)
                     at = at + tile.count * tile.width
                 end
                 check.equal(at, m.d_out)

@@ -21,7 +21,7 @@
 #define ROBERTA_SMALL_TABLES 128 /* hash tables, h */
 #define ROBERTA_SMALL_TAU 8 /* bits of a code */
 #define ROBERTA_SMALL_ALIGN 64 /* of blob and scratch, in bytes */
-#define ROBERTA_SMALL_SCRATCH_BYTES 4456448u /* that roberta_small_ffn works in */
+#define ROBERTA_SMALL_SCRATCH_BYTES 4980736u /* that roberta_small_ffn works in */
 #define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u /* of a blob */
 
 /* What roberta_small_bind returns. */

@@ -45,7 +45,7 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx512_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 512, left);
+        roberta_small_gather_f32__avx512_t32_g8_c32(weights, code, score, y + first * 512, left, scratch);
     }
 }
 

@@ -45,7 +45,7 @@ void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, 
     for (size_t first = 0; first < tokens; first += 128) {
         const size_t left = tokens - first < 128 ? tokens - first : 128;
         tiny_project__avx2_many(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__avx2_t16_g8_c64(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__avx2_t16_g8_c64(weights, code, score, y + first * 64, left, scratch);
     }
 }
 

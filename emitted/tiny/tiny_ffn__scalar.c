@@ -39,7 +39,7 @@ void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;
         tiny_project__scalar_many(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__scalar_t8_g8_c64(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__scalar_t8_g4_c64(weights, code, score, y + first * 64, left, scratch);
     }
 }
 
