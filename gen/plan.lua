@@ -63,7 +63,7 @@ local function few_of(m, shape, isa, choices)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot, prefetch = choices["few.prefetch"], projection = projection,
+        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot, prefetch = choices["few.prefetch"] == 1, projection = projection,
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
@@ -86,7 +86,7 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"],
+        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }

@@ -25,6 +25,8 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
+local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
+
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
 local function product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
@@ -173,27 +175,26 @@ add {
 add {
     key = "few.accumulators", doc = "accumulators of the few-token gather",
     values = accumulators,
-    default = function(_, isa) return isa.lanes == 1 and 4 or isa.registers // 2 end,
+    default = function(shape, isa)
+        -- One token's rows come from memory: asked for a strip of a line or two ahead, they come as fast as it can give them.
+        local dot = gather.dot(shape, isa)
+        if dot then return 2 * dot.vectors end
+        if isa.lanes == 1 or from_memory(shape, isa) then return shape.tables.bytes == 4 and isa.lanes > 1 and 16 // isa.lanes or 4 end
+        return isa.registers // 2
+    end,
 }
-
 add {
     key = "gather.next", doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
     default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met
-        return isa.prefetch and not tables_in_cache(shape, isa) and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
+        return from_memory(shape, isa) and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
     end,
 }
 for _, regime in ipairs { "gather", "few" } do
     add {
-        key = regime .. ".prefetch", doc = "rows the " .. (regime == "few" and "few-token " or "") .. "gather asks for ahead of their use (of rows summed as integers: strips); 0: none",
-        values = function(shape, isa)
-            if gather.dot(shape, isa) then return { 0, 1 } end -- whether the next strip of all rows is asked for
-            return isa.prefetch and { 0, 1, 2, 4, 8, 16 } or { 0 }
-        end,
-        default = function(shape, isa)
-            -- One token's rows come from memory: asked for 8 rows ahead they come at the rate that memory can give.
-            return regime == "few" and isa.prefetch and not tables_in_cache(shape, isa) and (gather.dot(shape, isa) and 1 or 8) or 0
-        end,
+        key = regime .. ".prefetch", doc = "whether the " .. (regime == "few" and "few-token " or "") .. "gather asks for the next strip of its rows; 0: no, 1: yes",
+        values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+        default = function(shape, isa) return regime == "few" and from_memory(shape, isa) and 1 or 0 end,
     }
 end
 

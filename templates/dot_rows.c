@@ -15,7 +15,7 @@ $(i)    const size_t k$(r) = $(k) < tables ? $(k) : k;
 //$         end
 $(i)    const int8_t *row$(r) = $(row_of(k));
 //$     end
-//$     if v.prefetch > 0 and looped then
+//$     if v.prefetch and looped then
 //$         for r = 0, dot.rows - 1 do
 //$             for element = 0, width - 1, line_elements do
 $(i)    $(isa.prefetch("row" .. r, sum("following", element)));
@@ -68,7 +68,7 @@ $(i)    $(isa.store_partial("y_to", place, part.floats, isa.fma("unit", ordered[
 $(i)}
 //$     end
 //$ end
-//$ if v.prefetch > 0 then
+//$ if v.prefetch then
 $(i)for (size_t k = 0; k < tables; ++k) {
 $(i)    const int8_t *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.vectors_left * dot.columns + s.partial) - 1, line_elements do
@@ -78,7 +78,7 @@ $(i)}
 //$ end
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
-//$     if v.prefetch > 0 then
+//$     if v.prefetch then
 $(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.vectors_left * dot.columns + s.partial) ? strip + $(s.floats) : strip;
 //$     end
 //$     strip("strip", s.floats, i .. "    ", true)

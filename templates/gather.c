@@ -55,6 +55,8 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
             float *y_to = y + (first + token) * y_step;
 //$ end
 //$ if ask then
+
+$(i)    /* ask for $(ask.rows > 1 and ask.rows .. " rows" or "a row") of what comes next */
 //$     if ask.every > 1 then
 $(i)    if ((first + token) % $(ask.every) == 0) {
 $(i)        const $(tables.storage) *row = next + (first + token) / $(ask.every) * $(pitch);
@@ -66,6 +68,7 @@ $(i)        const $(tables.storage) *row = next + ((first + token) * $(ask.rows)
 $(i)        $(isa.prefetch("row", element));
 //$     end
 $(i)    }
+
 //$ end
 $(include(parts.rows, { s = t.strips, i = i .. "    " }))
 //$ if tile > 1 then

@@ -1,14 +1,13 @@
 //$ -- The strips of a tile of columns of one token: one row of every table times its score.
+//$ local looped = s.count > 1
 //$ local function rows(k, numbers, at, vectors, partial, i, first)
 //$     for _, r in ipairs(numbers) do
 //$         local number, k_r = #numbers > 1 and r or "", sum(k, r)
 $(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
 $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r) .. "]"));
-//$         if v.prefetch > 0 then
-$(i)const size_t ahead$(number) = $(sum(k, r + v.prefetch)) < tables ? $(sum(k, r + v.prefetch)) : $(k_r);
-$(i)const $(tables.storage) *next$(number) = $(row_of("ahead" .. number));
+//$         if v.prefetch and looped then
 //$             for element = 0, vectors * isa.lanes + partial - 1, line_elements do
-$(i)$(isa.prefetch("next" .. number, sum(at, element)));
+$(i)$(isa.prefetch("row" .. number, sum("following", element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do
@@ -44,8 +43,19 @@ $(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. first + n));
 $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. last));
 //$     end
 //$ end
+//$ if v.prefetch then
+$(i)for (size_t k = 0; k < tables; ++k) {
+$(i)    const $(tables.storage) *row = $(row_of("k"));
+//$     for element = 0, (s.count > 0 and s.floats or s.vectors_left * isa.lanes + s.partial) - 1, line_elements do
+$(i)    $(isa.prefetch("row", element));
+//$     end
+$(i)}
+//$ end
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
+//$     if v.prefetch then
+$(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.vectors_left * isa.lanes + s.partial) ? strip + $(s.floats) : strip;
+//$     end
 //$     strip("strip", s.vectors, 0, i .. "    ", 0)
 $(i)}
 //$ elseif s.count == 1 then

@@ -20,41 +20,23 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         const float *token_score = score + token * 128;
         const float *y_from = from + token * from_step;
         float *y_to = y + token * y_step;
-        for (size_t strip = 0; strip < 512; strip += 64) {
+        for (size_t k = 0; k < tables; ++k) {
+            const float *row = table + (k * 256 + token_code[k]) * 528;
+            _mm_prefetch((const char *) (row), _MM_HINT_T1);
+        }
+        for (size_t strip = 0; strip < 512; strip += 16) {
+            const size_t following = strip + 16 < 512 ? strip + 16 : strip;
             __m256 sum0 = _mm256_loadu_ps(y_from + strip);
             __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
-            __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
-            __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
-            __m256 sum4 = _mm256_loadu_ps(y_from + strip + 32);
-            __m256 sum5 = _mm256_loadu_ps(y_from + strip + 40);
-            __m256 sum6 = _mm256_loadu_ps(y_from + strip + 48);
-            __m256 sum7 = _mm256_loadu_ps(y_from + strip + 56);
             for (size_t k = 0; k < tables; ++k) {
                 const float *row = table + (k * 256 + token_code[k]) * 528;
                 const __m256 s = _mm256_set1_ps(token_score[k]);
-                const size_t ahead = k + 8 < tables ? k + 8 : k;
-                const float *next = table + (ahead * 256 + token_code[ahead]) * 528;
-                _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
+                _mm_prefetch((const char *) (row + following), _MM_HINT_T1);
                 sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
                 sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
-                sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
-                sum3 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 24), sum3);
-                sum4 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 32), sum4);
-                sum5 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 40), sum5);
-                sum6 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 48), sum6);
-                sum7 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 56), sum7);
             }
             _mm256_storeu_ps(y_to + strip, sum0);
             _mm256_storeu_ps(y_to + strip + 8, sum1);
-            _mm256_storeu_ps(y_to + strip + 16, sum2);
-            _mm256_storeu_ps(y_to + strip + 24, sum3);
-            _mm256_storeu_ps(y_to + strip + 32, sum4);
-            _mm256_storeu_ps(y_to + strip + 40, sum5);
-            _mm256_storeu_ps(y_to + strip + 48, sum6);
-            _mm256_storeu_ps(y_to + strip + 56, sum7);
         }
     }
 }

@@ -23,6 +23,8 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
             const float *token_score = score + first * 128 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
+
+            /* ask for a row of what comes next */
             if ((first + token) % 4 == 0) {
                 const float *row = next + (first + token) / 4 * 528;
                 _mm_prefetch((const char *) (row), _MM_HINT_T1);
@@ -58,6 +60,7 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
                 _mm_prefetch((const char *) (row + 480), _MM_HINT_T1);
                 _mm_prefetch((const char *) (row + 496), _MM_HINT_T1);
             }
+
             for (size_t strip = 0; strip < 512; strip += 64) {
                 __m256 sum0 = _mm256_loadu_ps(y_from + strip);
                 __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);

@@ -23,11 +23,14 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
             const float *token_score = score + first * 128 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
+
+            /* ask for a row of what comes next */
             if ((first + token) % 2 == 0) {
                 const float *row = next + (first + token) / 2 * 528;
                 _mm_prefetch((const char *) (row), _MM_HINT_T1);
                 _mm_prefetch((const char *) (row + 16), _MM_HINT_T1);
             }
+
             __m512 sum0 = _mm512_loadu_ps(y_from);
             __m512 sum1 = _mm512_loadu_ps(y_from + 16);
             for (size_t k = 0; k < tables; k += 8) {
