@@ -1,6 +1,5 @@
 //$ -- The strips of a tile of columns of one token: one row of every table times its score.
-//$ local looped = s.count > 1
-//$ local function rows(k, numbers, at, vectors, partial, i, first)
+//$ local function rows(k, numbers, at, vectors, partial, i, first, looped)
 //$     for _, r in ipairs(numbers) do
 //$         local number, k_r = #numbers > 1 and r or "", sum(k, r)
 $(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
@@ -18,7 +17,7 @@ $(i)sum$(first + vectors) = $(isa.fma("s" .. number, load_row_partial("row" .. n
 //$         end
 //$     end
 //$ end
-//$ local function strip(at, vectors, partial, i, first)
+//$ local function strip(at, vectors, partial, i, first, looped)
 //$     for n = 0, vectors - 1 do
 $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * isa.lanes)));
 //$     end
@@ -28,12 +27,12 @@ $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * is
 //$     end
 //$     if #together > 1 then
 $(i)for (size_t k = 0; k$(rest_rows and " + " .. #together .. " <=" or " <") tables; k += $(#together)) {
-//$         rows("k", together, at, vectors, partial, i .. "    ", first)
+//$         rows("k", together, at, vectors, partial, i .. "    ", first, looped)
 $(i)}
 //$     end
 //$     if #together == 1 or rest_rows then
 $(i)for (size_t k = $(#together == 1 and "0" or "tables - tables % " .. #together); k < tables; ++k) {
-//$         rows("k", { 0 }, at, vectors, partial, i .. "    ", first)
+//$         rows("k", { 0 }, at, vectors, partial, i .. "    ", first, looped)
 $(i)}
 //$     end
 //$     for n = 0, vectors - 1 do
@@ -56,7 +55,7 @@ $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) 
 //$     if v.prefetch then
 $(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.vectors_left * isa.lanes + s.partial) ? strip + $(s.floats) : strip;
 //$     end
-//$     strip("strip", s.vectors, 0, i .. "    ", 0)
+//$     strip("strip", s.vectors, 0, i .. "    ", 0, true)
 $(i)}
 //$ elseif s.count == 1 then
 //$     strip(0, s.vectors, 0, i, 0)
