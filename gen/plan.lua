@@ -13,6 +13,8 @@ local schedule = require "gen.schedule"
 
 local plan = {}
 
+plan.most_threads = 1024 -- that an OpenMP build may have
+
 local function shape_of(m, tables)
     local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
     if shape.kind == "bh4" then
@@ -49,6 +51,13 @@ local function buffers_of(shape, projection, chunk, tokens)
     return list
 end
 
+-- How calls of up to `most` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least `least`; nil if
+-- none is large enough.
+local function split_of(shape, projection, tile, most)
+    local least = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
+    return 2 * least <= most and { tile = tile, least = least } or nil
+end
+
 -- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
 local function few_of(m, shape, isa, choices)
     local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
@@ -57,6 +66,7 @@ local function few_of(m, shape, isa, choices)
         chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
         gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
     }
+    few.split = split_of(shape, projection, few.tokens, few.threshold)
     few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
@@ -80,6 +90,7 @@ local function variant_of(m, shape, isa, choices)
         outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
         gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
     }
+    v.split = split_of(shape, projection, tile, math.maxinteger)
     v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles))
     local t = "t" .. tile
     v.names = {
@@ -117,7 +128,7 @@ function plan.build(m, isas, wanted, tables)
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
-        projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0,
+        projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
         wanted = wanted or {}, tables = shape.tables, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),

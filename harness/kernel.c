@@ -29,6 +29,7 @@ variant_description kernel_variant_at(lua_State *L, int index)
         .library = text_field(L, index, "library"),
         .bind = text_field(L, index, "bind"),
         .ffn = text_field(L, index, "ffn"),
+        .any_ffn = text_field(L, index, "any_ffn"),
         .project = text_field(L, index, "project"),
         .gather = text_field(L, index, "gather"),
         .public_ffn = text_field(L, index, "public_ffn"),

@@ -137,7 +137,8 @@ static bool read_description(const reader *in, const json_t *object, const measu
 {
     if (!read_text(in, object, "library", &variant->library) || !read_word(in, object, "bind", &variant->bind) ||
         !read_word(in, object, "ffn", &variant->ffn) || !read_word(in, object, "project", &variant->project) ||
-        !read_word(in, object, "gather", &variant->gather) || !read_word(in, object, "public_ffn", &variant->public_ffn) ||
+        !read_word(in, object, "gather", &variant->gather) || !read_word(in, object, "any_ffn", &variant->any_ffn) ||
+        !read_word(in, object, "public_ffn", &variant->public_ffn) ||
         !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) || !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
         !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
         !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
