@@ -143,6 +143,11 @@ function plan.build(m, isas, wanted, tables)
     return p
 end
 
+-- How many of up to `threads` threads share a call of `tokens` tokens by `kernels`, a variant or its `few`.
+function plan.threads(kernels, tokens, threads)
+    return kernels.split and math.max(1, math.min(threads, tokens // kernels.split.least)) or 1
+end
+
 -- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.
 function plan.work(p, v, few, tokens)
     return {

@@ -110,7 +110,6 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 }
 
 #ifdef $(names.macro("OPENMP"))
-
 void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
     const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
