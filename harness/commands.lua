@@ -146,26 +146,39 @@ function commands.verify(arguments, options)
     return ok and 0 or 1
 end
 
+-- The options of each build that bench measures: all combinations of those that are lists.
+local function combinations(options)
+    local list = {}
+    for i, tables in ipairs(dtype.select(options.tables)) do list[i] = setmetatable({ tables = tables }, { __index = options }) end
+    return list
+end
+
+-- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
+local function verified_build(path, options, threads)
+    local sets = runnable(options.isa, options.tables)
+    if not options.isa then sets = { sets[#sets] } end
+    local b = build(path, sets, options, threads)
+    b.checked = {}
+    for _, result in ipairs(commands.check_variants(b.plan, b.library, b.files, options.seed, threads)) do
+        for _, check in ipairs(result.checks) do
+            if not check.ok then
+                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", path, result.isa,
+                    result.regime, check.name, check.detail), 0)
+            end
+        end
+        b.checked[result.isa .. "_" .. result.regime] = result
+    end
+    return b
+end
+
 function commands.bench(arguments, options)
     local bench = require "harness.bench"
     options.batches = bench.batches(options)
     if options.html then bench.check_page(options.html) end
-    local sets = runnable(options.isa, options.tables)
-    if not options.isa then sets = { sets[#sets] } end
-    local p = load_plan(arguments[1], sets, options)
-    local directory = process.temporary_directory()
-    local files = packed(p, directory, options)
-    local library = compile.library(p, directory, options.cc, options.cflags)
-    local checked = commands.check_variants(p, library, files, options.seed)
-    for _, result in ipairs(checked) do
-        for _, check in ipairs(result.checks) do
-            if not check.ok then
-                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", arguments[1], result.isa,
-                    result.regime, check.name, check.detail), 0)
-            end
-        end
-    end
-    return bench.run(p, directory, files.output, library, checked, options)
+    local threads = threads_of(options)
+    local builds = {}
+    for i, choice in ipairs(combinations(options)) do builds[i] = verified_build(arguments[1], choice, threads) end
+    return bench.run(builds, options)
 end
 
 return commands

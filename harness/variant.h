@@ -20,12 +20,12 @@ typedef void variant_gather(const void *weights, const uint16_t *code, const flo
 
 /* What a job says of a variant; the strings belong to the job. */
 typedef struct {
-    const char *library;                                    /* path of the shared library */
-    const char *bind, *project, *gather;                    /* names of the functions */
-    const char *ffn;                                        /* that run calls, bench times and verify checks */
-    const char *any_ffn;                                    /* the variant's for any number of tokens, in threads where the library has them */
-    const char *public_ffn;                                 /* the model's */
-    size_t tile, chunk;                                     /* tokens */
+    const char *library;                 /* path of the shared library */
+    const char *bind, *project, *gather; /* names of the functions */
+    const char *ffn;                     /* that run calls, bench times and verify checks */
+    const char *any_ffn;                 /* the variant's for any number of tokens, in threads where the library has them */
+    const char *public_ffn;              /* the model's */
+    size_t tile, chunk;                  /* tokens */
     size_t scratch_bytes, weights_struct_bytes;
     size_t d, d_out, h, tau;
 } variant_description;

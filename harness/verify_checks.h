@@ -17,7 +17,7 @@ typedef struct {
     const reference_weights *exact;   /* with the tables of the checkpoint */
     files_mapping blob;
     uint64_t seed;
-    size_t tokens; /* that the reference computes: at least tile + 1 */
+    size_t tokens;                       /* that the reference computes: at least tile + 1 */
     size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
 } verify_job;
 
