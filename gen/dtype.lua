@@ -25,4 +25,16 @@ function dtype.get(name)
     error('--tables: "' .. tostring(name) .. '": must be one of ' .. table.concat(dtype.names, ", "), 0)
 end
 
+-- The names in a list such as "f32,i8"; raises one line for an unknown one and for one that comes twice.
+function dtype.select(text)
+    local list, seen = {}, {}
+    for word in (text .. ","):gmatch("([^,]*),") do
+        local name = dtype.get(word).name
+        if seen[name] then error('--tables: "' .. name .. '": given twice', 0) end
+        seen[name] = true
+        list[#list + 1] = name
+    end
+    return list
+end
+
 return dtype

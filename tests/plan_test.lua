@@ -386,6 +386,29 @@ function test.models_that_need_other_blobs_have_other_digests()
     check.equal(digest(nil), digest(60))
 end
 
+-- A range of whole tiles that starts where a chunk could puts the same tokens into a tile as one call does.
+function test.threads_get_whole_tiles_and_enough_work()
+    for_random_models(function(p)
+        for _, v in ipairs(p.variants) do
+            for _, kernels in ipairs { v, v.few } do
+                local split = kernels.split
+                if split then
+                    check.equal({ split.least % split.tile, kernels.chunk % split.tile }, { 0, 0 })
+                    check.equal({ split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 }, { true, true })
+                end
+                for _, tokens in ipairs { 1, 31, 1000, 65536 } do
+                    local threads = plan.threads(kernels, tokens, 3)
+                    check.equal({ threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens }, { true, true, true })
+                end
+            end
+        end
+    end)
+    local v = plan_of("roberta_small").variants[3]
+    check.equal({ v.split, v.few.split }, { { tile = 32, least = 32 }, { tile = 4, least = 12 } })
+    check.equal({ plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) }, { 1, 2, 2, 1 })
+    check.equal(plan_of("tiny").variants[3].few.split, nil)
+end
+
 function test.the_command_says_it()
     local result = process.run { check.lookupc, "plan", "gen/models/roberta_base.lua" }
     check.equal(result.status, 0)

@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tokens][128]; score likewise
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__avx512_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {

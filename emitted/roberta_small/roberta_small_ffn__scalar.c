@@ -5,7 +5,7 @@
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tiles of 8 tokens][128][8]; score likewise, both 64-byte aligned
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -46,8 +46,15 @@ void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const 
 /* Any number of tokens: up to 512 are few. */
 void roberta_small_ffn__scalar(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+#ifdef ROBERTA_SMALL_OPENMP
+    if (tokens <= 512)
+        roberta_small_split(roberta_small_ffn__scalar_few, 1, 12, weights, x, y, tokens, scratch);
+    else
+        roberta_small_split(roberta_small_ffn__scalar_many, 8, 16, weights, x, y, tokens, scratch);
+#else
     if (tokens <= 512)
         roberta_small_ffn__scalar_few(weights, x, y, tokens, scratch);
     else
         roberta_small_ffn__scalar_many(weights, x, y, tokens, scratch);
+#endif
 }

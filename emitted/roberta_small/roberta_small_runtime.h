@@ -12,6 +12,9 @@
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
+#if defined(ROBERTA_SMALL_OPENMP) && !defined(_OPENMP)
+#error "ROBERTA_SMALL_OPENMP needs -fopenmp"
+#endif
 
 typedef union { float value; uint32_t bits; } roberta_small_float_bits;
 
@@ -115,5 +118,12 @@ void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const f
 
 /* avx512, any number of tokens. */
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#ifdef ROBERTA_SMALL_OPENMP
+
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of `least` tokens
+   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#endif
 
 #endif

@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
-   scratch  TINY_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
