@@ -15,11 +15,11 @@ function cost.lookup(shape)
     else
         projection = 2 * shape.d * shape.bits
     end
-    return (projection + 2 * shape.h * shape.d_out) / 1e6
+    return (projection + 2 * shape.slots * shape.d_out) / 1e6
 end
 
 -- The same after exact folding: what the emitted code does.
-function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.h * shape.d_out) / 1e6 end
+function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.slots * shape.d_out) / 1e6 end
 
 -- The feed-forward network d -> 4d -> d_out that a LookupFFN replaces.
 function cost.dense_hidden(shape) return 4 * shape.d end

@@ -167,11 +167,14 @@ end
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
-        isa = v.isa, v = v, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        isa = v.isa, v = v, hash = v.hash, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
+        vertices_argument = v.hash.bytes > 0 and ", vertices" or "", vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
+        table_of = function(slot) return p.shape.neighbours > 1 and slot .. " / " .. p.shape.neighbours or slot end,
+        slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
     }
     values.helper = p.names.helper(few)
     if few then
@@ -236,6 +239,9 @@ local function regime_files(p, v, add, templates)
     add(templates.hash, v.names.hash, v, function(values)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
         values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+        values.each_table = p.shape.neighbours > 1 and "table * " .. p.shape.neighbours or "table"
+        values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
+            or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
     end)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end

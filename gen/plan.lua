@@ -9,12 +9,14 @@ local gather = require "gen.gather"
 local isa_list = require "gen.isa"
 local model_file = require "gen.model"
 local names = require "gen.names"
+local neighbours = require "gen.neighbours"
 local schedule = require "gen.schedule"
 
 local plan = {}
 
 local function shape_of(m, tables)
-    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
+        neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -41,11 +43,12 @@ local function scratch_of(list)
     return places, at
 end
 
-local function buffers_of(shape, projection, chunk, tokens)
-    local list = { { name = "code", bytes = chunk * shape.h * 2 }, { name = "score", bytes = chunk * shape.h * 4 } }
+local function buffers_of(shape, projection, hash, chunk, tokens)
+    local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
+    if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
     return list
 end
 
@@ -55,9 +58,10 @@ local function few_of(m, shape, isa, choices)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
         chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
+        hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
     }
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_f32", isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -78,9 +82,10 @@ local function variant_of(m, shape, isa, choices)
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
         outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
+        hash = neighbours.plan(m, shape, isa.lanes, false),
         gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
     }
-    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles))
+    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles))
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
@@ -105,9 +110,6 @@ function plan.build(m, isas, wanted, tables)
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
-    if m.neighbours > 1 then
-        model_file.refuse(m, { "neighbours" }, m.neighbours, "emitted kernels take one row of a table so far")
-    end
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end
     local layout = gather.layout(shape)
@@ -136,7 +138,7 @@ end
 function plan.work(p, v, few, tokens)
     return {
         projection_flops = p.mflop.projection * 1e6, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
-        row_bytes = p.table_bytes // p.shape.rows, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
+        row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
     }
 end
 

@@ -103,8 +103,8 @@ local function results_of(p, job, samples, checked, limits)
                 dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
                 gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
                 limit_us = limit_us, limit_share = limit_us * batch / ffn,
-                flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
-                gather_gbytes = p.shape.h * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
+                flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes },
+                gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
                 again_ratio = again and again / ffn, cpu_over_wall = median(samples["ffn/" .. name].share),
                 rel_err = checked[v.isa.name .. "_" .. regime].rel_err, max_abs_err = checked[v.isa.name .. "_" .. regime].max_abs_err,
                 code_flips = checked[v.isa.name .. "_" .. regime].code_flips,
@@ -138,7 +138,7 @@ end
 function bench.run(p, directory, blob, library, checked, options)
     local facts = cpu.describe()
     local job = {
-        model = p.model.name, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
+        model = p.model.name, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, repetitions = options.repetitions, min_time = 0.05,
         dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
     }

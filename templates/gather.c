@@ -10,6 +10,7 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 //$ for _, t in ipairs(v.gather) do
 
 //$ local s = t.strips
+//$ local slots = shape.neighbours == 1 and "tables" or "tables * " .. shape.neighbours
 //$ local function each(k) return tile == 1 and k or k .. " * " .. tile end
 //$ local function strip(at, vectors, partial, i, first)
 //$     for n = 0, vectors - 1 do
@@ -19,12 +20,12 @@ $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * i
 //$     if partial > 0 then
 $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
 //$     end
-$(i)for (size_t k = 0; k < tables; ++k) {
-$(i)    const $(tables.storage) *row = table + (k * $(shape.rows) + token_code[$(each("k"))]) * $(pitch);
+$(i)for (size_t k = 0; k < $(slots); ++k) {
+$(i)    const $(tables.storage) *row = table + ($(table_of("k")) * $(shape.rows) + token_code[$(each("k"))]) * $(pitch);
 $(i)    const $(isa.vector) s = $(isa.broadcast("token_score[" .. each("k") .. "]"));
 //$     if v.prefetch > 0 then
-$(i)    const size_t ahead = k + $(v.prefetch) < tables ? k + $(v.prefetch) : k;
-$(i)    const $(tables.storage) *next = table + (ahead * $(shape.rows) + token_code[$(each("ahead"))]) * $(pitch);
+$(i)    const size_t ahead = k + $(v.prefetch) < $(slots) ? k + $(v.prefetch) : k;
+$(i)    const $(tables.storage) *next = table + ($(table_of("ahead")) * $(shape.rows) + token_code[$(each("ahead"))]) * $(pitch);
 //$         for element = 0, vectors * isa.lanes + partial - 1, line do
 $(i)    $(isa.prefetch("next", sum(at, element)));
 //$         end
@@ -43,9 +44,9 @@ $(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. first + n));
 $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. last));
 //$     end
 //$ end
-/* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
    table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
-   code    [$(tile == 1 and "tokens" or "tiles")][$(shape.h)]$(lane_axis), from the first of the tables on; score likewise
+   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
    y       [tokens][$(shape.d_out)], from the first of the columns on */
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
@@ -54,16 +55,16 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
-        const uint16_t *token_code = code + token * $(shape.h);
-        const float *token_score = score + token * $(shape.h);
+        const uint16_t *token_code = code + token * $(shape.slots);
+        const float *token_score = score + token * $(shape.slots);
         const float *y_from = from + token * from_step;
         float *y_to = y + token * $(shape.d_out);
 //$ else
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
         for (size_t token = 0; token < end; ++token) {
-            const uint16_t *token_code = code + first * $(shape.h) + token;
-            const float *token_score = score + first * $(shape.h) + token;
+            const uint16_t *token_code = code + first * $(shape.slots) + token;
+            const float *token_score = score + first * $(shape.slots) + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * $(shape.d_out);
 //$ end
@@ -84,7 +85,7 @@ $(i)    }
 }
 //$ end
 
-/* Gather: y = bias + sum over the $(shape.h) tables of score times row (LookupFFN, section "Put it together").
+/* Gather: y = bias + sum over the $(shape.neighbours == 1 and "" or shape.neighbours .. " rows of each of ")$(shape.h) tables of score times row (LookupFFN, section "Put it together").
 //$ if tables.scaled then
    Rows are in units of their scale, which the score has as a factor.
 //$ end
@@ -92,7 +93,7 @@ $(i)    }
    Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
 //$ end
    weights  bound weights
-   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")[$(shape.h)]$(lane_axis), each below $(shape.rows)
+   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
    Cannot fail. */
@@ -111,11 +112,11 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 $(i)$(call)($(table), $(v.group), code, score, $(bias), 0, $(columns), tokens);
 //$ if whole > 1 then
 $(i)for (size_t k = $(v.group); k < $(whole * v.group); k += $(v.group))
-$(i)    $(call)($(table) + k * $(shape.rows * pitch), $(v.group), code + k * $(tile), score + k * $(tile),
+$(i)    $(call)($(table) + k * $(shape.rows * pitch), $(v.group), code + k * $(shape.neighbours * tile), score + k * $(shape.neighbours * tile),
 $(i)        $(columns), $(shape.d_out), $(columns), tokens);
 //$ end
 //$ if rest > 0 then
-$(i)$(call)($(sum(table, whole * slice)), $(rest), $(sum("code", whole * v.group * tile)), $(sum("score", whole * v.group * tile)),
+$(i)$(call)($(sum(table, whole * slice)), $(rest), $(sum("code", whole * v.group * shape.neighbours * tile)), $(sum("score", whole * v.group * shape.neighbours * tile)),
 $(i)    $(columns), $(shape.d_out), $(columns), tokens);
 //$ end
 //$ if t.count > 1 then
