@@ -33,7 +33,7 @@ function commands.plan(arguments, options)
     local s, lines = p.shape, {}
     local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
     local projection = s.kind == "bh4" and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded) or "dense"
-    add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows, %s score%s", s.d, s.d_out, s.h, s.tau, p.model.score, p.model.norm and ", layernorm" or ""))
+    add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows%s, %s score%s", s.d, s.d_out, s.h, s.tau, s.neighbours > 1 and ", " .. s.neighbours .. " taken of each" or "", p.model.score, p.model.norm and ", layernorm" or ""))
     add("projection", projection)
     add("MFLOP per token", string.format("%.2f by the paper's formula, %.2f after folding; dense FFN %.2f", p.mflop.lookup, p.mflop.folded, p.mflop.dense))
     add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)

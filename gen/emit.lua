@@ -58,6 +58,7 @@ function emit.files(p)
     local values = with_common(p, {
         isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, statuses = statuses,
         align = blob.align, scratch_bytes = p.scratch_bytes, most_threads = p.most_threads, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         norm = p.model.norm ~= nil, format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     })

@@ -209,6 +209,9 @@ local function check_together(context, m)
     if m.neighbours > 1 << m.tau then
         refuse(context, { "neighbours" }, m.neighbours, string.format("must be at most 2^tau = %d", 1 << m.tau))
     end
+    if m.h * m.neighbours > 1 << 20 then
+        refuse(context, { "neighbours" }, m.neighbours, string.format("h * neighbours = %d rows a token, at most %d are allowed", m.h * m.neighbours, 1 << 20))
+    end
     local bytes = m.h * (1 << m.tau) * m.d_out * 4
     if bytes > 1 << 40 then
         refuse(context, { "h" }, m.h, string.format("tables of h * 2^tau * d_out float32 take %.1f TiB, at most 1 TiB is allowed", bytes / 2 ^ 40))

@@ -27,6 +27,10 @@ local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d
 
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
 
+-- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
+local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
+local function codes_fit(shape, tokens) return code_bytes(shape, tokens) <= 2 << 30 end
+
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
 local function product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
@@ -64,9 +68,17 @@ schedule.choices = {
     },
     {
         key = "project.tiles", doc = "tiles that share one pass over the projection's weights",
-        values = function() return powers(1, 16) end,
-        default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2
-            return clamp(power_of_two_at_most(math.max(1, isa.l2_bytes // 2 // (2 * shape.padded * s["tile.vectors"] * isa.lanes * 4))), 1, 8)
+        values = function(shape, isa, s)
+            local list = {}
+            for _, tiles in ipairs(powers(1, 16)) do
+                if tiles == 1 or codes_fit(shape, tiles * s["tile.vectors"] * isa.lanes) then list[#list + 1] = tiles end
+            end
+            return list
+        end,
+        default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
+            local tile = s["tile.vectors"] * isa.lanes
+            local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), (128 << 20) // code_bytes(shape, tile))
+            return clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
         end,
     },
     {
@@ -97,11 +109,13 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 tables gain
-            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
+            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 rows gain
+            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves. Of a table that
+            -- gives m rows the m-th part is enough.
+            local m = shape.neighbours
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
-            return power_of_two_at_most(math.min(clamp(room // slice, 4, 16), shape.h))
+            return power_of_two_at_most(math.min(clamp(room // slice, (4 + m - 1) // m, (16 + m - 1) // m), shape.h))
         end,
     },
     {
@@ -121,16 +135,18 @@ schedule.choices = {
     },
     {
         key = "chunk.tokens", doc = "tokens whose codes wait in scratch between projection and gather",
-        values = function(_, isa, s)
+        values = function(shape, isa, s)
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             local list = {}
-            for _, passes in ipairs(powers(1, math.max(1, 16384 // step))) do list[#list + 1] = passes * step end
+            for _, passes in ipairs(powers(1, math.max(1, 16384 // step))) do
+                if passes == 1 or codes_fit(shape, passes * step) then list[#list + 1] = passes * step end
+            end
             return list
         end,
         default = function(shape, isa, s) -- tables that leave L2 are read once a chunk: each row is used about 16 times
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             if tables_in_cache(shape, isa) then return step end
-            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows, 4096) // step))
+            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, 4096) // step))
         end,
     },
 }
@@ -147,9 +163,9 @@ add {
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
-        -- few hundred tokens uses a group of tables often enough to make up for leaving rows in pieces.
+        -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
         if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
-        return 512
+        return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
 add {

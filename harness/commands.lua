@@ -72,7 +72,7 @@ end
 local function reference_model(p)
     local m = p.model
     return {
-        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
+        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
         score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
     }
 end
@@ -107,7 +107,7 @@ function commands.check_variants(p, library, files, seed, threads)
             local result = assert(verify.check {
                 variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, model = reference_model(p), seed = seed,
-                counts = turning_points(v, regime, threads),
+                counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
             })
             result.isa, result.regime, result.tables = v.isa.name, regime, p.tables.name
             local budget = p.model.budget

@@ -289,7 +289,7 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"d": 64', '"d": null', ": d = " },
         { '"d": 64', '"d": 64, "e": 1', ": e = 1: unknown key" },
         { '"name": "tiny"', '"name": "../tiny"', ': name = "../tiny": must be ' },
-        { '"neighbours": 1', '"neighbours": 2', "neighbours = 2: emitted kernels take one row" },
+        { '"neighbours": 1', '"neighbours": 65', "neighbours = 65: must be at most 2^tau = 64" },
         { '"scalar"', '"mmx"', '"mmx": must be of scalar, avx2, avx512' },
         { '"scalar"', "5", '"5": must be of scalar, avx2, avx512' },
         { '"scalar"', "", "MANIFEST.json: " },

@@ -1,9 +1,7 @@
 -- A model file is accepted by every rule of the schema, or refused in one line that says file, line, field, value and rule.
 local check = require "tests.check"
 local host = require "host"
-local isa = require "gen.isa"
 local model = require "gen.model"
-local plan = require "gen.plan"
 local process = require "process"
 
 local path = process.temporary_directory() .. "/m.lua"
@@ -210,8 +208,8 @@ end
 function test.neighbours()
     check.equal(accepts(with(bh4, { neighbours = 64 })).neighbours, 64)
     refuses(with(bh4, { neighbours = 65 }), "neighbours = 65: must be at most 2^tau = 64")
-    local m = accepts(with(bh4, { neighbours = 2 }))
-    check.fails_with("m.lua: neighbours = 2: emitted kernels take one row of a table so far", plan.build, m, isa.select("scalar"), {})
+    check.equal(accepts(with(dense, { h = 16, tau = 16, neighbours = 65536 })).neighbours, 65536)
+    refuses(with(dense, { h = 17, tau = 16, neighbours = 65536 }), "neighbours = 65536: h * neighbours = 1114112 rows a token, at most 1048576 are allowed")
 end
 
 local good = [===[
