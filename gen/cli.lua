@@ -3,6 +3,7 @@ local host = require "host"
 local dtype = require "gen.dtype"
 local isa = require "gen.isa"
 local model_file = require "gen.model"
+local schema = require "gen.schema"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -109,7 +110,7 @@ local function parse(command, words)
             name = name or word
             local option = by_name[name]
             if not option then
-                local near = model_file.nearest(name, list)
+                local near = schema.nearest(name, list)
                 return nil, usage_error("unknown option " .. name .. (near and "; did you mean " .. near .. "?" or ""), command)
             end
             if option.value then
@@ -157,7 +158,7 @@ return function(words)
     if not command then
         local list = {}
         for i, row in ipairs(commands) do list[i] = row.name end
-        local near = model_file.nearest(name, list)
+        local near = schema.nearest(name, list)
         return fail_usage(usage_error('unknown command "' .. name .. '"' .. (near and "; did you mean " .. near .. "?" or "")))
     end
     local rest = { table.unpack(words, 2) }

@@ -3,6 +3,7 @@
 -- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
 local gather = require "gen.gather"
 local product = require "gen.product"
+local schema = require "gen.schema"
 
 local schedule = {}
 
@@ -207,7 +208,7 @@ function schedule.parse(text)
         local key, value = item:match("^([%w.]+)=(%d+)$")
         if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
         if not by_key[key] then
-            local near = require("gen.model").nearest(key, keys)
+            local near = schema.nearest(key, keys)
             error("--schedule: " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
         end
         if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
