@@ -110,8 +110,8 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional) and
--- tables of the type named `tables` (default f32).
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
+-- instruction set, and tables of the type named `tables` (default f32).
 function plan.build(m, isas, wanted, tables)
     local shape = shape_of(m, dtype.get(tables))
     local sets = {}
@@ -121,7 +121,7 @@ function plan.build(m, isas, wanted, tables)
         model_file.refuse(m, { "neighbours" }, m.neighbours, "emitted kernels take one row of a table so far")
     end
     local choices = {}
-    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end
+    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
     local layout = gather.layout(shape)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
