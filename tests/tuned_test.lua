@@ -49,7 +49,7 @@ function test.what_is_written_is_read_back()
     write(good)
     check.equal((tuned.load(path)), data_of())
     local other = data_of { lookupc = { version = 'a "b" \\ c', templates = ("0a"):rep(32) }, tables = "i8", compiler = "clang é\t",
-        cpu = { arch = "x86_64", cpu_vendor = "AuthenticAMD", cpu_family = 25, cpu_model = 97, cpu_stepping = 2, cpu_name = "AMD EPYC 9B45", isa_usable = "scalar,avx2,avx512",
+        cpu = { arch = "x86_64", cpu_vendor = "AuthenticAMD", cpu_family = 25, cpu_model = 97, cpu_stepping = 2, cpu_name = "AMD EPYC 9654", isa_usable = "scalar,avx2,avx512",
             l1d = 32768, l1i = 32768, l2 = 1048576, l3_share = 4194304, virtual = true, threads = 1 } }
     other.compiler = "clang é"
     write(tuned.text(other, { "title\nof two lines" }))
