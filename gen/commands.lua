@@ -6,15 +6,14 @@ local file_rules = require "gen.files"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
-local model_file = require "gen.model"
 local plan = require "gen.plan"
+local request = require "gen.request"
 local schedule = require "gen.schedule"
 
 local commands = {}
 
 local function load_plan(path, options)
-    local m = model_file.load(path)
-    return plan.build(m, isa.select(options.isa or table.concat(isa.names, ",")), options.schedule and schedule.parse(options.schedule), options.tables)
+    return request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
 end
 
 local function bytes_text(n)

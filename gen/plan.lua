@@ -124,15 +124,15 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional) and
--- tables of the type named `tables` (default f32).
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
+-- instruction set, and tables of the type named `tables` (default f32).
 function plan.build(m, isas, wanted, tables)
     local shape = shape_of(m, dtype.get(tables))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
     local choices = {}
-    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end
+    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
     local layout = gather.layout(shape)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)

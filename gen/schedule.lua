@@ -3,6 +3,7 @@
 -- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
 local gather = require "gen.gather"
 local product = require "gen.product"
+local schema = require "gen.schema"
 
 local schedule = {}
 
@@ -217,16 +218,20 @@ end
 local by_key, keys = {}, {}
 for i, choice in ipairs(schedule.choices) do by_key[choice.key] = choice keys[i] = choice.key end
 
+-- The choice of that key; raises one line, after `where`, for an unknown one.
+function schedule.choice(key, where)
+    if by_key[key] then return by_key[key] end
+    local near = schema.nearest(key, keys)
+    error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
+end
+
 -- Reads "gather.group=8,chunk.tokens=4096"; raises one line. Whether the values are legal is decided by `make`.
 function schedule.parse(text)
     local wanted = {}
     for item in (text .. ","):gmatch("([^,]*),") do
         local key, value = item:match("^([%w.]+)=(%d+)$")
         if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
-        if not by_key[key] then
-            local near = require("gen.model").nearest(key, keys)
-            error("--schedule: " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
-        end
+        schedule.choice(key, "--schedule")
         if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
         wanted[key] = math.tointeger(tonumber(value))
     end
@@ -240,18 +245,40 @@ local function contains(list, value)
     return false
 end
 
--- The schedule of `isa` with the choices in `wanted` and defaults for the others; raises one line for an illegal value.
-function schedule.make(shape, isa, wanted)
+-- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.
+function schedule.try(shape, isa, wanted)
     local s = {}
     for _, choice in ipairs(schedule.choices) do
         local legal = choice.values(shape, isa, s)
         local value = wanted[choice.key] or choice.default(shape, isa, s)
-        if not contains(legal, value) then
-            error(string.format("--schedule: %s = %d: %s: must be one of %s", choice.key, value, isa.name, table.concat(legal, ", ")), 0)
-        end
+        if not contains(legal, value) then return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ") end
         s[choice.key] = value
     end
     return s
+end
+
+-- The same, but raises one line for an illegal value.
+function schedule.make(shape, isa, wanted)
+    local s, key, value, rule = schedule.try(shape, isa, wanted)
+    if not s then error(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule), 0) end
+    return s
+end
+
+-- The value of `legal`, in ascending order, that is nearest to `value` by ratio; of two the smaller.
+function schedule.nearest(legal, value)
+    local best, least
+    for _, candidate in ipairs(legal) do
+        local ratio = math.max(candidate + 1, value + 1) / (math.min(candidate, value) + 1)
+        if not best or ratio < least then best, least = candidate, ratio end
+    end
+    return best
+end
+
+-- `choices` for every one of `isas`, as plan.build takes them; no choices: none.
+function schedule.for_all(isas, choices)
+    local wanted = {}
+    for _, isa in ipairs(choices and isas or {}) do wanted[isa.name] = choices end
+    return wanted
 end
 
 -- The legal values of every choice, given the choices of `s` before it: { {key, values, default, doc} }.

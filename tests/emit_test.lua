@@ -296,9 +296,11 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
         { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
         { '"files": %[', '"files": 5, "x": [', ": not a manifest of lookupc\n" },
-        { '"schedule": {}', '"schedule": { "tile.vectors": 3.5 }', "tile.vectors" },
-        { '"schedule": {}', '"schedule": { "tile": 3 }', "tile" },
-        { '"schedule": {}', '"schedule": { "tile.vectors": 1000 }', "tile.vectors = 1000" },
+        { '"schedule": {}', '"schedule": { "tile.vectors": 2 }', '"tile.vectors": must be of scalar, avx2, avx512' },
+        { '"schedule": {}', '"schedule": { "scalar": 5 }', "schedule.scalar: must be a table of choices" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile": 3 } }', "tile: unknown choice" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 1000 } }', "tile.vectors = 1000" },
     } do
         local text, count = original:gsub(case[1], case[2], 1)
         check.equal(count, 1)
