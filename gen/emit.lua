@@ -90,4 +90,27 @@ function emit.manifest(p, files)
     } .. "\n"
 end
 
+-- Lua modules that do not decide what is emitted for a plan.
+local not_deciding = {}
+for _, name in ipairs { "bundle", "cli", "commands", "embed", "files" } do not_deciding["gen/" .. name .. ".lua"] = true end
+
+local function decides(name) return name:find("^templates/[^.]") or name:find("^gen/.*%.lua$") and not name:find("^gen/models/") and not not_deciding[name] end
+
+local digest
+
+-- The SHA-256 of all that decides the bytes emitted for a model file: templates and Lua modules, by name.
+function emit.digest()
+    if digest then return digest end
+    local names, parts = {}, {}
+    for _, folder in ipairs { "templates/", "gen/" } do
+        for _, name in ipairs(host.resources(folder)) do
+            if decides(name) then names[#names + 1] = name end
+        end
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do parts[i] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n" end
+    digest = host.sha256(table.concat(parts))
+    return digest
+end
+
 return emit
