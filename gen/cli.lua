@@ -187,7 +187,7 @@ local function unknown_command(name, next_word)
         local text = next_word and string.format('unknown command "%s %s"; ', name, next_word) or ""
         return usage_error(text .. name .. " takes one of " .. table.concat(members, ", "))
     end
-    local near = model_file.nearest(name, list)
+    local near = schema.nearest(name, list)
     return usage_error('unknown command "' .. name .. '"' .. (near and "; did you mean " .. near .. "?" or ""))
 end
 
