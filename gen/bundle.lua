@@ -39,7 +39,7 @@ local function plan_of_manifest(manifest, path)
     table.sort(choices)
     local good, p = pcall(function()
         local wanted = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
-        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted, manifest.options.tables)
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted, manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

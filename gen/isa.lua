@@ -8,7 +8,7 @@
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index            C types of a vector of floats and of a vector of row numbers
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
---   table_functions          those of one table type
+--   type_functions           those of one type of gen/dtype.lua
 --   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, feature of harness/cpu.c }
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
@@ -19,6 +19,8 @@
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
+--   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
+--   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 

@@ -13,8 +13,8 @@ local schedule = require "gen.schedule"
 
 local plan = {}
 
-local function shape_of(m, tables)
-    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+local function shape_of(m, tables, projection)
+    local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -41,11 +41,13 @@ local function scratch_of(list)
     return places, at
 end
 
-local function buffers_of(shape, projection, chunk, tokens)
+-- Kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time.
+local function buffers_of(shape, projection, chunk, tokens, unpacks)
     local list = { { name = "code", bytes = chunk * shape.h * 2 }, { name = "score", bytes = chunk * shape.h * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
+    if unpacks then list[#list + 1] = { name = "unpacked", bytes = projection.panel_floats * 4 } end
     return list
 end
 
@@ -57,10 +59,14 @@ local function few_of(m, shape, isa, choices)
         chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
         gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
     }
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk))
+    -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked one at a time
+    -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
+    local rows = shape.projection.word.rows
+    few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk, false))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
-        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
+        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
@@ -77,14 +83,14 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
+        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
         gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
     }
-    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles))
+    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles, v.unpacks))
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
-        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
+        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
         project = names.variant(m.name, "project", isa.name, "many"),
@@ -98,10 +104,10 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional) and
--- tables of the type named `tables` (default f32).
-function plan.build(m, isas, wanted, tables)
-    local shape = shape_of(m, dtype.get(tables))
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), and
+-- tables and projection of the types of those names (default f32).
+function plan.build(m, isas, wanted, tables, projection_type)
+    local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
@@ -117,8 +123,8 @@ function plan.build(m, isas, wanted, tables)
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
-        projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0,
-        wanted = wanted or {}, tables = shape.tables, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
+        projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0,
+        wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
     }
@@ -152,7 +158,7 @@ function plan.summary(p)
     return {
         model = p.model, digest = p.digest, d = s.d, d_out = s.d_out, h = s.h, tau = s.tau, block = s.block, padded = s.padded, repeats = s.repeats,
         mflop_per_token = p.mflop.lookup, mflop_per_token_folded = p.mflop.folded, dense_mflop_per_token = p.mflop.dense,
-        tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
+        projection = s.projection.name, projection_bytes = p.projection_bytes, tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
         sections = sections, variants = variants,
     }
 end

@@ -98,7 +98,7 @@ local function results_of(p, job, samples, checked, limits)
             local limit_us = cost.limit(work, limits, caches)
             results[#results + 1] = {
                 model = p.model.name, batch = batch, threads = 1, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-                table_dtype = p.tables.name, projection_dtype = "f32",
+                table_dtype = p.tables.name, projection_dtype = p.projection.name,
                 us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
                 dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
                 gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
@@ -115,7 +115,8 @@ local function results_of(p, job, samples, checked, limits)
 end
 
 local function print_table(host_facts, cflags, limits, results)
-    local lines = { string.format("%s on %s, %s %s, one thread, float32, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, cflags, results[1].table_dtype) }
+    local lines = { string.format("%s on %s, %s %s, one thread, float32, projection in %s, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
+        results[1].projection_dtype, results[1].table_dtype) }
     lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "of limit", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
     local contended
     for _, r in ipairs(results) do

@@ -65,6 +65,37 @@ function test.types_of_tables()
     check.equal(blobs[plain], true)
 end
 
+function test.types_of_projections()
+    local o = folder .. "/never"
+    for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
+        for _, words in ipairs { { "plan", tiny }, { "schedules", tiny }, { "emit", tiny, "-o", o }, { "pack", odd, "--weights", weights, "-o", o }, { "verify", odd },
+            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o }, { "bench", tiny, "--batch", "1" } } do
+            table.insert(words, "--projection")
+            table.insert(words, text)
+            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16', words)
+        end
+    end
+    check.equal(host.kind(o), nil)
+    check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
+    local bundle = folder .. "/projection"
+    works { "emit", odd, "--projection", "bf16", "--tables", "i8", "-o", bundle }
+    check.matches(works { "check", bundle }, ": fresh\n$")
+    local options = json.decode(host.read(bundle .. "/MANIFEST.json")).options
+    check.equal({ options.projection, options.tables }, { "bf16", "i8" })
+    check.equal(packed(weights, "--projection", "f32"), plain)
+    check.equal(packed(weights, "--projection", "bf16") == plain, false)
+end
+
+-- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact as ever.
+function test.verify_tells_what_a_rounded_projection_costs()
+    local small = "gen/models/roberta_small.lua"
+    for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", "bf16", "--json" }).results) do
+        check.equal({ r.projection, r.tables, r.kernel_rel_err < 1e-5, r.rel_err > 1e-2, r.rel_err < 1 }, { "bf16", "f32", true, true, true })
+        local share = r.code_flips / r.codes
+        if share < 1e-3 or share > 3e-2 then error(string.format("%d of %d codes differ", r.code_flips, r.codes)) end
+    end
+end
+
 -- With a budget, the error of y decides; without one it is only reported.
 function test.a_budget_rules_out()
     local source = [[
@@ -79,8 +110,8 @@ return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind =
     works(verify(odd, "--tables", "i8"))
     local result = program.run(verify(strict, "--tables", "i8"))
     check.equal(result.status, 1)
-    check.matches(result.output, "\nscalar +many +FAILED +i8 ")
-    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with tables in i8, the budget is 0%.0001\n")
+    check.matches(result.output, "\nscalar +many +FAILED +f32 +i8 ")
+    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, the budget is 0%.0001\n")
     refuses(1, "budget: relative error ", { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" })
     -- What the reference expects of rounded tables is far below what rounding costs.
     for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
@@ -485,9 +516,13 @@ end
 
 function test.bench_of_another_type()
     local r = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
-    check.equal(r.table_dtype, "i8")
+    check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
     check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
     check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
+    local other = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
+    check.equal({ other.table_dtype, other.projection_dtype }, { "f32", "bf16" })
+    local plain_bench = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
+    check.near(other.flop_per_byte.project, 2 * plain_bench.flop_per_byte.project, 1e-9 * other.flop_per_byte.project)
 end
 
 function test.schedules_are_legal_choices()
