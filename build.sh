@@ -122,7 +122,7 @@ test)
     ;;
 golden)
     build
-    exec build/lua_runner . $lookupc --update tests/emit_test.lua
+    exec build/lua_runner . "$PWD/$lookupc" --update tests/emit_test.lua
     ;;
 bench)
     build

@@ -13,6 +13,7 @@ local seed_option = { name = "seed", value = "N", default = 1, integer = true, d
 local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)" }
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32" }
+local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
 local json_option = { name = "json", doc = "print JSON for machines" }
 local compiler_option = { name = "cc", value = "COMPILER", default = "gcc", doc = "compiles the emitted C" }
 local flags_option = { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
@@ -43,9 +44,11 @@ local commands = {
             schedule_option, tables_option, projection_option, compiler_option, flags_option } },
     { name = "verify", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "compare every emitted kernel with the float64 reference",
         options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
-            blocks_option, schedule_option, tables_option, projection_option, compiler_option, flags_option, json_option } },
+            blocks_option, schedule_option, tables_option, projection_option, threads_option, compiler_option, flags_option, json_option } },
     { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels against the dense FFN through OpenBLAS and oneDNN",
-        options = { { name = "batch", value = "LIST", default = "1,8,64,512,4096", doc = "tokens a call" }, isa_option, json_option, seed_option, schedule_option, tables_option, projection_option,
+        options = { { name = "batch", value = "LIST", default = "1,8,64,512,4096", doc = "tokens a call" }, isa_option, json_option, seed_option, schedule_option,
+            with(tables_option, { value = "LIST", default = "f32", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") }),
+            with(projection_option, { value = "LIST", default = "f32", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") }), threads_option,
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
             compiler_option, flags_option } },

@@ -30,7 +30,10 @@ local function with_common(p, values)
     values.model, values.names, values.shape = p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
-    values.include = function(path) return (render(path, values):gsub("\n$", "")) end
+    -- Another template's text, with the names in `more` beside those of `values`.
+    values.include = function(path, more)
+        return (render(path, more and setmetatable(more, { __index = values }) or values):gsub("\n$", ""))
+    end
     return values
 end
 
@@ -56,7 +59,7 @@ function emit.files(p)
     local values = with_common(p, {
         isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, integers = integers,
         types = p.tables == p.projection and { p.tables } or { p.tables, p.projection }, statuses = statuses,
-        align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        align = blob.align, scratch_bytes = p.scratch_bytes, most_threads = p.most_threads, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         norm = p.model.norm ~= nil, format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     })

@@ -3,6 +3,8 @@ local gather = {}
 
 local line_bytes = 64 -- of a cache line
 
+gather.most_dot_tables = 256 -- summed at a time: a sum of products of two bytes stays exact in float32
+
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it in
 -- one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens can
 -- keep a tile of columns of a group of tables there. Rows shorter than a line are not padded.
@@ -21,6 +23,9 @@ function gather.layout(shape)
             dims = { { count = shape.rows, from = shape.d_out, to = pitch }, { count = shape.d_out, from = 1, to = 1 } } } },
     }
 end
+
+-- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores must not be negative.
+function gather.dot(shape, isa) return not shape.signed_scores and isa.dot or nil end
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column `from`.
 -- A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of
@@ -43,5 +48,17 @@ function gather.tiles(shape, columns, lanes, vectors)
     add(full * columns, shape.d_out % columns, 1)
     return tiles
 end
+
+-- How the tokens of a chunk share in asking for the rows of the next `group` tables: { every, rows }, `rows` rows by every
+-- `every`th token.
+function gather.ask(shape, group, chunk)
+    local rows = group * shape.rows
+    if chunk >= rows then return { every = chunk // rows, rows = 1 } end
+    return { every = 1, rows = rows // chunk }
+end
+
+-- Whether sums of a tile of columns wait in a buffer of their own between groups of tables: pieces of y lie so far apart that
+-- they fall into few sets of a cache, and each on a page of its own.
+function gather.sums_wait(shape, choices) return choices["gather.columns"] < shape.d_out and choices["gather.group"] < shape.h end
 
 return gather

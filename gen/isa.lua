@@ -9,7 +9,9 @@
 --   vector, index            C types of a vector of floats and of a vector of row numbers
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
 --   type_functions           those of one type of gen/dtype.lua
---   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, feature of harness/cpu.c }
+--   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
+--   dot                      words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of tables at a time,
+--                            columns of a step, vectors that their sums take
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
@@ -37,8 +39,8 @@ function isa.with_tables(set, tables)
     copy.flags = { table.unpack(set.flags) }
     for _, flag in ipairs(needs.flags) do copy.flags[#copy.flags + 1] = flag end
     copy.guard = set.guard .. " && " .. needs.guard
-    copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | needs.leaf1_ecx, leaf7_ebx = set.cpu.leaf7_ebx, xcr0 = set.cpu.xcr0 }
-    copy.feature = needs.feature
+    copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0), leaf7_ebx = set.cpu.leaf7_ebx, leaf7_ecx = needs.leaf7_ecx, xcr0 = set.cpu.xcr0 }
+    copy.feature, copy.dot = needs.feature, needs.dot
     return copy
 end
 

@@ -183,7 +183,9 @@ end
 -- The steps { name, value } that the first `count` results depend on, in their order.
 local function used(steps, results, count)
     local needed, list = {}, {}
-    for i = 1, count do needed[results[i]] = true end
+    for i = 1, count do
+        for word in results[i]:gmatch("[%a_][%w_]*") do needed[word] = true end
+    end
     for i = #steps, 1, -1 do
         if needed[steps[i].name] then
             table.insert(list, 1, steps[i])
@@ -230,11 +232,44 @@ end
 -- vector that there is.
 local function gather_values(p, v, values)
     local word, isa = p.tables.name, v.isa
-    values.pitch, values.line = p.pitch, blob.align // p.tables.bytes
-    values.loads = {}
+    local sizes = { math.min(v.group, p.shape.h), p.shape.h % v.group } -- of a call, in tables
+    local function all_multiples(n) return sizes[1] % n == 0 and sizes[2] % n == 0 end
+    values.pitch, values.line_elements = p.pitch, blob.align // p.tables.bytes
+    values.loads, values.ask, values.dot = {}, v.ask or false, v.dot or false
+    values.together, values.rest_rows = {}, v.unroll > 1 and not all_multiples(v.unroll)
+    for r = 0, v.unroll - 1 do values.together[r + 1] = r end
+    local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
+    values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
+    values.row_of = function(k) return "table + (" .. factor(k) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. p.pitch end
+    values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
+    if v.dot then
+        local dot = isa.dot
+        values.quads_partial = not all_multiples(dot.rows)
+        -- Words of the scores of a call; one token's are made a vector of tables at a time.
+        local most = v.tile == 1 and blob.round_up(sizes[1], isa.lanes) or blob.round_up(sizes[1], dot.rows)
+        values.dot_words = most // dot.rows
+        values.quad_at = "k / " .. dot.rows .. (v.tile == 1 and "" or " * " .. v.tile)
+        values.zeros = function(name)
+            local list = {}
+            for n = 0, 3 do list[n + 1] = name .. n .. " = " .. isa.index_zero() end
+            return table.concat(list, ", ")
+        end
+        -- `width` columns in lines of one load, and the vectors of floats that those become: { at, columns, vectors = { {at, floats} } }.
+        values.dot_lines = function(width)
+            local list = {}
+            for at = 0, width - 1, dot.columns do
+                local line = { at = at, columns = math.min(dot.columns, width - at), vectors = {} }
+                for from = at, at + line.columns - 1, isa.lanes do
+                    line.vectors[#line.vectors + 1] = { at = from, floats = math.min(isa.lanes, at + line.columns - from) }
+                end
+                list[#list + 1] = line
+            end
+            return list
+        end
+        return
+    end
     if word == "f32" then
-        values.load_row = function(offset) return isa.load_unaligned("row", offset) end
-        values.load_row_partial = function(offset, n) return isa.load_partial("row", offset, n) end
+        values.load_row, values.load_row_partial = isa.load_unaligned, isa.load_partial
         return
     end
     local seen = {}
@@ -252,8 +287,8 @@ local function gather_values(p, v, values)
         if s.count > 0 or s.vectors_left > 0 then add(isa.lanes) end
         if s.partial > 0 then add(s.partial) end
     end
-    values.load_row = function(offset) return add(isa.lanes) .. "(" .. sum("row", offset) .. ")" end
-    values.load_row_partial = function(offset, n) return add(n) .. "(" .. sum("row", offset) .. ")" end
+    values.load_row = function(row, offset) return add(isa.lanes) .. "(" .. sum(row, offset) .. ")" end
+    values.load_row_partial = function(row, offset, n) return add(n) .. "(" .. sum(row, offset) .. ")" end
 end
 
 -- The files of one regime of an instruction set, but its driver.

@@ -34,6 +34,8 @@ function names.public(model)
         weights = model .. "_weights",
         bind = model .. "_bind",
         ffn = model .. "_ffn",
+        ffn_openmp = model .. "_ffn_openmp",
+        split = model .. "_split",
         header = model .. ".h",
         source = model .. ".c",
         runtime = model .. "_runtime.h",

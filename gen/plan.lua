@@ -13,8 +13,12 @@ local schedule = require "gen.schedule"
 
 local plan = {}
 
+plan.most_threads = 1024 -- that an OpenMP build may have
+
 local function shape_of(m, tables, projection)
-    local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind }
+    local signed = m.neighbours > 1 and m.score == "gelu" -- <z, S> of a vertex beside the best one may be negative
+    local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
+        signed_scores = signed }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -51,14 +55,29 @@ local function buffers_of(shape, projection, chunk, tokens, unpacks)
     return list
 end
 
+-- The tiles of the gather of `vectors` accumulators.
+local function gather_tiles(shape, isa, columns, vectors)
+    local dot = gather.dot(shape, isa)
+    if dot then return gather.tiles(shape, columns, dot.columns, vectors // dot.vectors) end
+    return gather.tiles(shape, columns, isa.lanes, vectors)
+end
+
+-- How calls of up to `most` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least `least`; nil if
+-- none is large enough.
+local function split_of(shape, projection, tile, most)
+    local least = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
+    return 2 * least <= most and { tile = tile, least = least } or nil
+end
+
 -- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
 local function few_of(m, shape, isa, choices)
-    local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
+    local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = shape.h, prefetch = choices["few.prefetch"], projection = projection,
-        gather = gather.tiles(shape, shape.d_out, isa.lanes, choices["few.accumulators"]),
+        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot, prefetch = choices["few.prefetch"] == 1, projection = projection,
+        gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
+    few.split = split_of(shape, projection, few.tokens, few.threshold)
     -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked one at a time
     -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
@@ -83,10 +102,14 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], prefetch = choices["gather.prefetch"],
-        gather = gather.tiles(shape, choices["gather.columns"], isa.lanes, choices["gather.vectors"]),
+        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
+        dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
-    v.scratch, v.scratch_bytes = scratch_of(buffers_of(shape, projection, v.chunk, tile * v.tiles, v.unpacks))
+    v.split = split_of(shape, projection, tile, math.maxinteger)
+    local buffers = buffers_of(shape, projection, v.chunk, tile * v.tiles, v.unpacks)
+    if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
+    v.scratch, v.scratch_bytes = scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
@@ -123,7 +146,7 @@ function plan.build(m, isas, wanted, tables, projection_type)
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
-        projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0,
+        projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
         wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
@@ -136,6 +159,11 @@ function plan.build(m, isas, wanted, tables, projection_type)
     local folded = p.variants[#p.variants].projection.flops
     p.mflop = { lookup = cost.lookup(shape), projection = folded / 1e6, folded = cost.folded(shape, folded), dense = cost.dense(shape) }
     return p
+end
+
+-- How many of up to `threads` threads share a call of `tokens` tokens by `kernels`, a variant or its `few`.
+function plan.threads(kernels, tokens, threads)
+    return kernels.split and math.max(1, math.min(threads, tokens // kernels.split.least)) or 1
 end
 
 -- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.

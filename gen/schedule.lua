@@ -1,6 +1,7 @@
 -- The choices that change speed and never results: what each may be, and defaults from a small cost model.
 --
 -- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
+local gather = require "gen.gather"
 local product = require "gen.product"
 
 local schedule = {}
@@ -24,6 +25,8 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
+local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
+
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
 local function product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
@@ -34,6 +37,12 @@ local function fitting(isa, candidates, vectors)
         if rows == 1 or product_fits(isa, rows, vectors) then list[#list + 1] = rows end
     end
     return list
+end
+
+-- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
+local function accumulators(shape, isa)
+    local dot = gather.dot(shape, isa)
+    return powers(dot and dot.vectors or 1, isa.registers - (dot and 2 * dot.rows or 4))
 end
 
 -- One row a choice, in the order in which they are made: `values(shape, isa, s)` lists what is legal given the choices
@@ -72,8 +81,12 @@ schedule.choices = {
             if list[#list] ~= shape.d_out then list[#list + 1] = shape.d_out end
             return list
         end,
-        default = function(shape) -- short elements: a row of few lines is taken whole, so that converting it is all there is to do
-            return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or 64)
+        default = function(shape, isa)
+            -- Pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then full);
+            -- pieces under two lines cost more to find than to read. Otherwise, and for short elements, whole rows.
+            local columns = power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
+            local pieces = tables_in_cache(shape, isa) and 64 or columns >= 32 and math.min(columns, 64) or 1024
+            return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or pieces)
         end,
     },
     {
@@ -84,17 +97,27 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in half of L2, or all of it where rows are short. Over 16 tables gain nothing;
-            -- under 4, reading and writing y once a group costs more than the misses it saves.
+            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 tables gain
+            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 2
+            local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
             return power_of_two_at_most(math.min(clamp(room // slice, 4, 16), shape.h))
         end,
     },
     {
         key = "gather.vectors", doc = "accumulators of the gather",
-        values = function(_, isa) return powers(1, isa.registers - 4) end,
-        default = function(_, isa) return isa.lanes == 1 and 4 or power_of_two_at_most(math.min(8, isa.registers // 2)) end,
+        values = accumulators,
+        default = function(shape, isa)
+            if gather.dot(shape, isa) then return 2 * gather.dot(shape, isa).vectors end
+            return isa.lanes == 1 and 4 or power_of_two_at_most(math.min(8, isa.registers // 2))
+        end,
+    },
+    {
+        key = "gather.unroll", doc = "tables written out in one step of the gather's loop",
+        values = function(shape, isa, s) return powers(1, gather.dot(shape, isa) and 1 or math.min(8, s["gather.group"])) end,
+        default = function(shape, isa, s)
+            return (isa.lanes == 1 or gather.dot(shape, isa)) and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
+        end,
     },
     {
         key = "chunk.tokens", doc = "tokens whose codes wait in scratch between projection and gather",
@@ -151,18 +174,27 @@ add {
 }
 add {
     key = "few.accumulators", doc = "accumulators of the few-token gather",
-    values = function(_, isa) return powers(1, isa.registers - 4) end,
-    default = function(_, isa) return isa.lanes == 1 and 4 or isa.registers // 2 end,
+    values = accumulators,
+    default = function(shape, isa)
+        -- One token's rows come from memory: asked for a strip of a line or two ahead, they come as fast as it can give them.
+        local dot = gather.dot(shape, isa)
+        if dot then return 2 * dot.vectors end
+        if isa.lanes == 1 or from_memory(shape, isa) then return shape.tables.bytes == 4 and isa.lanes > 1 and 16 // isa.lanes or 4 end
+        return isa.registers // 2
+    end,
 }
-
+add {
+    key = "gather.next", doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
+    values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+    default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met
+        return from_memory(shape, isa) and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
+    end,
+}
 for _, regime in ipairs { "gather", "few" } do
     add {
-        key = regime .. ".prefetch", doc = "rows the " .. (regime == "few" and "few-token " or "") .. "gather asks for ahead of their use; 0: none",
-        values = function(_, isa) return isa.prefetch and { 0, 1, 2, 4, 8, 16 } or { 0 } end,
-        default = function(shape, isa)
-            -- One token's rows come from memory: asked for 8 rows ahead they come at the rate that memory can give.
-            return regime == "few" and isa.prefetch and not tables_in_cache(shape, isa) and 8 or 0
-        end,
+        key = regime .. ".prefetch", doc = "whether the " .. (regime == "few" and "few-token " or "") .. "gather asks for the next strip of its rows; 0: no, 1: yes",
+        values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+        default = function(shape, isa) return regime == "few" and from_memory(shape, isa) and 1 or 0 end,
     }
 end
 

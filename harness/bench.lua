@@ -43,11 +43,14 @@ local function caches_of(facts)
     return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
 end
 
-local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes", "random_rows_gbytes" }
+local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes" }
 
--- The limits of this core as the measuring process found them.
-local function limits_of(context)
-    local limits = {}
+-- The measuring process' name for the rate of reading rows of plan `p`'s tables.
+local function rows_limit(p) return "random_rows_" .. p.tables.name .. "_gbytes" end
+
+-- The limits of this core as the measuring process found them; those of random rows are of plan `p`'s tables.
+local function limits_of(context, p)
+    local limits = { random_rows_gbytes = assert(tonumber(context[rows_limit(p)])) }
     for _, name in ipairs(limit_names) do limits[name] = assert(tonumber(context[name])) end
     return limits
 end
@@ -60,114 +63,187 @@ local function openblas_coretype(facts)
     return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell" or can.avx512 and "SkylakeX" or can.avx2 and "Haswell" or nil
 end
 
--- The samples of Google Benchmark's output by name: { cpu = {µs}, share = {CPU time over wall time} }.
+-- The samples of Google Benchmark's output by name: { cpu = {µs of a call, all threads}, wall = {µs}, share = {CPU time over wall time} }.
 local function samples_of(text, path)
     local output = json.decode(text)
     if not output or type(output.benchmarks) ~= "table" then error(path .. ": not the output of the measuring process", 0) end
     local units, samples = { ns = 1e-3, us = 1, ms = 1e3, s = 1e6 }, {}
     for _, entry in ipairs(output.benchmarks) do
         if entry.run_type == "iteration" then
-            local sample = samples[entry.run_name] or { cpu = {}, share = {} }
-            samples[entry.run_name] = sample
+            local name = entry.run_name:gsub("/process_time", ""):gsub("/real_time", "")
+            local sample = samples[name] or { cpu = {}, wall = {}, share = {} }
+            samples[name] = sample
             sample.cpu[#sample.cpu + 1] = entry.cpu_time * units[entry.time_unit]
+            sample.wall[#sample.wall + 1] = entry.real_time * units[entry.time_unit]
             sample.share[#sample.share + 1] = entry.cpu_time / entry.real_time
         end
     end
     return samples, output.context
 end
 
--- One result for every variant and batch, from the medians of the samples.
-local function results_of(p, job, samples, checked, limits)
+-- What a variant's kernels are called in the measuring process.
+local function variant_name(p, v, regime) return table.concat({ v.isa.name, p.projection.name, p.tables.name, regime }, "_") end
+
+-- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall time counts.
+local function results_of(builds, job, samples, context)
     local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
-    local function time(name)
-        local sample = samples[name]
-        return sample and median(sample.cpu)
+    local clock = job.threads > 1 and "wall" or "cpu"
+    local function time(name, kind) return samples[name] and median(samples[name][kind]) end
+    local function add(b, v, batch, limits)
+        local p = b.plan
+        local regime = v.few and batch <= v.few.threshold and "few" or "many"
+        local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
+        local name = variant_name(p, v, regime) .. "/" .. batch
+        local best, library
+        for _, dense in ipairs(job.dense) do
+            local t = time("dense/" .. dense .. "/" .. batch, clock)
+            if t and (not best or t < best) then best, library = t, dense end
+        end
+        local ffn, project, gather = time("ffn/" .. name, clock), time("project/" .. name, "cpu"), time("gather/" .. name, "cpu")
+        local again = time("ffn_again/" .. name, clock)
+        local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
+        local limit_us = cost.limit(work, limits, caches) / sharing
+        results[#results + 1] = {
+            model = p.model.name, batch = batch, threads = job.threads, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
+            table_dtype = p.tables.name, projection_dtype = p.projection.name,
+            us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
+            dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
+            gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
+            limit_us = limit_us, limit_share = limit_us * batch / ffn, random_rows_gbytes = limits.random_rows_gbytes,
+            flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
+            gather_gbytes = p.shape.h * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
+            again_ratio = again and again / ffn, cpu_over_wall = time("ffn/" .. name, "share") / sharing,
+            rel_err = checked.rel_err, max_abs_err = checked.max_abs_err, code_flips = checked.code_flips,
+        }
     end
-    for _, v in ipairs(p.variants) do
-        for _, batch in ipairs(job.batches) do
-            local regime = v.few and batch <= v.few.threshold and "few" or "many"
-            local name = v.isa.name .. "_" .. regime .. "/" .. batch
-            local best, library
-            for _, dense in ipairs(job.dense) do
-                local t = time("dense/" .. dense .. "/" .. batch)
-                if t and (not best or t < best) then best, library = t, dense end
-            end
-            local ffn, project, gather = time("ffn/" .. name), time("project/" .. name), time("gather/" .. name)
-            local again = time("ffn_again/" .. name)
-            local work = plan.work(p, v, regime == "few", batch)
-            local limit_us = cost.limit(work, limits, caches)
-            results[#results + 1] = {
-                model = p.model.name, batch = batch, threads = 1, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-                table_dtype = p.tables.name, projection_dtype = p.projection.name,
-                us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
-                dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
-                gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
-                limit_us = limit_us, limit_share = limit_us * batch / ffn,
-                flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
-                gather_gbytes = p.shape.h * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
-                again_ratio = again and again / ffn, cpu_over_wall = median(samples["ffn/" .. name].share),
-                rel_err = checked[v.isa.name .. "_" .. regime].rel_err, max_abs_err = checked[v.isa.name .. "_" .. regime].max_abs_err,
-                code_flips = checked[v.isa.name .. "_" .. regime].code_flips,
-            }
+    for _, b in ipairs(builds) do
+        local limits = limits_of(context, b.plan)
+        for _, v in ipairs(b.plan.variants) do
+            for _, batch in ipairs(job.batches) do add(b, v, batch, limits) end
         end
     end
     return results
 end
 
+local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
+local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
+
+-- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is there when
+-- that says of two results that they differ.
+local columns = {
+    { "isa", -7, "%s", function(r) return r.isa end },
+    { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
+    { "tables", -6, "%s", function(r) return r.table_dtype end, several = different_tables },
+    { "tokens", 6, "%d", function(r) return r.batch end },
+    { "us/token", 9, "%.2f", function(r) return r.us_per_token end },
+    { "project", 8, "%.2f", function(r) return r.stages.project end },
+    { "gather", 8, "%.2f", function(r) return r.stages.gather end },
+    { "of limit", 8, "%.0f %%", function(r) return 100 * r.limit_share end },
+    { "dense FFN", 9, "%.2f", function(r) return r.dense_us_per_token end },
+    { "library", -9, "%s", function(r) return r.dense_library end },
+    { "x faster", 8, "%.2f", function(r) return r.speedup end },
+    { "GFLOP/s", 8, "%.1f", function(r) return r.project_gflops end },
+    { "GB/s", 7, "%.1f", function(r) return r.gather_gbytes end },
+}
+
+-- One result of each kind: any two of them differ.
+local function kinds_of(results, differ)
+    local list = {}
+    for _, r in ipairs(results) do
+        local new = true
+        for _, known in ipairs(list) do new = new and differ(r, known) end
+        if new then list[#list + 1] = r end
+    end
+    return list
+end
+
 local function print_table(host_facts, cflags, limits, results)
-    local lines = { string.format("%s on %s, %s %s, one thread, float32, projection in %s, tables in %s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
-        results[1].projection_dtype, results[1].table_dtype) }
-    lines[#lines + 1] = string.format("%-7s %6s %9s %8s %8s %8s %9s %-9s %8s %8s %7s", "isa", "tokens", "us/token", "project", "gather", "of limit", "dense FFN", "library", "x faster", "GFLOP/s", "GB/s")
+    local threads, types = results[1].threads, kinds_of(results, different_tables)
+    local one_projection = #kinds_of(results, different_projections) == 1
+    local lines = { string.format("%s on %s, %s %s, %s, float32%s%s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
+        threads == 1 and "one thread" or threads .. " threads", one_projection and ", projection in " .. results[1].projection_dtype or "",
+        #types == 1 and ", tables in " .. results[1].table_dtype or "") }
+    local shown = {}
+    for _, column in ipairs(columns) do
+        if not column.several or #kinds_of(results, column.several) > 1 then shown[#shown + 1] = column end
+    end
+    local function add(cell, mark)
+        local cells = {}
+        for i, column in ipairs(shown) do cells[i] = string.format("%" .. column[2] .. "s", cell(column)) end
+        lines[#lines + 1] = table.concat(cells, " ") .. mark
+    end
+    add(function(column) return column[1] end, "")
     local contended
     for _, r in ipairs(results) do
         local mark = r.cpu_over_wall < 0.97
         contended = contended or mark
-        lines[#lines + 1] = string.format("%-7s %6d %9.2f %8.2f %8.2f %6.0f %% %9.2f %-9s %8.2f %8.1f %7.1f%s", r.isa, r.batch, r.us_per_token, r.stages.project,
-            r.stages.gather, 100 * r.limit_share, r.dense_us_per_token, r.dense_library, r.speedup, r.project_gflops, r.gather_gbytes, mark and " *" or "")
+        add(function(column) return string.format(column[3], column[4](r)) end, mark and " *" or "")
     end
-    lines[#lines + 1] = "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
-    lines[#lines + 1] = string.format("of limit: least time by this core's limits (FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %.0f GB/s) over us/token.",
-        limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes, limits.l3_gbytes, limits.memory_gbytes, limits.random_rows_gbytes)
+    lines[#lines + 1] = threads == 1 and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
+        or string.format("us/token: medians of interleaved wall times, FFN and dense FFN on up to %d threads; project, gather, GFLOP/s and GB/s: of one thread, CPU time.", threads)
+    local rows = {}
+    for i, r in ipairs(types) do rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes) end
+    lines[#lines + 1] = string.format("of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s) over us/token.",
+        threads == 1 and "this core's limits (" or "the limits of the cores at work (each ", limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes, limits.l3_gbytes, limits.memory_gbytes, table.concat(rows, ", "))
+    local worst, controls
     for _, r in ipairs(results) do
-        if r.again_ratio then lines[#lines + 1] = string.format("A/A control: the same %s kernel at %d tokens measured twice differs by %.1f %%.", r.isa, r.batch, math.abs(r.again_ratio - 1) * 100) end
+        local difference = r.again_ratio and math.abs(r.again_ratio - 1) * 100
+        controls = (controls or 0) + (difference and 1 or 0)
+        if difference and difference >= (worst and worst.difference or 0) then worst = { isa = r.isa, batch = r.batch, difference = difference } end
     end
+    lines[#lines + 1] = string.format("A/A control: the same %s at %d tokens measured twice %s by %.1f %%.", controls == 1 and worst.isa .. " kernel" or "kernels",
+        worst.batch, controls == 1 and "differs" or "differ at most", worst.difference)
     if contended then lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count." end
     host.print(table.concat(lines, "\n"))
 end
 
--- Times plan `p`, compiled into `library` and bound to `blob`; `checked` are its verification results.
-function bench.run(p, directory, blob, library, checked, options)
-    local facts = cpu.describe()
+-- What the measuring process is told to do.
+local function job_of(builds, facts, options)
+    local p = builds[1].plan
     local job = {
-        model = p.model.name, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
-        seed = options.seed, batches = options.batches, repetitions = options.repetitions, min_time = 0.05,
+        model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
+        seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
         dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
     }
-    job.sizes.row, job.sizes.table = p.table_bytes // (p.shape.h * p.shape.rows), p.table_bytes
-    for _, v in ipairs(p.variants) do
-        local threshold = v.few and v.few.threshold or 0
-        local function add(regime, least, most)
-            local variant = compile.describe(p, v, library, regime)
-            variant.name, variant.least_batch, variant.most_batch = v.isa.name .. "_" .. regime, least, most
-            job.variants[#job.variants + 1] = variant
+    job.sizes.rows = {}
+    local known = {}
+    for _, b in ipairs(builds) do
+        if not known[b.plan.tables] then table.insert(job.sizes.rows, { name = rows_limit(b.plan), row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows), table = b.plan.table_bytes }) end
+        known[b.plan.tables] = true
+        for _, v in ipairs(b.plan.variants) do
+            local threshold = v.few and v.few.threshold or 0
+            local function add(regime, least, most)
+                local variant = compile.describe(b.plan, v, b.library, regime, b.threads)
+                variant.name, variant.blob = variant_name(b.plan, v, regime), b.files.output
+                variant.least_batch, variant.most_batch = least, most
+                job.variants[#job.variants + 1] = variant
+            end
+            if threshold > 0 then add("few", 1, threshold) end
+            add("many", threshold + 1, 1 << 20)
         end
-        if threshold > 0 then add("few", 1, threshold) end
-        add("many", threshold + 1, 1 << 20)
     end
-    local by_name = {}
-    for _, result in ipairs(checked) do by_name[result.isa .. "_" .. result.regime] = result end
+    return job
+end
+
+-- Times the builds, one or more of one model, each verified, in one run and reports them.
+function bench.run(builds, options)
+    local facts, directory = cpu.describe(), process.temporary_directory()
+    local job = job_of(builds, facts, options)
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
     local measure = process.executable():gsub("[^/]*$", "lookupc-measure")
+    local threads = tostring(options.threads)
     local result = assert(process.run({ measure, job_path, output_path }, {
-        show_stderr = true, env = { OPENBLAS_CORETYPE = openblas_coretype(facts), OPENBLAS_NUM_THREADS = "1", OMP_NUM_THREADS = "1" },
+        show_stderr = true, env = { OPENBLAS_CORETYPE = openblas_coretype(facts), OPENBLAS_NUM_THREADS = threads, OMP_NUM_THREADS = threads },
     }))
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
     if result.status ~= 0 then return 1 end -- it has said why
     local samples, context = samples_of(assert(host.read(output_path)), output_path)
-    local limits = limits_of(context)
-    local results = results_of(p, job, samples, by_name, limits)
-    local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = table.concat(compile.flags(p.variants[#p.variants].isa, options.cflags), " "),
+    local p = builds[1].plan
+    local limits = limits_of(context, p)
+    local results = results_of(builds, job, samples, context)
+    local flags = compile.flags(p.variants[#p.variants].isa, compile.threaded(p, options.cflags, options.threads))
+    local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = table.concat(flags, " "),
         l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
     if options.json then
         host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))

@@ -32,6 +32,14 @@ local function load_plan(path, sets, options)
         options.projection)
 end
 
+-- The option --threads; raises one line.
+local function threads_of(options)
+    if options.threads < 1 or options.threads > plan.most_threads then
+        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.most_threads), 0)
+    end
+    return options.threads
+end
+
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 local function packed(p, directory, options)
     local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
@@ -43,15 +51,20 @@ local function packed(p, directory, options)
     return files
 end
 
+-- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`.
+local function build(path, sets, options, threads)
+    local p = load_plan(path, sets, options)
+    local directory = process.temporary_directory()
+    local files = packed(p, directory, options)
+    return { plan = p, threads = threads, files = files, library = compile.library(p, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
+end
+
 function commands.run(arguments, options)
     file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input })
     local sets = runnable(options.isa, options.tables)
-    local p = load_plan(arguments[1], { sets[#sets] }, options)
-    local directory = process.temporary_directory()
-    local files = packed(p, directory, options)
-    local library = compile.library(p, directory, options.cc, options.cflags)
+    local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
-    local result = assert(kernel.run(compile.describe(p, p.variants[1], library), files.output, options.input, options.output))
+    local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
     return 0
 end
@@ -65,17 +78,37 @@ local function reference_model(p)
     }
 end
 
--- Checks every kernel of plan `p` against the reference, and its error against the model's budget. Returns a list of
--- results, each with `isa` and `regime`.
-function commands.check_variants(p, library, files, seed)
+-- Numbers of tokens around which calls change: where a regime begins and ends, and where one more thread gets a range.
+local function turning_points(v, regime, threads)
+    local few = regime == "few"
+    local kernels = few and v.few or v
+    local first, last = few and 1 or (v.few and v.few.threshold or 0) + 1, few and v.few.threshold or math.maxinteger
+    local wanted = { first, first + kernels.tile, few and last or first }
+    for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
+        local at = math.max(first + 1, ranges * kernels.split.least)
+        table.move({ at - 1, at, at + 1, at + kernels.split.tile }, 1, 4, #wanted + 1, wanted)
+    end
+    local list, seen = {}, {}
+    for _, count in ipairs(wanted) do
+        if count <= last and not seen[count] then list[#list + 1] = count end
+        seen[count] = true
+    end
+    return list
+end
+
+-- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and its error
+-- against the model's budget. Returns a list of results, each with `isa` and `regime`.
+function commands.check_variants(p, library, files, seed, threads)
+    threads = threads or 1
     local verify, results = require "verify", {}
     for _, v in ipairs(p.variants) do
         for _, regime in ipairs(v.few and { "many", "few" } or { "many" }) do
-            local variant = compile.describe(p, v, library, regime)
+            local variant = compile.describe(p, v, library, regime, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
                 variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
+                counts = turning_points(v, regime, threads),
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
@@ -93,15 +126,14 @@ function commands.check_variants(p, library, files, seed)
 end
 
 function commands.verify(arguments, options)
+    local threads = threads_of(options)
     local sets, skipped = runnable(options.isa, options.tables)
-    local p = load_plan(arguments[1], sets, options)
-    local directory = process.temporary_directory()
-    local files = packed(p, directory, options)
-    local library = compile.library(p, directory, options.cc, options.cflags)
-    local results, ok = commands.check_variants(p, library, files, options.seed), true
+    local b = build(arguments[1], sets, options, threads)
+    local p = b.plan
+    local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
     for _, result in ipairs(results) do ok = ok and result.ok end
     if options.json then
-        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, results = json.array(results), skipped = json.array(skipped) }))
+        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, threads = threads, results = json.array(results), skipped = json.array(skipped) }))
         return ok and 0 or 1
     end
     host.print(string.format("%-8s %-6s %-8s %-10s %-6s %7s %9s %9s %7s %6s", p.model.name, "", "", "projection", "tables", "tokens", "rel error", "max error", "codes", "flips"))
@@ -116,26 +148,42 @@ function commands.verify(arguments, options)
     return ok and 0 or 1
 end
 
+-- The options of each build that bench measures: all combinations of those that are lists.
+local function combinations(options)
+    local list = {}
+    local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
+    for _, projection in ipairs(projections) do
+        for _, name in ipairs(tables) do list[#list + 1] = setmetatable({ projection = projection, tables = name }, { __index = options }) end
+    end
+    return list
+end
+
+-- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
+local function verified_build(path, options, threads)
+    local sets = runnable(options.isa, options.tables)
+    if not options.isa then sets = { sets[#sets] } end
+    local b = build(path, sets, options, threads)
+    b.checked = {}
+    for _, result in ipairs(commands.check_variants(b.plan, b.library, b.files, options.seed, threads)) do
+        for _, check in ipairs(result.checks) do
+            if not check.ok then
+                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", path, result.isa,
+                    result.regime, check.name, check.detail), 0)
+            end
+        end
+        b.checked[result.isa .. "_" .. result.regime] = result
+    end
+    return b
+end
+
 function commands.bench(arguments, options)
     local bench = require "harness.bench"
     options.batches = bench.batches(options)
     if options.html then bench.check_page(options.html) end
-    local sets = runnable(options.isa, options.tables)
-    if not options.isa then sets = { sets[#sets] } end
-    local p = load_plan(arguments[1], sets, options)
-    local directory = process.temporary_directory()
-    local files = packed(p, directory, options)
-    local library = compile.library(p, directory, options.cc, options.cflags)
-    local checked = commands.check_variants(p, library, files, options.seed)
-    for _, result in ipairs(checked) do
-        for _, check in ipairs(result.checks) do
-            if not check.ok then
-                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", arguments[1], result.isa,
-                    result.regime, check.name, check.detail), 0)
-            end
-        end
-    end
-    return bench.run(p, directory, files.output, library, checked, options)
+    local threads = threads_of(options)
+    local builds = {}
+    for i, choice in ipairs(combinations(options)) do builds[i] = verified_build(arguments[1], choice, threads) end
+    return bench.run(builds, options)
 end
 
 return commands

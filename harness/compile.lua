@@ -68,14 +68,20 @@ function compile.library(p, directory, cc, cflags)
     return library
 end
 
+-- The flags `cflags` with those of plan `p`'s OpenMP build for up to `threads` threads, if they are more than one.
+function compile.threaded(p, cflags, threads)
+    return threads > 1 and string.format("%s -fopenmp -D%s=%d", cflags, p.names.macro("OPENMP"), threads) or cflags
+end
+
 -- What verify, run and the measuring process need to know of the kernels of variant `v` of plan `p`, compiled into
--- `library`: those for many tokens, or those for few if `regime` is "few". `ffn` is the one that chooses between them.
-function compile.describe(p, v, library, regime)
+-- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few". `any_ffn`
+-- chooses between them.
+function compile.describe(p, v, library, regime, threads)
     local kernels = regime == "few" and v.few or v
     return {
-        isa = v.isa.name, library = library, bind = p.names.bind, public_ffn = p.names.ffn,
-        ffn = v.names.ffn, project = kernels.names.project, gather = kernels.names.gather,
-        tile = kernels.tile, chunk = kernels.chunk, scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes,
+        isa = v.isa.name, library = library, bind = p.names.bind, public_ffn = (threads or 1) > 1 and p.names.ffn_openmp or p.names.ffn,
+        ffn = v.names.ffn, any_ffn = v.names.ffn, project = kernels.names.project, gather = kernels.names.gather,
+        tile = kernels.tile, chunk = kernels.chunk, scratch_bytes = p.scratch_bytes * (threads or 1), weights_struct_bytes = p.weights_struct_bytes,
         d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau,
     }
 end

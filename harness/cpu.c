@@ -10,7 +10,7 @@ int luaopen_cpu(lua_State *L);
 
 typedef struct {
     char model[64];
-    bool avx2, avx512, f16c;
+    bool avx2, avx512, f16c, avx512vnni;
     int64_t l1d, l1i, l2, l3; /* bytes, 0 when unknown */
 } cpu_facts;
 
@@ -97,6 +97,7 @@ static cpu_facts read_facts(void)
     facts.avx512 = facts.avx2 && has(extended.ebx, 16) && has(extended.ebx, 17) && has(extended.ebx, 30) && has(extended.ebx, 31) &&
                    (saved & zmm) == zmm;
     facts.f16c = facts.avx2 && has(first.ecx, 29);
+    facts.avx512vnni = facts.avx512 && has(extended.ecx, 11);
     read_model(facts.model);
     read_caches(&facts, 4);
     if (facts.l1d == 0)
@@ -113,7 +114,7 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { model, isa = list from slowest to fastest, f16c = true or false, l1d, l1i, l2, l3 in bytes (absent when unknown) } */
+/* cpu.describe() -> { model, isa = list from slowest to fastest, f16c and avx512vnni = true or false, l1d, l1i, l2, l3 in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
@@ -135,6 +136,8 @@ static int describe(lua_State *L)
     lua_setfield(L, -2, "isa");
     lua_pushboolean(L, facts.f16c);
     lua_setfield(L, -2, "f16c");
+    lua_pushboolean(L, facts.avx512vnni);
+    lua_setfield(L, -2, "avx512vnni");
 
     const struct {
         const char *name;

@@ -1,4 +1,4 @@
-/* The rival: a dense FFN y = GELU(x W1ᵀ + b1) W2ᵀ + b2 of d -> hidden -> d_out, one thread, through several libraries. */
+/* The rival: a dense FFN y = GELU(x W1ᵀ + b1) W2ᵀ + b2 of d -> hidden -> d_out through several libraries. */
 #ifndef LOOKUPC_DENSE_H
 #define LOOKUPC_DENSE_H
 
@@ -21,8 +21,8 @@ typedef struct dense_weights {
 typedef struct dense_library {
     const char *name;
     const char *description; /* what describe tells: "openblas_corename" */
-    /* Returns NULL with one line in error on failure. The weights must outlive the FFN. */
-    void *(*create)(const dense_weights *weights, size_t tokens, char *error, size_t error_size);
+    /* Returns NULL with one line in error on failure. The weights must outlive the FFN. All FFNs of a process have the same threads. */
+    void *(*create)(const dense_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size);
     /* x [tokens][d], y [tokens][d_out]; x and y must not overlap. Returns false if the library reports an error. */
     bool (*run)(void *ffn, const float *x, float *y);
     void (*destroy)(void *ffn);
@@ -41,9 +41,9 @@ void dense_weights_destroy(dense_weights *weights);
    Returns infinity when y is not finite or there is no memory. */
 double dense_relative_error(const dense_weights *weights, const float *x, const float *y);
 
-/* x[row][i] = GELU(x[row][i] + bias[i]), x [rows][columns]; within 2e-7 of the exact value, relative to max(1, |x|).
-   x and bias must not overlap. Cannot fail. */
-void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns);
+/* x[row][i] = GELU(x[row][i] + bias[i]), x [rows][columns], on up to so many threads; within 2e-7 of the exact value, relative to
+   max(1, |x|). x and bias must not overlap. Cannot fail. */
+void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns, size_t threads);
 
 #ifdef __cplusplus
 }

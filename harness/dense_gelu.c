@@ -1,5 +1,5 @@
 /* Bias and GELU of the hidden layer, vectorised by the compiler: build this file with
-   -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast, else it becomes a bottleneck of the dense FFN. */
+   -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast -fopenmp, else it becomes a bottleneck of the dense FFN. */
 #include "dense.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ __attribute__((target("avx2,fma"))) static void bias_gelu_avx2(float *x, const f
     bias_gelu(x, bias, rows, columns);
 }
 
-void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns)
+static void bias_gelu_here(float *x, const float *bias, size_t rows, size_t columns)
 {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
@@ -53,5 +53,19 @@ void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns)
         bias_gelu_avx2(x, bias, rows, columns);
     } else {
         bias_gelu(x, bias, rows, columns);
+    }
+}
+
+void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns, size_t threads)
+{
+    const size_t parts = threads < rows ? threads : rows;
+    if (parts < 2) {
+        bias_gelu_here(x, bias, rows, columns);
+        return;
+    }
+#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
+    for (size_t part = 0; part < parts; ++part) {
+        const size_t first = part * rows / parts, next = (part + 1) * rows / parts;
+        bias_gelu_here(x + first * columns, bias, next - first, columns);
     }
 }

@@ -57,9 +57,9 @@ layer make_layer(const onednn_ffn &ffn, size_t tokens, size_t in, size_t out, fl
              {DNNL_ARG_DST, memory(chosen.dst_desc(), ffn.engine, nullptr)}}};
 }
 
-void *onednn_create(const dense_weights *weights, size_t tokens, char *error, size_t error_size)
+void *onednn_create(const dense_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
 {
-    omp_set_num_threads(1);
+    omp_set_num_threads(static_cast<int>(threads));
     try {
         auto ffn = std::make_unique<onednn_ffn>();
         ffn->first = make_layer(*ffn, tokens, weights->d, weights->hidden, weights->w1, weights->b1, true);

@@ -8,7 +8,7 @@
 
 typedef struct openblas_ffn {
     const dense_weights *weights;
-    size_t tokens;
+    size_t tokens, threads;
     float *hidden; /* [tokens][hidden] */
 } openblas_ffn;
 
@@ -19,9 +19,9 @@ static void openblas_destroy(void *ffn)
     free(self);
 }
 
-static void *openblas_create(const dense_weights *weights, size_t tokens, char *error, size_t error_size)
+static void *openblas_create(const dense_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
 {
-    openblas_set_num_threads(1);
+    openblas_set_num_threads((int)threads);
     openblas_ffn *self = malloc(sizeof(*self));
     float *hidden = aligned_memory(tokens * weights->hidden * sizeof *hidden);
     if (!self || !hidden) {
@@ -30,7 +30,7 @@ static void *openblas_create(const dense_weights *weights, size_t tokens, char *
         snprintf(error, error_size, "openblas: out of memory");
         return NULL;
     }
-    *self = (openblas_ffn){.weights = weights, .tokens = tokens, .hidden = hidden};
+    *self = (openblas_ffn){.weights = weights, .tokens = tokens, .threads = threads, .hidden = hidden};
     return self;
 }
 
@@ -53,7 +53,7 @@ static bool openblas_run(void *ffn, const float *x, float *y)
         memcpy(y + token * weights->d_out, weights->b2, weights->d_out * sizeof(*y));
     }
     product(self->tokens, weights->hidden, weights->d, x, weights->w1, 0.0f, self->hidden);
-    dense_bias_gelu(self->hidden, weights->b1, self->tokens, weights->hidden);
+    dense_bias_gelu(self->hidden, weights->b1, self->tokens, weights->hidden, self->threads);
     product(self->tokens, weights->d_out, weights->hidden, self->hidden, weights->w2, 1.0f, y);
     return true;
 }

@@ -1,6 +1,7 @@
 /* Lua module `kernel`: runs a compiled variant, and reads what a job says of one. */
 #include "kernel.h"
 
+#include "blob_memory.h"
 #include "fields.h"
 
 #include "gen/host.h"
@@ -29,6 +30,7 @@ variant_description kernel_variant_at(lua_State *L, int index)
         .library = text_field(L, index, "library"),
         .bind = text_field(L, index, "bind"),
         .ffn = text_field(L, index, "ffn"),
+        .any_ffn = text_field(L, index, "any_ffn"),
         .project = text_field(L, index, "project"),
         .gather = text_field(L, index, "gather"),
         .public_ffn = text_field(L, index, "public_ffn"),
@@ -53,7 +55,7 @@ static float *compute(const variant_description *description, const char *blob_p
     files_mapping blob;
     variant_bound variant;
     float *y = NULL;
-    if (!files_map(blob_path, &blob, error, error_size))
+    if (!blob_map(blob_path, &blob, error, error_size))
         return NULL;
     if (variant_load(&variant, description, blob_path, &blob, error, error_size)) {
         if (tokens <= SIZE_MAX / sizeof *y / description->d_out)

@@ -105,13 +105,19 @@ static const loops *widest_loops(void)
     return &plain_loops;
 }
 
-/* What all limits are measured with: memory[streamed or rows * row], order[rows + most_ahead]. */
+/* Rows of one kind: `count` of them, each `row` bytes in whole lines, read in the order[count + most_ahead]. */
+typedef struct row_order {
+    size_t bytes, row, count, most_ahead;
+    uint32_t *order;
+} row_order;
+
+/* What a limit is measured with: memory as large as what is streamed and as any rows; the rows of this limit. */
 typedef struct bench {
     const loops *core;
     const limits_sizes *sizes;
     unsigned char *memory;
-    uint32_t *order;
-    size_t streamed, row, rows, most_ahead;
+    size_t streamed;
+    const row_order *rows;
 } bench;
 
 static double seconds(void)
@@ -175,18 +181,18 @@ static double do_memory(const bench *b, int round)
 /* How far ahead to ask for rows, if at all, differs from core to core: every round tries another distance. */
 static double do_random_rows(const bench *b, int round)
 {
-    const size_t ahead = round % 4 ? ((size_t)4 << 10 << round % 4) / b->row : 0;
-    b->core->rows(b->memory, b->row, b->order, b->rows, ahead < b->most_ahead ? ahead : b->most_ahead);
-    return (double)b->rows * (double)b->sizes->row;
+    const row_order *rows = b->rows;
+    const size_t ahead = round % 4 ? ((size_t)4 << 10 << round % 4) / rows->row : 0;
+    b->core->rows(b->memory, rows->row, rows->order, rows->count, ahead < rows->most_ahead ? ahead : rows->most_ahead);
+    return (double)rows->count * (double)rows->bytes;
 }
 
-/* What is measured, in order: each does some work and returns the operations or bytes. */
+/* What is measured of the core, in order: each does some work and returns the operations or bytes. */
 static const struct {
     const char *name;
     double (*work)(const bench *b, int round);
-} measured[LIMITS_COUNT] = {
-    {"fma_gflops", do_fma}, {"l1_gbytes", do_l1},         {"l2_gbytes", do_l2},
-    {"l3_gbytes", do_l3},   {"memory_gbytes", do_memory}, {"random_rows_gbytes", do_random_rows},
+} of_core[LIMITS_OF_CORE] = {
+    {"fma_gflops", do_fma}, {"l1_gbytes", do_l1}, {"l2_gbytes", do_l2}, {"l3_gbytes", do_l3}, {"memory_gbytes", do_memory},
 };
 
 static size_t clamp(size_t value, size_t low, size_t high)
@@ -227,34 +233,59 @@ static double one_round(const bench *b, double (*work)(const bench *b, int round
     return done / taken * 1e-9;
 }
 
-bool limits_measure(const limits_sizes *sizes, limit found[LIMITS_COUNT])
+/* The rows of tables, of large ones a part; order is NULL when there is no memory. */
+static row_order make_rows(const limits_rows *tables)
 {
-    bench b = {.core = widest_loops(), .sizes = sizes};
+    row_order rows = {.bytes = tables->row, .row = (tables->row + LINE - 1) / LINE * LINE};
+    rows.count = clamp(tables->table / tables->row, 1, most_memory / rows.row);
+    rows.most_ahead = clamp(64, 0, rows.count - 1);
+    rows.order = shuffled(rows.count, rows.most_ahead);
+    return rows;
+}
+
+/* Measures with b, which has memory, and rows[row_kinds]. */
+static void measure(bench *b, const row_order *rows, limit *found)
+{
+    const size_t count = LIMITS_OF_CORE + b->sizes->row_kinds;
+    for (size_t i = 0; i < count; ++i) {
+        found[i] = (limit){i < LIMITS_OF_CORE ? of_core[i].name : b->sizes->rows[i - LIMITS_OF_CORE].name, 0};
+    }
+    for (int round = 0; round < ROUNDS; ++round) {
+        for (size_t i = 0; i < count; ++i) {
+            if (i >= LIMITS_OF_CORE) {
+                b->rows = &rows[i - LIMITS_OF_CORE];
+            }
+            const double rate = one_round(b, i < LIMITS_OF_CORE ? of_core[i].work : do_random_rows, round);
+            found[i].rate = rate > found[i].rate ? rate : found[i].rate;
+        }
+    }
+}
+
+bool limits_measure(const limits_sizes *sizes, limit *found)
+{
     /* Twice L3, so that nothing is left of it when it is read again. Of larger tables a part shows the same. */
-    b.streamed = clamp(2 * sizes->l3, least_memory, most_memory);
-    b.row = (sizes->row + LINE - 1) / LINE * LINE;
-    b.rows = clamp(sizes->table / sizes->row, 1, most_memory / b.row);
-    b.most_ahead = clamp(64, 0, b.rows - 1);
-    b.order = shuffled(b.rows, b.most_ahead);
-    const size_t bytes = b.streamed > b.rows * b.row ? b.streamed : b.rows * b.row;
+    bench b = {.core = widest_loops(), .sizes = sizes, .streamed = clamp(2 * sizes->l3, least_memory, most_memory)};
+    row_order *rows = calloc(sizes->row_kinds + 1, sizeof(*rows));
+    bool good = rows != NULL;
+    size_t bytes = b.streamed;
+    for (size_t i = 0; good && i < sizes->row_kinds; ++i) {
+        rows[i] = make_rows(&sizes->rows[i]);
+        good = rows[i].order != NULL;
+        bytes = bytes > rows[i].count * rows[i].row ? bytes : rows[i].count * rows[i].row;
+    }
     b.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool good = b.order && b.memory != MAP_FAILED;
+    good = good && b.memory != MAP_FAILED;
     if (good) {
         madvise(b.memory, bytes, MADV_HUGEPAGE); /* where there are none, limits are those of small pages */
         memset(b.memory, 1, bytes);              /* pages that were never written are all the same page of zeros */
-        for (int i = 0; i < LIMITS_COUNT; ++i) {
-            found[i] = (limit){measured[i].name, 0};
-        }
-        for (int round = 0; round < ROUNDS; ++round) {
-            for (int i = 0; i < LIMITS_COUNT; ++i) {
-                const double rate = one_round(&b, measured[i].work, round);
-                found[i].rate = rate > found[i].rate ? rate : found[i].rate;
-            }
-        }
+        measure(&b, rows, found);
     }
     if (b.memory != MAP_FAILED) {
         munmap(b.memory, bytes);
     }
-    free(b.order);
+    for (size_t i = 0; rows && i < sizes->row_kinds; ++i) {
+        free(rows[i].order);
+    }
+    free(rows);
     return good;
 }

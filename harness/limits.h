@@ -9,12 +9,20 @@
 extern "C" {
 #endif
 
-/* Sizes in bytes: the caches, and a model's tables with their rows. */
+/* Tables of `table` bytes with rows of `row` bytes; `name` is that of the limit of reading such rows. */
+typedef struct limits_rows {
+    const char *name;
+    size_t row, table;
+} limits_rows;
+
+/* Sizes of the caches in bytes, and the tables whose rows are read. */
 typedef struct limits_sizes {
-    size_t l1d, l2, l3, row, table;
+    size_t l1d, l2, l3;
+    const limits_rows *rows; /* [row_kinds] */
+    size_t row_kinds;
 } limits_sizes;
 
-enum { LIMITS_COUNT = 6 };
+enum { LIMITS_OF_CORE = 5 };
 
 /* One limit: a name with its unit, such as "l2_gbytes" (10^9 bytes a second) or "fma_gflops" (10^9 operations a second, an FMA is two). */
 typedef struct limit {
@@ -22,9 +30,10 @@ typedef struct limit {
     double rate;
 } limit;
 
-/* Measures fma_gflops, l1_gbytes, l2_gbytes, l3_gbytes, memory_gbytes and random_rows_gbytes, in this order, with the widest vectors that
-   this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 4 s. Returns false when there is no memory. */
-bool limits_measure(const limits_sizes *sizes, limit found[LIMITS_COUNT]);
+/* Measures fma_gflops, l1_gbytes, l2_gbytes, l3_gbytes and memory_gbytes, in this order, and then reading random rows of each kind, with
+   the widest vectors that this CPU runs: the best of interleaved rounds, in CPU time of this thread, about 0.6 s each. Fills
+   found[LIMITS_OF_CORE + row_kinds]. Returns false when there is no memory. */
+bool limits_measure(const limits_sizes *sizes, limit *found);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
-// The measuring process: times compiled variants and dense FFNs, interleaved, on one thread.
-// Usage: lookupc-measure JOB.json OUT.json. OUT.json is complete when the exit status is 0; its cpu_time is of one call of a whole batch.
+// The measuring process: times compiled variants and dense FFNs, interleaved.
+// Usage: lookupc-measure JOB.json OUT.json. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of
+// what runs on several threads real_time counts, and cpu_time is that of all threads together; else cpu_time counts.
 // OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
 #include <benchmark/benchmark.h>
 #include <jansson.h>
@@ -12,9 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "blob_memory.h"
 #include "dense.h"
 #include "gen/weights/random.h"
 #include "limits.h"
@@ -30,7 +33,8 @@ const dense_library *const dense_libraries[] = {&dense_openblas, &dense_onednn};
 const struct {
     const char *name;
     void (*call)(const measure_variant *, size_t batch, size_t *position, float *y);
-} stages[] = {{"ffn", measure_variant_ffn}, {"project", measure_variant_project}, {"gather", measure_variant_gather}};
+    bool split; // over the threads of the library
+} stages[] = {{"ffn", measure_variant_ffn, true}, {"project", measure_variant_project, false}, {"gather", measure_variant_gather, false}};
 
 constexpr double dense_tolerance = 1e-4;
 
@@ -81,25 +85,29 @@ class progress
 progress shown;
 std::string first_failure;
 
-// Registers a benchmark whose iterations are calls of `call`, which returns false on failure.
-template <typename Call> void add(const std::string &name, size_t repetitions, Call call)
+// Registers a benchmark whose iterations are calls of `call` on so many threads, which returns false on failure.
+template <typename Call> void add(const std::string &name, size_t repetitions, size_t threads, Call call)
 {
     shown.begin(repetitions);
     // The first repetition tries longer and longer runs; the others repeat the length that it found.
-    benchmark::RegisterBenchmark(name.c_str(), [name, call, length = benchmark::IterationCount{0}](benchmark::State &state) mutable {
-        if (length == 0 || length == state.max_iterations) {
-            shown.show(name);
-        }
-        length = state.max_iterations;
-        bool good = call(); // untimed: brings weights and code into the caches that other benchmarks used meanwhile
-        for (auto iteration : state) {
-            (void)iteration;
-            good &= call();
-        }
-        if (!good && first_failure.empty()) {
-            first_failure = name;
-        }
-    });
+    auto *added =
+        benchmark::RegisterBenchmark(name.c_str(), [name, call, length = benchmark::IterationCount{0}](benchmark::State &state) mutable {
+            if (length == 0 || length == state.max_iterations) {
+                shown.show(name);
+            }
+            length = state.max_iterations;
+            bool good = call(); // untimed: brings weights and code into the caches that other benchmarks used meanwhile
+            for (auto iteration : state) {
+                (void)iteration;
+                good &= call();
+            }
+            if (!good && first_failure.empty()) {
+                first_failure = name;
+            }
+        });
+    if (threads > 1) {
+        added->MeasureProcessCPUTime()->UseRealTime();
+    }
 }
 
 void add_variant(const measure_job &job, const measure_variant_job &of, const measure_variant *variant, float *y)
@@ -110,17 +118,17 @@ void add_variant(const measure_job &job, const measure_variant_job &of, const me
             continue;
         }
         const std::string rest = "/" + std::string(of.name) + "/" + std::to_string(batch);
-        const auto add_stage = [&](const char *name, auto stage) {
-            add(name + rest, job.repetitions, [=, position = size_t{0}]() mutable {
+        const auto add_stage = [&](const char *name, auto stage, size_t threads) {
+            add(name + rest, job.repetitions, threads, [=, position = size_t{0}]() mutable {
                 stage(variant, batch, &position, y);
                 return true;
             });
         };
         for (const auto &stage : stages) {
-            add_stage(stage.name, stage.call);
+            add_stage(stage.name, stage.call, stage.split ? job.threads : 1);
         }
         if (batch == job.largest_batch) {
-            add_stage("ffn_again", measure_variant_ffn); // A/A control: how far apart two figures for the same code are
+            add_stage("ffn_again", measure_variant_ffn, job.threads); // A/A control: how far apart two figures for the same code are
         }
     }
 }
@@ -145,12 +153,12 @@ void add_dense(const measure_job &job, const dense_library *library, const dense
     char text[256];
     for (size_t i = 0; i < job.batch_count; ++i) {
         const size_t batch = job.batches[i];
-        void *ffn = library->create(&weights, batch, text, sizeof(text));
+        void *ffn = library->create(&weights, batch, job.threads, text, sizeof(text));
         if (!ffn) {
             fail("%s", text);
         }
         check_dense(library, ffn, weights, batch, pool.x, y);
-        add("dense/" + std::string(library->name) + "/" + std::to_string(batch), job.repetitions,
+        add("dense/" + std::string(library->name) + "/" + std::to_string(batch), job.repetitions, job.threads,
             [=, tokens = pool.tokens, x = pool.x, d = pool.d, position = size_t{0}]() mutable {
                 const float *from = x + position * d;
                 position = position + 2 * batch <= tokens ? position + batch : 0;
@@ -199,9 +207,9 @@ class silent_reporter : public benchmark::BenchmarkReporter
 // Puts the limits of this core, measured now, into the context of the output.
 void add_limits(const measure_job &job)
 {
-    limit found[LIMITS_COUNT];
+    std::vector<limit> found(LIMITS_OF_CORE + job.sizes.row_kinds);
     shown.note("measuring the limits of this core");
-    if (!limits_measure(&job.sizes, found)) {
+    if (!limits_measure(&job.sizes, found.data())) {
         fail("out of memory for measuring the limits of this core");
     }
     for (const limit &one : found) {
@@ -278,16 +286,16 @@ int main(int argc, char **argv)
     random_fill(&random, x, tokens * job.d, 0.0, 1.0);
     const measure_pool pool = {tokens, job.d, x};
 
-    files_mapping blob = {};
+    std::map<std::string, files_mapping> blobs; // by path: variants share them
     std::vector<measure_variant> variants(job.variant_count);
-    if (job.variant_count && !files_map(job.blob, &blob, error, sizeof(error))) {
-        fail("%s", error);
-    }
     for (size_t i = 0; i < job.variant_count; ++i) {
-        if (!measure_variant_open(&variants[i], &job.variants[i].variant, job.blob, &blob, &pool, error, sizeof(error))) {
+        const measure_variant_job &of = job.variants[i];
+        const auto [blob, first] = blobs.try_emplace(of.blob);
+        if ((first && !blob_map(of.blob, &blob->second, error, sizeof(error))) ||
+            !measure_variant_open(&variants[i], &of.variant, of.blob, &blob->second, &pool, error, sizeof(error))) {
             fail("%s", error);
         }
-        add_variant(job, job.variants[i], &variants[i], y);
+        add_variant(job, of, &variants[i], y);
     }
 
     dense_weights weights = {};

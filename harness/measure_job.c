@@ -137,8 +137,9 @@ static bool read_description(const reader *in, const json_t *object, const measu
 {
     if (!read_text(in, object, "library", &variant->library) || !read_word(in, object, "bind", &variant->bind) ||
         !read_word(in, object, "ffn", &variant->ffn) || !read_word(in, object, "project", &variant->project) ||
-        !read_word(in, object, "gather", &variant->gather) || !read_word(in, object, "public_ffn", &variant->public_ffn) ||
-        !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) || !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
+        !read_word(in, object, "gather", &variant->gather) || !read_word(in, object, "any_ffn", &variant->any_ffn) ||
+        !read_word(in, object, "public_ffn", &variant->public_ffn) || !read_integer(in, object, "tile", 1, 1 << 16, &variant->tile) ||
+        !read_integer(in, object, "chunk", 1, 1 << 24, &variant->chunk) ||
         !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
         !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
         !read_same(in, object, "d", job->d, &variant->d) || !read_same(in, object, "d_out", job->d_out, &variant->d_out) ||
@@ -154,9 +155,11 @@ static bool read_description(const reader *in, const json_t *object, const measu
     return true;
 }
 
-static bool read_variant(const reader *in, const json_t *object, const measure_job *job, measure_variant_job *variant)
+static bool read_variant(const reader *in, const json_t *object, measure_job *job, size_t index)
 {
-    if (!read_word(in, object, "name", &variant->name) || !read_integer(in, object, "least_batch", 1, 1 << 20, &variant->least_batch) ||
+    measure_variant_job *variant = &job->variants[index];
+    if (!read_word(in, object, "name", &variant->name) || !read_text(in, object, "blob", &variant->blob) ||
+        !read_integer(in, object, "least_batch", 1, 1 << 20, &variant->least_batch) ||
         !read_integer(in, object, "most_batch", variant->least_batch, 1 << 20, &variant->most_batch) ||
         !read_description(in, object, job, &variant->variant)) {
         return false;
@@ -169,42 +172,59 @@ static bool read_variant(const reader *in, const json_t *object, const measure_j
     return true;
 }
 
+typedef bool read_entry(const reader *in, const json_t *object, measure_job *job, size_t index);
+
+/* Reads array[i] of objects by `read`; `where` gets "name[i].". */
+static bool read_objects(reader *in, const json_t *array, const char *name, measure_job *job, read_entry *read)
+{
+    for (size_t i = 0; i < json_array_size(array); ++i) {
+        const json_t *object = json_array_get(array, i);
+        snprintf(in->where, sizeof(in->where), "%s[%zu]", name, i);
+        if (!json_is_object(object)) {
+            return refuse(in, "", object, "must be an object");
+        }
+        strcat(in->where, ".");
+        if (!read(in, object, job, i)) {
+            return false;
+        }
+    }
+    in->where[0] = '\0';
+    return true;
+}
+
 static bool read_variants(reader *in, const json_t *root, measure_job *job)
 {
     const json_t *variants;
     if (!read_array(in, root, "variants", 0, &variants)) {
         return false;
     }
-    job->variants = calloc(json_array_size(variants) + 1, sizeof(*job->variants));
-    for (size_t i = 0; job->variants && i < json_array_size(variants); ++i) {
-        const json_t *object = json_array_get(variants, i);
-        snprintf(in->where, sizeof(in->where), "variants[%zu]", i);
-        if (!json_is_object(object)) {
-            return refuse(in, "", object, "must be an object");
-        }
-        strcat(in->where, ".");
-        if (!read_variant(in, object, job, &job->variants[i])) {
-            return false;
-        }
-        ++job->variant_count;
-    }
-    in->where[0] = '\0';
-    return true;
+    job->variant_count = json_array_size(variants);
+    job->variants = calloc(job->variant_count + 1, sizeof(*job->variants));
+    return !job->variants || read_objects(in, variants, "variants", job, read_variant);
 }
 
-static bool read_sizes(reader *in, const json_t *root, limits_sizes *sizes)
+static bool read_row_kind(const reader *in, const json_t *object, measure_job *job, size_t index)
 {
-    const json_t *object = json_object_get(root, "sizes");
+    limits_rows *rows = &job->rows[index];
+    return read_word(in, object, "name", &rows->name) && read_integer(in, object, "row", 1, 1 << 24, &rows->row) &&
+           read_integer(in, object, "table", rows->row, (size_t)1 << 44, &rows->table);
+}
+
+static bool read_sizes(reader *in, const json_t *root, measure_job *job)
+{
+    limits_sizes *sizes = &job->sizes;
+    const json_t *object = json_object_get(root, "sizes"), *rows;
     if (!json_is_object(object)) {
         return refuse(in, "sizes", object, "must be an object");
     }
     snprintf(in->where, sizeof(in->where), "sizes.");
-    const bool good =
-        read_integer(in, object, "l1d", 1 << 12, 1 << 26, &sizes->l1d) && read_integer(in, object, "l2", 1 << 12, 1 << 26, &sizes->l2) &&
-        read_integer(in, object, "l3", 1 << 12, (size_t)1 << 36, &sizes->l3) && read_integer(in, object, "row", 1, 1 << 24, &sizes->row) &&
-        read_integer(in, object, "table", sizes->row, (size_t)1 << 44, &sizes->table);
-    in->where[0] = '\0';
-    return good;
+    if (!read_integer(in, object, "l1d", 1 << 12, 1 << 26, &sizes->l1d) || !read_integer(in, object, "l2", 1 << 12, 1 << 26, &sizes->l2) ||
+        !read_integer(in, object, "l3", 1 << 12, (size_t)1 << 36, &sizes->l3) || !read_array(in, object, "rows", 0, &rows)) {
+        return false;
+    }
+    sizes->row_kinds = json_array_size(rows);
+    sizes->rows = job->rows = calloc(sizes->row_kinds + 1, sizeof(*job->rows));
+    return !job->rows || read_objects(in, rows, "sizes.rows", job, read_row_kind);
 }
 
 static bool read_job(reader *in, const json_t *root, measure_job *job)
@@ -214,12 +234,12 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
         snprintf(in->error, in->error_size, "%s: must be an object", in->path);
         return false;
     }
-    if (!read_word(in, root, "model", &job->model) || !read_text(in, root, "blob", &job->blob) ||
+    if (!read_word(in, root, "model", &job->model) || !read_integer(in, root, "threads", 1, 1024, &job->threads) ||
         !read_integer(in, root, "d", 1, 1 << 20, &job->d) || !read_integer(in, root, "d_out", 1, 1 << 20, &job->d_out) ||
         !read_integer(in, root, "h", 1, 1 << 20, &job->h) || !read_integer(in, root, "tau", 1, 16, &job->tau) ||
         !read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden) || !read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
         !read_batches(in, root, job) || !read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) || !read_dense(in, root, job) ||
-        !read_sizes(in, root, &job->sizes) || !read_variants(in, root, job)) {
+        !read_sizes(in, root, job) || !read_variants(in, root, job)) {
         return false;
     }
     job->seed = seed;
@@ -228,7 +248,7 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
     if (!json_is_number(min_time) || !(job->min_time >= 0.001 && job->min_time <= 60.0)) {
         return refuse(in, "min_time", min_time, "must be a number of seconds from 0.001 to 60");
     }
-    if (!job->batches || !job->dense || !job->variants) {
+    if (!job->batches || !job->dense || !job->variants || !job->rows) {
         snprintf(in->error, in->error_size, "%s: out of memory", in->path);
         return false;
     }
@@ -265,6 +285,7 @@ void measure_job_release(measure_job *job)
     free(job->batches);
     free(job->dense);
     free(job->variants);
+    free(job->rows);
     json_decref(job->text);
     *job = (measure_job){0};
 }

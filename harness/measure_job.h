@@ -12,19 +12,21 @@ extern "C" {
 
 /* One compiled variant of the emitted FFN, timed at the batches from least_batch to most_batch. */
 typedef struct measure_variant_job {
-    const char *name;
+    const char *name, *blob;
     size_t least_batch, most_batch;
     variant_description variant;
 } measure_variant_job;
 
 typedef struct measure_job {
-    const char *model, *blob;
+    const char *model;
     size_t d, d_out, h, tau, dense_hidden;
     uint64_t seed;
     size_t *batches, batch_count, largest_batch;
+    size_t threads; /* that the libraries use at most, and the dense FFNs */
     size_t repetitions;
     double min_time;    /* seconds of one repetition */
     limits_sizes sizes; /* for the limits of this core */
+    limits_rows *rows;  /* that sizes refers to */
     const char **dense;
     size_t dense_count;
     measure_variant_job *variants;

@@ -102,13 +102,13 @@ void measure_variant_gather(const measure_variant *variant, size_t batch, size_t
     const variant_description *job = variant->job;
     if (batch < job->tile) {
         fill_tile(variant, take(variant, batch, batch, position), batch);
-        variant->bound.functions.gather(variant->bound.weights, variant->chunk_code, variant->chunk_score, y, batch);
+        variant->bound.functions.gather(variant->bound.weights, variant->chunk_code, variant->chunk_score, y, batch, variant->bound.scratch);
         return;
     }
     const size_t place = take(variant, batch, round_up(batch, job->tile), position);
     for (size_t first = 0; first < batch; first += job->chunk) {
         const size_t entry = (place + first) * job->h;
         variant->bound.functions.gather(variant->bound.weights, variant->code + entry, variant->score + entry, y + first * job->d_out,
-                                        smaller(job->chunk, batch - first));
+                                        smaller(job->chunk, batch - first), variant->bound.scratch);
     }
 }

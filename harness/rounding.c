@@ -222,15 +222,21 @@ bool rounding_gather(const reference_model *model, const reference_weights *weig
 {
     double *row = malloc(model->d_out * sizeof *row);
     bool done = row != NULL;
-    double terms = mean_square(weights->output_bias, model->d_out), from_scores = 0.0;
+    double terms = mean_square(weights->output_bias, model->d_out), from_scores = 0.0, integers = 0.0, largest = 0.0;
     for (size_t k = 0; done && k < model->h; ++k) {
         done = weights->row(weights->row_source, k, code[k], row);
         const double power = done ? mean_square(row, model->d_out) * square(model->scale) : 0.0;
         terms += power * square(score[k]);
         from_scores += power * square(score_error[k]);
+        if (weights->row_scale) {
+            const double scale = weights->row_scale(weights->row_source, k, code[k]);
+            integers += scale > 0.0 ? power / square(scale) : 0.0;
+            largest = fmax(largest, scale * score[k]);
+        }
     }
     free(row);
     terms *= square(ROUNDING_FACTOR * ROUNDING_UNIT) * (double)(model->h + 1);
+    terms += square(ROUNDING_SCORE_FACTOR * largest / ROUNDING_SCORE_LEVELS) / 12.0 * integers;
     *own = sqrt(terms * (double)model->d_out);
     *total = sqrt((terms + from_scores) * (double)model->d_out);
     return done;

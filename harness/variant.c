@@ -7,15 +7,16 @@
 
 bool variant_open(variant_functions *functions, const variant_description *description, char *error, size_t error_size)
 {
-    void *address[5];
-    const char *names[5] = {description->bind, description->ffn, description->public_ffn, description->project, description->gather};
+    void *address[6];
+    const char *names[6] = {description->bind,       description->ffn,     description->any_ffn,
+                            description->public_ffn, description->project, description->gather};
     void *library = dlopen(description->library, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *reason = dlerror(); /* usually starts with the path */
         const bool named = strncmp(reason, description->library, strlen(description->library)) == 0;
         return files_error(error, error_size, "%s%s%s", named ? "" : description->library, named ? "" : ": ", reason);
     }
-    for (size_t i = 0; i < 5; ++i) {
+    for (size_t i = 0; i < 6; ++i) {
         address[i] = dlsym(library, names[i]);
         if (!address[i]) {
             dlclose(library);
@@ -25,9 +26,10 @@ bool variant_open(variant_functions *functions, const variant_description *descr
     functions->library = library;
     memcpy(&functions->bind, &address[0], sizeof address[0]);
     memcpy(&functions->ffn, &address[1], sizeof address[1]);
-    memcpy(&functions->public_ffn, &address[2], sizeof address[2]);
-    memcpy(&functions->project, &address[3], sizeof address[3]);
-    memcpy(&functions->gather, &address[4], sizeof address[4]);
+    memcpy(&functions->any_ffn, &address[2], sizeof address[2]);
+    memcpy(&functions->public_ffn, &address[3], sizeof address[3]);
+    memcpy(&functions->project, &address[4], sizeof address[4]);
+    memcpy(&functions->gather, &address[5], sizeof address[5]);
     return true;
 }
 

@@ -16,13 +16,16 @@ extern "C" {
 typedef int variant_bind(const void *blob, size_t bytes, void *weights);
 typedef void variant_ffn(const void *weights, const float *x, float *y, size_t tokens, void *scratch);
 typedef void variant_project(const void *weights, const float *x, size_t tokens, uint16_t *code, float *score, void *scratch);
-typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens);
+typedef void variant_gather(const void *weights, const uint16_t *code, const float *score, float *y, size_t tokens, void *scratch);
 
 /* What a job says of a variant; the strings belong to the job. */
 typedef struct {
-    const char *library;                                    /* path of the shared library */
-    const char *bind, *ffn, *project, *gather, *public_ffn; /* names of the functions */
-    size_t tile, chunk;                                     /* tokens */
+    const char *library;                 /* path of the shared library */
+    const char *bind, *project, *gather; /* names of the functions */
+    const char *ffn;                     /* that run calls, bench times and verify checks */
+    const char *any_ffn;                 /* the variant's for any number of tokens, in threads where the library has them */
+    const char *public_ffn;              /* the model's */
+    size_t tile, chunk;                  /* tokens */
     size_t scratch_bytes, weights_struct_bytes;
     size_t d, d_out, h, tau;
 } variant_description;
@@ -30,7 +33,7 @@ typedef struct {
 typedef struct {
     void *library;
     variant_bind *bind;
-    variant_ffn *ffn, *public_ffn;
+    variant_ffn *ffn, *any_ffn, *public_ffn;
     variant_project *project;
     variant_gather *gather;
 } variant_functions;

@@ -3,9 +3,10 @@
    verify.check{
        variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
        model = { d, d_out, h, tau, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number, norm_eps = number or
-   nil }, tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes, timeout = 60
-   seconds, } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights), kernel_rel_err (against those weights
-   rounded as the blob has them), codes, codes_within_bound, tokens, checks = { { name, ok, detail }, ... } } | nil, message
+   nil }, tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes, counts = {
+   numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds, } -> { ok, rel_err, max_abs_err and code_flips (against
+   the checkpoint's own weights), kernel_rel_err (against those weights rounded as the blob has them), codes, codes_within_bound, tokens,
+   checks = { { name, ok, detail }, ... } } | nil, message
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
@@ -106,6 +107,23 @@ static reference_type type_at(lua_State *L, int index, const char *field, refere
     return REFERENCE_F32;
 }
 
+/* The numbers in the list `counts`, if there is one. */
+static void read_counts(lua_State *L, int index, verify_job *job)
+{
+    if (lua_getfield(L, index, "counts") == LUA_TTABLE) {
+        const lua_Unsigned count = lua_rawlen(L, -1);
+        if (count > VERIFY_COUNTS)
+            luaL_error(L, "verify: counts: must be at most %d", VERIFY_COUNTS);
+        for (lua_Unsigned i = 0; i < count; ++i, lua_pop(L, 1)) {
+            lua_rawgeti(L, -1, (lua_Integer)i + 1);
+            if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
+                luaL_error(L, "verify: counts: must be integers from 1");
+            job->counts[job->count++] = (size_t)lua_tointeger(L, -1);
+        }
+    }
+    lua_pop(L, 1);
+}
+
 static verify_job job_at(lua_State *L, int index)
 {
     verify_job job = {0};
@@ -123,6 +141,7 @@ static verify_job job_at(lua_State *L, int index)
     job.tokens = (size_t)field_integer(L, index, where, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
+    read_counts(L, index, &job);
     return job;
 }
 

@@ -109,6 +109,12 @@ static void release(context *c, guarded *memory, const char *name)
 static const char *const place_words[] = {"buffers end at a forbidden page", "buffers start at a forbidden page",
                                           "x and y aligned to 4 bytes"};
 
+static const char *ffn_name(const context *c, variant_ffn *ffn)
+{
+    const variant_description *v = &c->job->variant;
+    return ffn == c->functions.ffn ? v->ffn : ffn == c->functions.any_ffn ? v->any_ffn : v->public_ffn;
+}
+
 /* y[tokens][d_out] <- the variant's output for x[tokens][d], every buffer between forbidden pages, scratch full of `fill`. */
 static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens, guard_place place, int fill, float *y)
 {
@@ -120,7 +126,7 @@ static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens,
         memcpy(input.data, x, input.bytes);
     guard_read_only(&input);
     memset(scratch.data, fill, scratch.bytes);
-    stage(c, "%s, %zu tokens, %s", ffn == c->functions.ffn ? v->ffn : v->public_ffn, tokens, place_words[place]);
+    stage(c, "%s, %zu tokens, %s", ffn_name(c, ffn), tokens, place_words[place]);
     ffn(c->weights, (const float *)(const void *)input.data, (float *)(void *)output.data, tokens, scratch.data);
     ++c->calls;
     if (tokens > 0)
@@ -170,6 +176,7 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
+    guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
     uint16_t *codes = (uint16_t *)(void *)h.code.data;
     float *scores = (float *)(void *)h.score.data; /* slots of no token: row 0 with a NaN for a score */
@@ -182,11 +189,12 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     guard_read_only(&h.code);
     guard_read_only(&h.score);
     stage(c, "%s, %zu tokens, %s", v->gather, tokens, place_words[place]);
-    c->functions.gather(c->weights, codes, scores, (float *)(void *)output.data, tokens);
+    c->functions.gather(c->weights, codes, scores, (float *)(void *)output.data, tokens, scratch.data);
     ++c->calls;
     if (tokens > 0)
         memcpy(y, output.data, output.bytes);
     release(c, &output, "y");
+    release(c, &scratch, "scratch");
     release(c, &h.code, "code");
     release(c, &h.score, "score");
 }
@@ -208,14 +216,20 @@ static size_t batch_sizes(const context *c, size_t most, size_t sizes[8])
     return count;
 }
 
+/* Whether so many tokens are worth the time. */
+static bool affordable(const context *c, size_t tokens)
+{
+    const reference_model *model = &c->job->model;
+    const double work = (double)reference_projection_count(model) + (double)(model->h * model->d_out);
+    return tokens <= 512 || (double)tokens * work <= CHUNK_WORK;
+}
+
 /* As many tokens as are worth the time: more than a chunk, or what the reference computes. */
 static size_t most_tokens(const context *c)
 {
     const verify_job *job = c->job;
     const size_t several = job->variant.chunk + job->variant.tile + 1;
-    const double work = (double)reference_projection_count(&job->model) + (double)(job->model.h * job->model.d_out);
-    const bool affordable = several <= 512 || (double)several * work <= CHUNK_WORK;
-    return affordable ? several : job->tokens > 9 * job->variant.tile ? job->tokens : 9 * job->variant.tile + 1;
+    return affordable(c, several) ? several : job->tokens > 9 * job->variant.tile ? job->tokens : 9 * job->variant.tile + 1;
 }
 
 /* The sample's tokens over and over: x[tokens][d], to be freed. */
@@ -544,22 +558,59 @@ static void check_not_finite(context *c)
     free(y);
 }
 
-static void check_in_place(context *c)
+static bool in_place_allowed(const context *c)
+{
+    return c->job->model.d == c->job->model.d_out;
+}
+
+/* Whether y = x, where the model allows it, gives the bytes expected[tokens][d_out]. */
+static bool same_in_place(context *c, variant_ffn *ffn, const float *x, size_t tokens, const float *expected)
 {
     const variant_description *v = &c->job->variant;
-    const size_t tokens = c->random.tokens;
-    if (v->d != v->d_out)
-        return;
     guarded both = need_guarded(c, output_bytes(c, tokens), sizeof(float), GUARD_END);
     guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END);
     float *y = (float *)(void *)both.data;
-    memcpy(y, c->random.x, both.bytes);
-    stage(c, "%s, %zu tokens, in place", v->ffn, tokens);
-    c->functions.ffn(c->weights, y, y, tokens, scratch.data);
+    memcpy(y, x, both.bytes);
+    stage(c, "%s, %zu tokens, in place", ffn_name(c, ffn), tokens);
+    ffn(c->weights, y, y, tokens, scratch.data);
     ++c->calls;
-    result(c, "in place", memcmp(y, c->y, both.bytes) == 0, "y = x gives the same bytes");
+    const bool same = memcmp(y, expected, both.bytes) == 0;
     release(c, &both, "y");
     release(c, &scratch, "scratch");
+    return same;
+}
+
+static void check_in_place(context *c)
+{
+    if (in_place_allowed(c))
+        result(c, "in place", same_in_place(c, c->functions.ffn, c->random.x, c->random.tokens, c->y), "y = x gives the same bytes");
+}
+
+/* The ffn for any number of tokens, which may split them over threads, gives the bytes of the kernels that it takes. */
+static void check_any(context *c)
+{
+    const verify_job *job = c->job;
+    size_t calls = 0, wrong = 0;
+    for (size_t i = 0; i < job->count && wrong == 0; ++i) {
+        const size_t tokens = job->counts[i], bytes = output_bytes(c, tokens);
+        if (!affordable(c, tokens))
+            continue;
+        float *x = repeated(c, &c->random, tokens), *expected = need_bytes(c, bytes, 1), *y = need_bytes(c, bytes, 1);
+        run_ffn(c, c->functions.ffn, x, tokens, GUARD_END, 0xFF, expected);
+        run_ffn(c, c->functions.any_ffn, x, tokens, GUARD_END, 0xFF, y);
+        bool same = memcmp(y, expected, bytes) == 0;
+        if (in_place_allowed(c))
+            same = same_in_place(c, c->functions.any_ffn, x, tokens, expected) && same;
+        wrong = same ? 0 : tokens;
+        ++calls;
+        free(x);
+        free(expected);
+        free(y);
+    }
+    if (wrong > 0)
+        result(c, "any number of tokens", false, "%s, %zu tokens: not the bytes of %s", job->variant.any_ffn, wrong, job->variant.ffn);
+    else
+        result(c, "any number of tokens", true, "%zu numbers of tokens give the bytes of %s", calls, job->variant.ffn);
 }
 
 enum { THREAD_CALLS = 8 };
@@ -733,6 +784,7 @@ void verify_run(const verify_job *job, const verify_report *report)
         check_special(&c);
         check_not_finite(&c);
         check_in_place(&c);
+        check_any(&c);
         check_threads(&c);
         check_bind(&c);
         result(&c, "stays in its buffers", c.overrun[0] == '\0', c.overrun[0] ? "%s" : "%s%zu calls between forbidden pages", c.overrun,

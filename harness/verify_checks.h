@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+enum { VERIFY_COUNTS = 16 };
+
 typedef struct {
     variant_description variant;
     reference_model model;
@@ -15,7 +17,8 @@ typedef struct {
     const reference_weights *exact;   /* the checkpoint's */
     files_mapping blob;
     uint64_t seed;
-    size_t tokens; /* that the reference computes: at least tile + 1 */
+    size_t tokens;                       /* that the reference computes: at least tile + 1 */
+    size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
 } verify_job;
 
 enum { VERIFY_STAGE_SIZE = 256 };

@@ -5,6 +5,6 @@
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
         $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
-        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left);
+        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left, scratch);
     }
 }

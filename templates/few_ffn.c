@@ -8,7 +8,7 @@ $(include("templates/scale_scores.c"))
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
    code     [tokens][$(shape.h)]; score likewise
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {

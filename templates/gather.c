@@ -7,76 +7,70 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
     return $(load.value);
 }
 //$ end
+//$ if dot then
+$(include("templates/dot_scores.c"))
+//$ end
 //$ for _, t in ipairs(v.gather) do
 
-//$ local s = t.strips
-//$ local function each(k) return tile == 1 and k or k .. " * " .. tile end
-//$ local function strip(at, vectors, partial, i, first)
-//$     for n = 0, vectors - 1 do
-$(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * isa.lanes)));
-//$     end
-//$     local last = first + vectors
-//$     if partial > 0 then
-$(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
-//$     end
-$(i)for (size_t k = 0; k < tables; ++k) {
-$(i)    const $(tables.storage) *row = table + (k * $(shape.rows) + token_code[$(each("k"))]) * $(pitch);
-$(i)    const $(isa.vector) s = $(isa.broadcast("token_score[" .. each("k") .. "]"));
-//$     if v.prefetch > 0 then
-$(i)    const size_t ahead = k + $(v.prefetch) < tables ? k + $(v.prefetch) : k;
-$(i)    const $(tables.storage) *next = table + (ahead * $(shape.rows) + token_code[$(each("ahead"))]) * $(pitch);
-//$         for element = 0, vectors * isa.lanes + partial - 1, line do
-$(i)    $(isa.prefetch("next", sum(at, element)));
-//$         end
-//$     end
-//$     for n = 0, vectors - 1 do
-$(i)    sum$(first + n) = $(isa.fma("s", load_row(sum(at, n * isa.lanes)), "sum" .. first + n));
-//$     end
-//$     if partial > 0 then
-$(i)    sum$(last) = $(isa.fma("s", load_row_partial(sum(at, vectors * isa.lanes), partial), "sum" .. last));
-//$     end
-$(i)}
-//$     for n = 0, vectors - 1 do
-$(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. first + n));
-//$     end
-//$     if partial > 0 then
-$(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. last));
-//$     end
-//$ end
 /* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
    table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")][$(shape.h)]$(lane_axis), from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][$(shape.d_out)], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token$(ask and "" or " */")
+//$ if ask then
+   next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
+//$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.h);
+//$     if dot then
+        uint32_t token_high[$(dot_words)], token_low[$(dot_words)];
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.h .. ", tables, token_high, token_low)"));
+//$     else
         const float *token_score = score + token * $(shape.h);
+//$     end
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * $(shape.d_out);
+        float *y_to = y + token * y_step;
 //$ else
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
+//$     if dot then
+        uint32_t high[$(dot_words * tile)], low[$(dot_words * tile)];
+        float units[$(tile)];
+        $(helper)_split_scores(score + first * $(shape.h), tables, high, low, units);
+//$     end
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * $(shape.h) + token;
+//$     if dot then
+            const uint32_t *token_high = high + token, *token_low = low + token;
+            const $(isa.vector) unit = $(isa.broadcast("units[token]"));
+//$     else
             const float *token_score = score + first * $(shape.h) + token;
+//$     end
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * $(shape.d_out);
+            float *y_to = y + (first + token) * y_step;
 //$ end
-//$ if s.count > 1 then
-$(i)    for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
-//$     strip("strip", s.vectors, 0, i .. "        ", 0)
+//$ if ask then
+
+$(i)    /* ask for $(ask.rows > 1 and ask.rows .. " rows" or "a row") of what comes next */
+//$     if ask.every > 1 then
+$(i)    if ((first + token) % $(ask.every) == 0) {
+$(i)        const $(tables.storage) *row = next + (first + token) / $(ask.every) * $(pitch);
+//$     else
+$(i)    for (size_t n = 0; n < $(ask.rows); ++n) {
+$(i)        const $(tables.storage) *row = next + ((first + token) * $(ask.rows) + n) * $(pitch);
+//$     end
+//$     for element = 0, t.width - 1, line_elements do
+$(i)        $(isa.prefetch("row", element));
+//$     end
 $(i)    }
-//$ elseif s.count == 1 then
-//$     strip(0, s.vectors, 0, i .. "    ", 0)
+
 //$ end
-//$ if s.vectors_left > 0 or s.partial > 0 then
-//$     strip(s.rest_at, s.vectors_left, s.partial, i .. "    ", s.count == 1 and s.vectors or 0)
-//$ end
+$(include(parts.rows, { s = t.strips, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -95,28 +89,57 @@ $(i)    }
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")[$(shape.h)]$(lane_axis), each below $(shape.rows)
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
+//$ local sums = v.scratch.sums
+//$ if sums then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns wait there
+//$ else
+   scratch  not used
+//$ end
    Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+    float *y, size_t tokens, void *scratch)
 {
-//$ for _, t in ipairs(v.gather) do
-//$ local call = helper .. "_columns_" .. t.width
+//$ if sums then
+    float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
+
+//$ else
+    (void) scratch;
+
+//$ end
+//$ for number, t in ipairs(v.gather) do
 //$ local whole, rest = shape.h // v.group, shape.h % v.group
 //$ local slice = v.group * shape.rows * pitch
 //$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
+//$ local following = v.gather[number + 1]
+//$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
     for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
 //$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
+//$     after = sum(table, t.width)
 //$ end
-$(i)$(call)($(table), $(v.group), code, score, $(bias), 0, $(columns), tokens);
-//$ if whole > 1 then
-$(i)for (size_t k = $(v.group); k < $(whole * v.group); k += $(v.group))
-$(i)    $(call)($(table) + k * $(shape.rows * pitch), $(v.group), code + k * $(tile), score + k * $(tile),
-$(i)        $(columns), $(shape.d_out), $(columns), tokens);
+//$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
+//$ local function call(i, tables, k, from, to, next)
+$(i)$(helper)_columns_$(t.width)($(sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+$(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
+//$ end
+//$ local into_y = columns .. ", " .. shape.d_out
+//$ local waiting = sums and "sums, " .. t.width or into_y
+//$ local groups = whole + (rest > 0 and 1 or 0)
+//$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
+//$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
+//$ if looped > 1 then
+$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
+//$     local next = table .. " + (k + " .. v.group .. ") * " .. shape.rows * pitch
+//$     if looped == whole then
+//$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
+//$     end
+//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. tile }, waiting, waiting, next)
+//$ end
+//$ if looped < whole and whole > 1 then
+//$     call(i, v.group, { table = looped * slice, token = looped * v.group * tile }, waiting, into_y, after)
 //$ end
 //$ if rest > 0 then
-$(i)$(call)($(sum(table, whole * slice)), $(rest), $(sum("code", whole * v.group * tile)), $(sum("score", whole * v.group * tile)),
-$(i)    $(columns), $(shape.d_out), $(columns), tokens);
+//$     call(i, rest, { table = whole * slice, token = whole * v.group * tile }, waiting, into_y, after)
 //$ end
 //$ if t.count > 1 then
     }

@@ -9,7 +9,7 @@ $(include("templates/scale_scores.c"))
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
    code     [tiles of $(tile) tokens][$(shape.h)][$(tile)]; score likewise, both 64-byte aligned
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -47,6 +47,20 @@ $(include("templates/chunks.c"))
 //$ end
 void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+#ifdef $(names.macro("OPENMP"))
+//$ if few then
+    if (tokens <= $(few.threshold))
+//$ if few.split then
+        $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.least), weights, x, y, tokens, scratch);
+//$ else
+        $(few.names.ffn)(weights, x, y, tokens, scratch);
+//$ end
+    else
+        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$ else
+    $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$ end
+#else
 //$ if few then
     if (tokens <= $(few.threshold))
         $(few.names.ffn)(weights, x, y, tokens, scratch);
@@ -55,4 +69,5 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 //$ else
     $(v.names.many)(weights, x, y, tokens, scratch);
 //$ end
+#endif
 }

@@ -4,13 +4,17 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX, and XGETBV's state bits. */
-static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, unsigned state)
+//$ local leaf7_ecx = false
+//$ for _, isa in ipairs(isas) do
+//$     leaf7_ecx = leaf7_ecx or isa.cpu and isa.cpu.leaf7_ecx
+//$ end
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
+static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
         return 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx)
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
         return 0;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     return (a & state) == state;
@@ -24,7 +28,7 @@ static int $(model)_choose_isa(void)
 //$ for i = #isas, 1, -1 do
 //$ local cpu = isas[i].cpu
 //$ if cpu then
-    if ($(model)_cpu_has($(hex(cpu.leaf1_ecx, 8)), $(hex(cpu.leaf7_ebx, 8)), $(hex(cpu.xcr0, 2))))
+    if ($(model)_cpu_has($(hex(cpu.leaf1_ecx, 8)), $(hex(cpu.leaf7_ebx, 8)), $(leaf7_ecx and hex(cpu.leaf7_ecx or 0, 8) .. ", " or "")$(hex(cpu.xcr0, 2))))
         return $(i - 1); /* $(isas[i].name) */
 //$ end
 //$ end
@@ -108,6 +112,26 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ end
     return $(names.macro("OK"));
 }
+
+#ifdef $(names.macro("OPENMP"))
+void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / least, ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    const size_t tiles = (tokens + tile - 1) / tile;
+
+    if (ranges < 2) {
+        ffn(weights, x, y, tokens, scratch);
+        return;
+    }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+    for (size_t range = 0; range < ranges; ++range) {
+        const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
+        ffn(weights, x + first * $(shape.d), y + first * $(shape.d_out), (next < tokens ? next : tokens) - first,
+            (unsigned char *) scratch + range * $(scratch_bytes));
+    }
+}
+#endif
 
 void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {

@@ -5,7 +5,8 @@
    y = bias + sum over $(shape.h) tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
    $(shape.tau) projected values. $(formula)
 
-   No function allocates memory, keeps state or calls a library. All are reentrant.
+   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
+   -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
@@ -23,7 +24,15 @@
 #define $(names.macro("TABLES")) $(shape.h) /* hash tables, h */
 #define $(names.macro("TAU")) $(shape.tau) /* bits of a code */
 #define $(names.macro("ALIGN")) $(align) /* of blob and scratch, in bytes */
+#ifdef $(names.macro("OPENMP"))
+#if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(most_threads)
+#error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(most_threads)"
+#endif
+#define $(names.macro("SCRATCH_BYTES")) ((size_t) $(names.macro("OPENMP")) * $(scratch_bytes)u) /* that $(names.ffn) works in, for all threads */
+#define $(names.ffn) $(names.ffn_openmp) /* so that files compiled with and without $(names.macro("OPENMP")) do not link */
+#else
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#endif
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
 /* What $(names.bind) returns. */

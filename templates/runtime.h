@@ -11,6 +11,9 @@
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
+#if defined($(names.macro("OPENMP"))) && !defined(_OPENMP)
+#error "$(names.macro("OPENMP")) needs -fopenmp"
+#endif
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 
@@ -36,7 +39,7 @@ void $(v.names.projection)(const $(names.weights) *weights, const float *restric
 //$ end
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -54,5 +57,12 @@ void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float
 /* $(v.isa.name), any number of tokens. */
 void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
+#ifdef $(names.macro("OPENMP"))
+
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to $(names.macro("OPENMP")) ranges of whole tiles, each of `least` tokens
+   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+#endif
 
 #endif

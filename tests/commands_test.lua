@@ -69,12 +69,14 @@ function test.types_of_projections()
     local o = folder .. "/never"
     for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
         for _, words in ipairs { { "plan", tiny }, { "schedules", tiny }, { "emit", tiny, "-o", o }, { "pack", odd, "--weights", weights, "-o", o }, { "verify", odd },
-            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o }, { "bench", tiny, "--batch", "1" } } do
+            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o } } do
             table.insert(words, "--projection")
             table.insert(words, text)
             refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16', words)
         end
     end
+    refuses(1, '--projection: "f16": must be one of f32, bf16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
+    refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
     local bundle = folder .. "/projection"
@@ -167,6 +169,16 @@ function test.wrong_lists()
         refuses(1, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
     end
     refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
+    for _, text in ipairs { "i4", "", "f32,", "f32,i4", "f32 i8" } do
+        refuses(1, ': must be one of f32, bf16, f16, i8', { "bench", tiny, "--isa", "scalar", "--tables", text })
+    end
+    refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
+    for _, command in ipairs { "verify", "bench" } do
+        for _, number in ipairs { "0", "1025" } do
+            refuses(1, "--threads: " .. number .. ": must be an integer from 1 to 1024", { command, tiny, "--isa", "scalar", "--threads", number })
+        end
+        refuses(2, "--threads: x: must be an integer", { command, tiny, "--threads", "x" })
+    end
     check.equal(host.kind(o), nil)
 end
 
@@ -425,6 +437,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         { "templates/load_tokens.c", "tokens - 1", "tokens" },
         { "templates/lookup_ffn.c", "(left + ", "(left - 1 + " },
         { "templates/model.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
+        { "templates/model.c", "range * tiles / ranges * tile,", "(range * tiles / ranges + range) * tile,", "--threads", "3" },
     } do
         local tree = program.folder()
         assert(process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", tree })
@@ -432,7 +445,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         local from, to = text:find(row[2], 1, true)
         if from then
             assert(host.write_file(tree .. "/" .. row[1], text:sub(1, from - 1) .. row[3] .. text:sub(to + 1)))
-            local result = program.run { "--tree", tree, "verify", model, "--weights", unbiased, "--isa", "scalar" }
+            local result = program.run { "--tree", tree, "verify", model, "--weights", unbiased, "--isa", "scalar", table.unpack(row, 4) }
             if result.status ~= 1 or not result.output:find("FAILED", 1, true) or not result.errors:find("^lookupc verify: scalar") then
                 error(string.format("%s: %s is not found: %d %q %q", row[1], row[3], result.status, result.output, result.errors))
             end
@@ -519,10 +532,68 @@ function test.bench_of_another_type()
     check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
     check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
     check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
-    local other = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
-    check.equal({ other.table_dtype, other.projection_dtype }, { "f32", "bf16" })
-    local plain_bench = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
-    check.near(other.flop_per_byte.project, 2 * plain_bench.flop_per_byte.project, 1e-9 * other.flop_per_byte.project)
+end
+
+local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
+
+-- All types of one run stand beside the same dense FFN, each with its own rows.
+function test.bench_of_several_types()
+    local words = { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32", "--batch", "2,40", "--repetitions", "1" }
+    local results = assert(json.decode(works(with(words, "--json")))).results
+    local seen = {}
+    for i, r in ipairs(results) do
+        seen[i] = r.table_dtype .. " " .. r.batch
+        check.near(r.gather_gbytes, 8 * 64 * (r.table_dtype == "i8" and 1 or 4) * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
+        check.equal({ r.rel_err > 1e-3, r.random_rows_gbytes > 0 }, { r.table_dtype == "i8", true })
+    end
+    check.equal(seen, { "i8 2", "i8 40", "f32 2", "f32 40" })
+    check.equal(results[1].dense_us_per_token, results[3].dense_us_per_token)
+    check.equal(results[1].random_rows_gbytes ~= results[3].random_rows_gbytes, true)
+    local text = works(with(words, "--html", folder .. "/types.html"))
+    check.matches(text, "\nisa     tables tokens ")
+    check.matches(text, "\nscalar  i8          2 ")
+    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
+    check.matches(assert(host.read(folder .. "/types.html")), "tables i8, f32,")
+end
+
+-- Types of the projection combine with those of the tables; half the bytes are twice the FLOP a byte.
+function test.bench_of_several_projections()
+    local words = { "bench", tiny, "--isa", "scalar", "--projection", "f32,bf16", "--tables", "i8,f32", "--batch", "3", "--repetitions", "1" }
+    local results, seen = assert(json.decode(works(with(words, "--json")))).results, {}
+    for i, r in ipairs(results) do seen[i] = r.projection_dtype .. " " .. r.table_dtype end
+    check.equal(seen, { "f32 i8", "f32 f32", "bf16 i8", "bf16 f32" })
+    check.near(results[3].flop_per_byte.project, 2 * results[1].flop_per_byte.project, 1e-9 * results[3].flop_per_byte.project)
+    local text = works(with(words, "--html", folder .. "/projections.html"))
+    check.matches(text, "\nisa     projection tables tokens ")
+    check.matches(text, "\nscalar  bf16       i8          3 ")
+    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
+    check.matches(assert(host.read(folder .. "/projections.html")), "tables i8, f32, projection f32, bf16,")
+    check.matches(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" }, "float32, projection in bf16, tables in f32\n")
+end
+
+function test.bench_of_several_threads()
+    local words = { "bench", tiny, "--isa", "scalar", "--threads", "2", "--batch", "1,2000", "--repetitions", "1" }
+    local found = assert(json.decode(works(with(words, "--json"))))
+    for _, r in ipairs(found.results) do check.equal({ r.threads, r.speedup > 0, r.cpu_over_wall > 0, r.cpu_over_wall < 1.1 }, { 2, true, true, true }) end
+    check.matches(found.host.flags, "%-fopenmp %-DTINY_OPENMP=2")
+    check.matches(works(words), "^tiny on [^\n]*, 2 threads, .*wall times, FFN and dense FFN on up to 2 threads")
+end
+
+function test.verify_of_several_threads()
+    for _, cc in ipairs { "gcc", "clang" } do
+        if cc == "clang" and not program.links("clang", "-fopenmp") then
+            host.note "skipped: clang has no OpenMP library"
+        else
+            local found = assert(json.decode(works { "verify", tiny, "--threads", "3", "--cc", cc, "--json" }))
+            check.equal({ found.ok, found.threads }, { true, 3 })
+            for _, result in ipairs(found.results) do
+                local numbers = {}
+                for _, item in ipairs(result.checks) do numbers[item.name] = item.detail end
+                local count = tonumber(numbers["any number of tokens"]:match("^%d+"))
+                check.equal(count >= (result.regime == "many" and 8 or 2), true)
+            end
+        end
+    end
 end
 
 function test.schedules_are_legal_choices()

@@ -160,6 +160,46 @@ for cc in gcc clang; do
 done
 ok "example, errors of bind, two models in one program of C or C++"
 
+# ## Threads
+
+# Token counts around those from which one more thread gets a part, as the sources have them.
+mapfile -t least < <(sed -n 's/.*tiny_split([a-z0-9_]*, [0-9]*, \([0-9]*\), .*/\1/p' "$work"/tiny/*.c | sort -nu)
+counts=(0 1 5)
+for n in "${least[@]}"; do
+    for parts in 1 2 3 4; do counts+=($((parts * n - 1)) $((parts * n)) $((parts * n + 1)) $((parts * n + 37))); done
+done
+((${#counts[@]} > 15)) || fail "no number of tokens from which calls are split"
+
+for cc in gcc clang; do
+    openmp=(-fopenmp -DTINY_OPENMP=3)
+    if ! echo 'int main(void) { return 0; }' | $cc "${openmp[@]}" -x c - -o "$work/openmp" 2>"$work/log"; then
+        echo "skipped: consumers: threads: $cc has no OpenMP library"
+        continue
+    fi
+    compile tiny tiny.$cc.threads $cc -std=c99 -O2 "${openmp[@]}" "${warnings[@]}"
+    $cc "${host[@]}" -I"$work/tiny" "$consumers/threads.c" "$work/tiny.$cc"/*.o -o "$work/one_thread"
+    $cc "${host[@]}" "${openmp[@]}" -I"$work/tiny" "$consumers/threads.c" "$work/tiny.$cc.threads"/*.o -o "$work/threads"
+    "$work/one_thread" "$work/tiny.bin" "${counts[@]}" >"$work/one_thread.y" || fail "one_thread: exit status $?"
+    "$work/threads" "$work/tiny.bin" "${counts[@]}" >"$work/threads.y" || fail "threads with $cc: exit status $?"
+    cmp "$work/one_thread.y" "$work/threads.y" || fail "three threads with $cc give other bytes than one"
+    OMP_THREAD_LIMIT=2 KMP_WARNINGS=0 "$work/threads" "$work/tiny.bin" "${counts[@]}" | cmp - "$work/one_thread.y" || fail "parts that share a thread give other bytes with $cc"
+
+    # A caller that forgets the macro would give too little scratch: it must not link.
+    $cc "${host[@]}" -fopenmp -I"$work/tiny" "$consumers/threads.c" "$work/tiny.$cc.threads"/*.o -o "$work/mixed" 2>"$work/log" && fail "$cc links files with and without TINY_OPENMP"
+    grep -q "undefined reference to .tiny_ffn'" "$work/log" || fail "with and without TINY_OPENMP: $(head -1 "$work/log")"
+    nm --defined-only --extern-only "$work/tiny.$cc.threads"/*.o | grep -v -e '^$' -e '\.o:$' -e " tiny_" && fail "threads: $cc: these lack the prefix"
+    ok "$cc: three threads give the bytes of one, for ${#counts[@]} numbers of tokens and in place"
+done
+for cc in gcc clang; do
+    stops "TINY_OPENMP needs -fopenmp" "$work/tiny/tiny.c" $cc -DTINY_OPENMP=3
+    for wrong in 0 -1 1025; do stops "TINY_OPENMP: must be" "$work/tiny/tiny.c" $cc -fopenmp -DTINY_OPENMP=$wrong; done
+done
+for cxx in g++ clang++; do
+    printf '#include "tiny.h"\nint main() { return TINY_SCRATCH_BYTES > 0 ? TINY_OK : 1; }\n' |
+        $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -fopenmp -DTINY_OPENMP=3 -I"$work/tiny" -fsyntax-only -x c++ - || fail "header for threads in $cxx"
+done
+ok "wrong numbers of threads stop with #error, the header is C++ too"
+
 if [[ -e README.md ]]; then
     python 'import sys; sys.exit(open(sys.argv[1]).read() not in open("README.md").read())' "$consumers/example.c" || fail "README.md: its example is not tests/consumers/example.c"
     ok "the example is the one of README.md"

@@ -108,6 +108,9 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     local bytes = { code = 2 * regime.chunk * m.h, score = 4 * regime.chunk * m.h }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
     if regime.unpacks then bytes.unpacked = regime.projection.panel_floats * 4 end
+    if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
+        bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
+    end
     local parts = {}
     for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
     for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
@@ -269,14 +272,14 @@ function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
             for _, regime in ipairs { v, v.few } do
-                local at = 0
+                local at, lanes = 0, regime.dot and regime.dot.columns or v.isa.lanes
                 for _, tile in ipairs(regime.gather) do
                     local s = tile.strips
                     check.equal(tile.from, at)
-                    check.equal(s.floats, s.vectors * v.isa.lanes)
+                    check.equal(s.floats, s.vectors * lanes)
                     check.equal(s.rest_at, s.count * s.floats)
-                    check.equal(s.rest_at + s.vectors_left * v.isa.lanes + s.partial, tile.width)
-                    check.equal(s.vectors_left < s.vectors and s.partial < v.isa.lanes, true)
+                    check.equal(s.rest_at + s.vectors_left * lanes + s.partial, tile.width)
+                    check.equal(s.vectors_left < s.vectors and s.partial < lanes, true)
                     at = at + tile.count * tile.width
                 end
                 check.equal(at, m.d_out)
@@ -408,6 +411,29 @@ function test.models_that_need_other_blobs_have_other_digests()
     -- What is left out is what the default says.
     local function digest(d_out) return plan.build(model.validate({ name = "m", d = 60, d_out = d_out, h = 8, tau = 6, projection = { kind = "dense" }, score = "gelu" }, "", "m"), sets).digest end
     check.equal(digest(nil), digest(60))
+end
+
+-- A range of whole tiles that starts where a chunk could puts the same tokens into a tile as one call does.
+function test.threads_get_whole_tiles_and_enough_work()
+    for_random_models(function(p)
+        for _, v in ipairs(p.variants) do
+            for _, kernels in ipairs { v, v.few } do
+                local split = kernels.split
+                if split then
+                    check.equal({ split.least % split.tile, kernels.chunk % split.tile }, { 0, 0 })
+                    check.equal({ split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 }, { true, true })
+                end
+                for _, tokens in ipairs { 1, 31, 1000, 65536 } do
+                    local threads = plan.threads(kernels, tokens, 3)
+                    check.equal({ threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens }, { true, true, true })
+                end
+            end
+        end
+    end)
+    local v = plan_of("roberta_small").variants[3]
+    check.equal({ v.split, v.few.split }, { { tile = 32, least = 32 }, { tile = 4, least = 12 } })
+    check.equal({ plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) }, { 1, 2, 2, 1 })
+    check.equal(plan_of("tiny").variants[3].few.split, nil)
 end
 
 function test.the_command_says_it()

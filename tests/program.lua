@@ -82,6 +82,12 @@ function program.python(script, ...)
     return result.output
 end
 
+-- Whether the compiler `cc` makes programs with `flag`.
+function program.links(cc, flag)
+    local result = process.run { "bash", "-c", 'echo "int main(void) { return 0; }" | "$0" "$1" -x c - -o "$2"', cc, flag, process.temporary_directory() .. "/linked" }
+    return result and result.status == 0
+end
+
 -- Writes `text` as the model file `folder`/`name`.lua and returns its path.
 function program.model(folder, name, text)
     local path = folder .. "/" .. name .. ".lua"

@@ -100,6 +100,26 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     return ROBERTA_SMALL_OK;
 }
 
+#ifdef ROBERTA_SMALL_OPENMP
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / least, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
+    const size_t tiles = (tokens + tile - 1) / tile;
+
+    if (ranges < 2) {
+        ffn(weights, x, y, tokens, scratch);
+        return;
+    }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+    for (size_t range = 0; range < ranges; ++range) {
+        const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
+        ffn(weights, x + first * 512, y + first * 512, (next < tokens ? next : tokens) - first,
+            (unsigned char *) scratch + range * 4980736);
+    }
+}
+#endif
+
 void roberta_small_ffn(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     switch (weights->isa) {

@@ -6,7 +6,8 @@
    y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
    8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant.
+   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
+   -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares large calls among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, ROBERTA_SMALL_ALIGN-byte aligned, for example mmap-ed
      static unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; ROBERTA_SMALL_ALIGN-byte aligned, one for each thread
@@ -21,7 +22,15 @@
 #define ROBERTA_SMALL_TABLES 128 /* hash tables, h */
 #define ROBERTA_SMALL_TAU 8 /* bits of a code */
 #define ROBERTA_SMALL_ALIGN 64 /* of blob and scratch, in bytes */
-#define ROBERTA_SMALL_SCRATCH_BYTES 4456448u /* that roberta_small_ffn works in */
+#ifdef ROBERTA_SMALL_OPENMP
+#if ROBERTA_SMALL_OPENMP < 1 || ROBERTA_SMALL_OPENMP > 1024
+#error "ROBERTA_SMALL_OPENMP: must be the largest number of threads, from 1 to 1024"
+#endif
+#define ROBERTA_SMALL_SCRATCH_BYTES ((size_t) ROBERTA_SMALL_OPENMP * 4980736u) /* that roberta_small_ffn works in, for all threads */
+#define roberta_small_ffn roberta_small_ffn_openmp /* so that files compiled with and without ROBERTA_SMALL_OPENMP do not link */
+#else
+#define ROBERTA_SMALL_SCRATCH_BYTES 4980736u /* that roberta_small_ffn works in */
+#endif
 #define ROBERTA_SMALL_WEIGHTS_BYTES 70262848u /* of a blob */
 
 /* What roberta_small_bind returns. */

@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tiles of 32 tokens][128][32]; score likewise, both 64-byte aligned
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -45,15 +45,22 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx512_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 512, left);
+        roberta_small_gather_f32__avx512_t32_g8_c32(weights, code, score, y + first * 512, left, scratch);
     }
 }
 
 /* Any number of tokens: up to 512 are few. */
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+#ifdef ROBERTA_SMALL_OPENMP
+    if (tokens <= 512)
+        roberta_small_split(roberta_small_ffn__avx512_few, 4, 12, weights, x, y, tokens, scratch);
+    else
+        roberta_small_split(roberta_small_ffn__avx512_many, 32, 32, weights, x, y, tokens, scratch);
+#else
     if (tokens <= 512)
         roberta_small_ffn__avx512_few(weights, x, y, tokens, scratch);
     else
         roberta_small_ffn__avx512_many(weights, x, y, tokens, scratch);
+#endif
 }

@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tokens][128]; score likewise
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__avx512_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -36,6 +36,6 @@ void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const f
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t left = tokens - first < 8 ? tokens - first : 8;
         roberta_small_project__avx512_few(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx512_few(weights, code, score, y + first * 512, left);
+        roberta_small_gather_f32__avx512_few(weights, code, score, y + first * 512, left, scratch);
     }
 }

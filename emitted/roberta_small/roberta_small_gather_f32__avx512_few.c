@@ -10,87 +10,30 @@
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
    table   [tables][256][528], from the first of the columns on
    code    [tokens][128], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][512], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
         const float *token_score = score + token * 128;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * 512;
-        for (size_t strip = 0; strip < 512; strip += 256) {
+        float *y_to = y + token * y_step;
+        for (size_t k = 0; k < tables; ++k) {
+            const float *row = table + (k * 256 + token_code[k]) * 528;
+            _mm_prefetch((const char *) (row), _MM_HINT_T1);
+        }
+        for (size_t strip = 0; strip < 512; strip += 16) {
+            const size_t following = strip + 16 < 512 ? strip + 16 : strip;
             __m512 sum0 = _mm512_loadu_ps(y_from + strip);
-            __m512 sum1 = _mm512_loadu_ps(y_from + strip + 16);
-            __m512 sum2 = _mm512_loadu_ps(y_from + strip + 32);
-            __m512 sum3 = _mm512_loadu_ps(y_from + strip + 48);
-            __m512 sum4 = _mm512_loadu_ps(y_from + strip + 64);
-            __m512 sum5 = _mm512_loadu_ps(y_from + strip + 80);
-            __m512 sum6 = _mm512_loadu_ps(y_from + strip + 96);
-            __m512 sum7 = _mm512_loadu_ps(y_from + strip + 112);
-            __m512 sum8 = _mm512_loadu_ps(y_from + strip + 128);
-            __m512 sum9 = _mm512_loadu_ps(y_from + strip + 144);
-            __m512 sum10 = _mm512_loadu_ps(y_from + strip + 160);
-            __m512 sum11 = _mm512_loadu_ps(y_from + strip + 176);
-            __m512 sum12 = _mm512_loadu_ps(y_from + strip + 192);
-            __m512 sum13 = _mm512_loadu_ps(y_from + strip + 208);
-            __m512 sum14 = _mm512_loadu_ps(y_from + strip + 224);
-            __m512 sum15 = _mm512_loadu_ps(y_from + strip + 240);
             for (size_t k = 0; k < tables; ++k) {
                 const float *row = table + (k * 256 + token_code[k]) * 528;
                 const __m512 s = _mm512_set1_ps(token_score[k]);
-                const size_t ahead = k + 8 < tables ? k + 8 : k;
-                const float *next = table + (ahead * 256 + token_code[ahead]) * 528;
-                _mm_prefetch((const char *) (next + strip), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 16), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 32), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 48), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 64), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 80), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 96), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 112), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 128), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 144), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 160), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 176), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 192), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 208), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 224), _MM_HINT_T1);
-                _mm_prefetch((const char *) (next + strip + 240), _MM_HINT_T1);
+                _mm_prefetch((const char *) (row + following), _MM_HINT_T1);
                 sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip), sum0);
-                sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 16), sum1);
-                sum2 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 32), sum2);
-                sum3 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 48), sum3);
-                sum4 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 64), sum4);
-                sum5 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 80), sum5);
-                sum6 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 96), sum6);
-                sum7 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 112), sum7);
-                sum8 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 128), sum8);
-                sum9 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 144), sum9);
-                sum10 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 160), sum10);
-                sum11 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 176), sum11);
-                sum12 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 192), sum12);
-                sum13 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 208), sum13);
-                sum14 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 224), sum14);
-                sum15 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + strip + 240), sum15);
             }
             _mm512_storeu_ps(y_to + strip, sum0);
-            _mm512_storeu_ps(y_to + strip + 16, sum1);
-            _mm512_storeu_ps(y_to + strip + 32, sum2);
-            _mm512_storeu_ps(y_to + strip + 48, sum3);
-            _mm512_storeu_ps(y_to + strip + 64, sum4);
-            _mm512_storeu_ps(y_to + strip + 80, sum5);
-            _mm512_storeu_ps(y_to + strip + 96, sum6);
-            _mm512_storeu_ps(y_to + strip + 112, sum7);
-            _mm512_storeu_ps(y_to + strip + 128, sum8);
-            _mm512_storeu_ps(y_to + strip + 144, sum9);
-            _mm512_storeu_ps(y_to + strip + 160, sum10);
-            _mm512_storeu_ps(y_to + strip + 176, sum11);
-            _mm512_storeu_ps(y_to + strip + 192, sum12);
-            _mm512_storeu_ps(y_to + strip + 208, sum13);
-            _mm512_storeu_ps(y_to + strip + 224, sum14);
-            _mm512_storeu_ps(y_to + strip + 240, sum15);
         }
     }
 }
@@ -100,9 +43,13 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
    code     [tokens][128], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
+   scratch  not used
    Cannot fail. */
 void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+    float *y, size_t tokens, void *scratch)
 {
-    roberta_small_few_columns_512(weights->tables, 128, code, score, weights->bias, 0, y, tokens);
+    (void) scratch;
+
+    roberta_small_few_columns_512(weights->tables, 128, code, score,
+        weights->bias, 0, y, 512, tokens);
 }

@@ -4,16 +4,16 @@
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
    table   [tables][256][528], from the first of the columns on
    code    [tokens][128], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][512], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
         const float *token_score = score + token * 128;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * 512;
+        float *y_to = y + token * y_step;
         for (size_t strip = 0; strip < 512; strip += 4) {
             float sum0 = y_from[strip];
             float sum1 = y_from[strip + 1];
@@ -40,9 +40,13 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
    code     [tokens][128], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
+   scratch  not used
    Cannot fail. */
 void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+    float *y, size_t tokens, void *scratch)
 {
-    roberta_small_few_columns_512(weights->tables, 128, code, score, weights->bias, 0, y, tokens);
+    (void) scratch;
+
+    roberta_small_few_columns_512(weights->tables, 128, code, score,
+        weights->bias, 0, y, 512, tokens);
 }

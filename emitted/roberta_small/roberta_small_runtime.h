@@ -12,6 +12,9 @@
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
+#if defined(ROBERTA_SMALL_OPENMP) && !defined(_OPENMP)
+#error "ROBERTA_SMALL_OPENMP needs -fopenmp"
+#endif
 
 typedef union { float value; uint32_t bits; } roberta_small_float_bits;
 
@@ -46,8 +49,8 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
 void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__scalar_t8_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -58,7 +61,7 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__scalar_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -71,8 +74,8 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
 void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+void roberta_small_gather_f32__avx2_t16_g4_c512(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx2_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -83,7 +86,7 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx2_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -96,8 +99,8 @@ void roberta_small_load_f32__avx512_t32(const float *restrict x, size_t tokens, 
 void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -108,12 +111,19 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void roberta_small_gather_f32__avx512_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void roberta_small_project__avx512_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx512, any number of tokens. */
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#ifdef ROBERTA_SMALL_OPENMP
+
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of `least` tokens
+   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#endif
 
 #endif

@@ -100,6 +100,26 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     return TINY_OK;
 }
 
+#ifdef TINY_OPENMP
+void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / least, ranges = worthwhile < TINY_OPENMP ? worthwhile : TINY_OPENMP;
+    const size_t tiles = (tokens + tile - 1) / tile;
+
+    if (ranges < 2) {
+        ffn(weights, x, y, tokens, scratch);
+        return;
+    }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+    for (size_t range = 0; range < ranges; ++range) {
+        const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
+        ffn(weights, x + first * 64, y + first * 64, (next < tokens ? next : tokens) - first,
+            (unsigned char *) scratch + range * 274432);
+    }
+}
+#endif
+
 void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     switch (weights->isa) {

@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tiles of 32 tokens][8][32]; score likewise, both 64-byte aligned
-   scratch  TINY_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -45,15 +45,22 @@ void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y
     for (size_t first = 0; first < tokens; first += 256) {
         const size_t left = tokens - first < 256 ? tokens - first : 256;
         tiny_project__avx512_many(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 64, left, scratch);
     }
 }
 
 /* Any number of tokens: up to 16 are few. */
 void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+#ifdef TINY_OPENMP
+    if (tokens <= 16)
+        tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
+    else
+        tiny_split(tiny_ffn__avx512_many, 32, 832, weights, x, y, tokens, scratch);
+#else
     if (tokens <= 16)
         tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
     else
         tiny_ffn__avx512_many(weights, x, y, tokens, scratch);
+#endif
 }

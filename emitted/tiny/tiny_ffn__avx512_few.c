@@ -11,7 +11,7 @@
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
-   scratch  TINY_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -36,6 +36,6 @@ void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y,
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t left = tokens - first < 8 ? tokens - first : 8;
         tiny_project__avx512_few(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__avx512_few(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__avx512_few(weights, code, score, y + first * 64, left, scratch);
     }
 }

@@ -5,7 +5,7 @@
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tiles of 8 tokens][8][8]; score likewise, both 64-byte aligned
-   scratch  TINY_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -39,15 +39,22 @@ void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;
         tiny_project__scalar_many(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__scalar_t8_g8_c64(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__scalar_t8_g4_c64(weights, code, score, y + first * 64, left, scratch);
     }
 }
 
 /* Any number of tokens: up to 4 are few. */
 void tiny_ffn__scalar(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+#ifdef TINY_OPENMP
+    if (tokens <= 4)
+        tiny_ffn__scalar_few(weights, x, y, tokens, scratch);
+    else
+        tiny_split(tiny_ffn__scalar_many, 8, 824, weights, x, y, tokens, scratch);
+#else
     if (tokens <= 4)
         tiny_ffn__scalar_few(weights, x, y, tokens, scratch);
     else
         tiny_ffn__scalar_many(weights, x, y, tokens, scratch);
+#endif
 }

@@ -5,7 +5,7 @@
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
-   scratch  TINY_SCRATCH_BYTES bytes, 64-byte aligned; none may overlap. Cannot fail. */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -30,6 +30,6 @@ void tiny_ffn__scalar_few(const tiny_weights *weights, const float *x, float *y,
     for (size_t first = 0; first < tokens; first += 4) {
         const size_t left = tokens - first < 4 ? tokens - first : 4;
         tiny_project__scalar_few(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__scalar_few(weights, code, score, y + first * 64, left);
+        tiny_gather_f32__scalar_few(weights, code, score, y + first * 64, left, scratch);
     }
 }

@@ -4,16 +4,16 @@
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][64][80], from the first of the columns on
    code    [tokens][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][64], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token */
 static inline void tiny_few_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 8;
         const float *token_score = score + token * 8;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * 64;
+        float *y_to = y + token * y_step;
         for (size_t strip = 0; strip < 64; strip += 4) {
             float sum0 = y_from[strip];
             float sum1 = y_from[strip + 1];
@@ -40,9 +40,13 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
    code     [tokens][8], each below 64
    score    the same shape
    y        [tokens][64], any alignment, must not overlap code, score or weights
+   scratch  not used
    Cannot fail. */
 void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+    float *y, size_t tokens, void *scratch)
 {
-    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, tokens);
+    (void) scratch;
+
+    tiny_few_columns_64(weights->tables, 8, code, score,
+        weights->bias, 0, y, 64, tokens);
 }

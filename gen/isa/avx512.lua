@@ -27,6 +27,62 @@ function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
 
+-- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
+avx512.table_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni", dot = {
+    rows = 4, columns = 64, vectors = 8,
+    load = function(base, offset) return call("loadu_si512", at(base, offset)) end,
+    load_partial = function(base, offset, n)
+        return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
+    end,
+    broadcast = function(word) return call("set1_epi32", "(int) " .. word) end,
+    dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
+    -- 256 high + low as floats
+    join = function(high, low) return call("fmadd_ps", call("cvtepi32_ps", high), call("set1_ps", "256.0f"), call("cvtepi32_ps", low)) end,
+    -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors of 16 columns each.
+    interleave = function(row)
+        local steps = {
+            { name = "pair0", value = call("unpacklo_epi8", row[1], row[2]) }, { name = "pair1", value = call("unpackhi_epi8", row[1], row[2]) },
+            { name = "pair2", value = call("unpacklo_epi8", row[3], row[4]) }, { name = "pair3", value = call("unpackhi_epi8", row[3], row[4]) },
+        }
+        local quads = {
+            call("unpacklo_epi16", "pair0", "pair2"), call("unpackhi_epi16", "pair0", "pair2"),
+            call("unpacklo_epi16", "pair1", "pair3"), call("unpackhi_epi16", "pair1", "pair3"),
+        }
+        return steps, quads
+    end,
+    -- The same for the columns of those four vectors, which that left out of order.
+    order = function(v)
+        local function part(a, b, mask) return call("shuffle_f32x4", a, b, mask) end
+        local steps = {
+            { name = "lower0", value = part(v[1], v[2], "0x44") }, { name = "upper0", value = part(v[1], v[2], "0xee") },
+            { name = "lower1", value = part(v[3], v[4], "0x44") }, { name = "upper1", value = part(v[3], v[4], "0xee") },
+        }
+        return steps, { part("lower0", "lower1", "0x88"), part("lower0", "lower1", "0xdd"), part("upper0", "upper1", "0x88"), part("upper0", "upper1", "0xdd") }
+    end,
+    round = function(v) return call("cvtps_epi32", v) end,
+    -- The upper and the lower byte of four 16-bit integers in one word, the first one's lowest.
+    upper_bytes = function(q)
+        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
+        return call("or_si512", call("or_si512", call("srli_epi32", q[1], "8"), byte(q[2])),
+            call("or_si512", call("slli_epi32", byte(q[3]), "8"), call("slli_epi32", byte(q[4]), "16")))
+    end,
+    lower_bytes = function(q)
+        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
+        return call("or_si512", call("or_si512", byte(q[1]), call("slli_epi32", byte(q[2]), "8")),
+            call("or_si512", call("slli_epi32", byte(q[3]), "16"), call("slli_epi32", q[4], "24")))
+    end,
+    store_words = function(base, offset, v) return call("storeu_si512", at(base, offset), v) end,
+    -- The same bytes of 16 integers in a row, to memory.
+    store_upper_bytes = function(base, offset, q)
+        return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", call("srli_epi32", q, "8")) .. ")"
+    end,
+    store_lower_bytes = function(base, offset, q)
+        return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", q) .. ")"
+    end,
+    largest = function(v) return call("reduce_max_ps", v) end,
+    total = function(v) return call("reduce_add_ps", v) end,
+} } }
+
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
 function avx512.power_of_two(n)

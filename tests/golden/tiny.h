@@ -6,7 +6,8 @@
    y = bias + sum over 8 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
    6 projected values. z projects LayerNorm(x) by BH4, blocks of 16.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant.
+   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
+   -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, TINY_ALIGN-byte aligned, for example mmap-ed
      static unsigned char scratch[TINY_SCRATCH_BYTES]; TINY_ALIGN-byte aligned, one for each thread
@@ -21,7 +22,15 @@
 #define TINY_TABLES 8 /* hash tables, h */
 #define TINY_TAU 6 /* bits of a code */
 #define TINY_ALIGN 64 /* of blob and scratch, in bytes */
+#ifdef TINY_OPENMP
+#if TINY_OPENMP < 1 || TINY_OPENMP > 1024
+#error "TINY_OPENMP: must be the largest number of threads, from 1 to 1024"
+#endif
+#define TINY_SCRATCH_BYTES ((size_t) TINY_OPENMP * 274432u) /* that tiny_ffn works in, for all threads */
+#define tiny_ffn tiny_ffn_openmp /* so that files compiled with and without TINY_OPENMP do not link */
+#else
 #define TINY_SCRATCH_BYTES 274432u /* that tiny_ffn works in */
+#endif
 #define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
 /* What tiny_bind returns. */

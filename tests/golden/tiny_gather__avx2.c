@@ -10,10 +10,10 @@
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][64][80], from the first of the columns on
    code    [tiles][8][16], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][64], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token */
 static inline void tiny_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 16) {
         const size_t end = tokens - first < 16 ? tokens - first : 16;
@@ -21,7 +21,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             const uint16_t *token_code = code + first * 8 + token;
             const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * 64;
+            float *y_to = y + (first + token) * y_step;
             __m256 sum0 = _mm256_loadu_ps(y_from);
             __m256 sum1 = _mm256_loadu_ps(y_from + 8);
             __m256 sum2 = _mm256_loadu_ps(y_from + 16);
@@ -30,17 +30,87 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m256 sum5 = _mm256_loadu_ps(y_from + 40);
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
-            for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 64 + token_code[k * 16]) * 80;
-                const __m256 s = _mm256_set1_ps(token_score[k * 16]);
-                sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row), sum0);
-                sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 8), sum1);
-                sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 16), sum2);
-                sum3 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 24), sum3);
-                sum4 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 32), sum4);
-                sum5 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 40), sum5);
-                sum6 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 48), sum6);
-                sum7 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 56), sum7);
+            for (size_t k = 0; k < tables; k += 8) {
+                const float *row0 = table + (k * 64 + token_code[k * 16]) * 80;
+                const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
+                sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
+                sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
+                const float *row1 = table + ((k + 1) * 64 + token_code[(k + 1) * 16]) * 80;
+                const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
+                sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
+                sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
+                const float *row2 = table + ((k + 2) * 64 + token_code[(k + 2) * 16]) * 80;
+                const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
+                sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
+                sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
+                const float *row3 = table + ((k + 3) * 64 + token_code[(k + 3) * 16]) * 80;
+                const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
+                sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
+                sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
+                const float *row4 = table + ((k + 4) * 64 + token_code[(k + 4) * 16]) * 80;
+                const __m256 s4 = _mm256_set1_ps(token_score[(k + 4) * 16]);
+                sum0 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4), sum0);
+                sum1 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 56), sum7);
+                const float *row5 = table + ((k + 5) * 64 + token_code[(k + 5) * 16]) * 80;
+                const __m256 s5 = _mm256_set1_ps(token_score[(k + 5) * 16]);
+                sum0 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5), sum0);
+                sum1 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 56), sum7);
+                const float *row6 = table + ((k + 6) * 64 + token_code[(k + 6) * 16]) * 80;
+                const __m256 s6 = _mm256_set1_ps(token_score[(k + 6) * 16]);
+                sum0 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6), sum0);
+                sum1 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 56), sum7);
+                const float *row7 = table + ((k + 7) * 64 + token_code[(k + 7) * 16]) * 80;
+                const __m256 s7 = _mm256_set1_ps(token_score[(k + 7) * 16]);
+                sum0 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7), sum0);
+                sum1 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 56), sum7);
             }
             _mm256_storeu_ps(y_to, sum0);
             _mm256_storeu_ps(y_to + 8, sum1);
@@ -59,9 +129,13 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
    code     [tiles of 16 tokens][8][16], each below 64
    score    the same shape
    y        [tokens][64], any alignment, must not overlap code, score or weights
+   scratch  not used
    Cannot fail. */
 void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+    float *y, size_t tokens, void *scratch)
 {
-    tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, tokens);
+    (void) scratch;
+
+    tiny_columns_64(weights->tables, 8, code, score,
+        weights->bias, 0, y, 64, tokens);
 }

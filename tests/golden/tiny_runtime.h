@@ -12,6 +12,9 @@
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
+#if defined(TINY_OPENMP) && !defined(_OPENMP)
+#error "TINY_OPENMP needs -fopenmp"
+#endif
 
 typedef union { float value; uint32_t bits; } tiny_float_bits;
 
@@ -46,8 +49,8 @@ void tiny_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *res
 void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__scalar_t8_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
 void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -58,7 +61,7 @@ void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *r
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__scalar_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -72,7 +75,7 @@ void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *rest
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void tiny_gather_f32__avx2_t16_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -83,7 +86,7 @@ void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *rest
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void tiny_gather_f32__avx2_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -97,7 +100,7 @@ void tiny_bh4_f32__avx512_t32_o8_m8(const tiny_weights *weights, const float *re
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void tiny_gather_f32__avx512_t32_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -108,12 +111,19 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void tiny_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens);
+    float *y, size_t tokens, void *scratch);
 void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
 /* avx512, any number of tokens. */
 void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#ifdef TINY_OPENMP
+
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to TINY_OPENMP ranges of whole tiles, each of `least` tokens
+   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+#endif
 
 #endif

@@ -4,10 +4,10 @@
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][64][80], from the first of the columns on
    code    [tiles][8][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); from_step in floats
-   y       [tokens][64], from the first of the columns on */
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token */
 static inline void tiny_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t end = tokens - first < 8 ? tokens - first : 8;
@@ -15,7 +15,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             const uint16_t *token_code = code + first * 8 + token;
             const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * 64;
+            float *y_to = y + (first + token) * y_step;
             for (size_t strip = 0; strip < 64; strip += 4) {
                 float sum0 = y_from[strip];
                 float sum1 = y_from[strip + 1];
@@ -39,13 +39,21 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 }
 
 /* Gather: y = bias + sum over the 8 tables of score times row (LookupFFN, section "Put it together").
+   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
    weights  bound weights
    code     [tiles of 8 tokens][8][8], each below 64
    score    the same shape
    y        [tokens][64], any alignment, must not overlap code, score or weights
+   scratch  not used
    Cannot fail. */
-void tiny_gather_f32__scalar_t8_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens)
+void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
 {
-    tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, tokens);
+    (void) scratch;
+
+    tiny_columns_64(weights->tables, 4, code, score,
+        weights->bias, 0, y, 64, tokens);
+    for (size_t k = 4; k < 8; k += 4)
+        tiny_columns_64(weights->tables + k * 5120, 4, code + k * 8, score + k * 8,
+            y, 64, y, 64, tokens);
 }

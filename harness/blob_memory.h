@@ -1,0 +1,19 @@
+/* A blob in memory that is fast to look rows up in: huge pages, where the operating system offers them. */
+#ifndef LOOKUPC_HARNESS_BLOB_MEMORY_H
+#define LOOKUPC_HARNESS_BLOB_MEMORY_H
+
+#include "gen/files.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Maps a blob: a small one as it lies in its file, a large one as a copy in memory that asks for pages of 2 MiB, which files mostly cannot
+   have. To be released with files_unmap. Fails with one line that starts with the path. */
+bool blob_map(const char *path, files_mapping *blob, char *error, size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,54 @@
+//$ local dot = isa.dot
+
+/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(dot.rows) tables in one word. The rounding error of a score is at most
+   half a unit, 1/131070 of the largest one. A NaN makes the unit NaN.
+//$ if tile == 1 then
+   score  [tables], of one token
+   high   [$(dot_words)], low likewise, zero behind the last table */
+static inline float $(helper)_split_scores(const float *score, size_t tables, uint32_t *high, uint32_t *low)
+{
+    float padded[$(dot_words * dot.rows)];
+    $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
+    for (size_t k = 0; k < $(dot_words * dot.rows); ++k)
+        padded[k] = k < tables ? score[k] : 0.0f;
+    for (size_t k = 0; k < $(dot_words * dot.rows); k += $(isa.lanes)) {
+        const $(isa.vector) s = $(isa.load_unaligned("padded", "k"));
+        most = $(isa.max("most", "s"));
+        all = $(isa.add("all", "s"));
+    }
+    const float largest = $(dot.largest("most"));
+    const $(isa.vector) inverse = $(isa.broadcast("65535.0f / largest"));
+    for (size_t k = 0; k < $(dot_words * dot.rows); k += $(isa.lanes)) {
+        const $(isa.index) q = $(dot.round(isa.mul("inverse", isa.load_unaligned("padded", "k"))));
+        $(dot.store_upper_bytes("high", "k / " .. dot.rows, "q"));
+        $(dot.store_lower_bytes("low", "k / " .. dot.rows, "q"));
+    }
+    return largest * (1.0f / 65535.0f) + 0.0f * $(dot.total("all"));
+}
+//$ else
+   score  [tables][$(tile)], of a tile of tokens
+   high   [$(dot_words)][$(tile)], low likewise; unit [$(tile)] */
+static inline void $(helper)_split_scores(const float *score, size_t tables, uint32_t *high, uint32_t *low, float *unit)
+{
+    for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
+        $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
+        for (size_t k = 0; k < tables; ++k) {
+            const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, "token"));
+            most = $(isa.max("most", "s"));
+            all = $(isa.add("all", "s"));
+        }
+        const $(isa.vector) inverse = $(isa.div(isa.broadcast("65535.0f"), "most"));
+        for (size_t k = 0; k < tables; k += $(dot.rows)) {
+//$     local q = {}
+//$     for r = 0, dot.rows - 1 do
+//$         q[r + 1] = "q" .. r
+//$         local value = dot.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
+            const $(isa.index) q$(r) = $(r > 0 and quads_partial and sum("k", r) .. " < tables ? " .. value .. " : " .. isa.index_zero() or value);
+//$     end
+            $(dot.store_words("high + k / " .. dot.rows .. " * " .. tile, "token", dot.upper_bytes(q)));
+            $(dot.store_words("low + k / " .. dot.rows .. " * " .. tile, "token", dot.lower_bytes(q)));
+        }
+        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("most", isa.broadcast("1.0f / 65535.0f")))));
+    }
+}
+//$ end
