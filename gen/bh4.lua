@@ -10,20 +10,20 @@ local product = require "gen.product"
 
 local bh4 = {}
 
--- The four stages of a repeat of which the first `need` outputs are read. `from` and `at` are the elements of the
--- tensor and of the packed weights where the repeat starts.
+-- The four stages of a repeat of which the first `need` outputs are read. It starts at element `from` of the tensor and at word
+-- `at` of the packed weights.
 local function stages(shape, radix, align, need, from, at, repeats)
     local b, N, blocks = shape.block, shape.padded, shape.padded // shape.block
-    local list, weights = {}, 0
+    local list, words = {}, 0
     local buffers = { { "x", "a" }, { "a", "b" }, { "b", "a" }, { "a", "z" } }
     for s = 1, 4 do
         local stage = { number = s, source = buffers[s][1], target = buffers[s][2], products = {} }
         local source = { at = from + (s - 1) * N * b, block = b * b, fold = 0, row = 1, output = b }
         local function add(first_block, spec)
             local shifted = { at = source.at + first_block * source.block, block = source.block, fold = source.fold, row = source.row, output = source.output }
-            local p = product.plan(spec, at + weights, shifted, repeats)
+            local p = product.plan(spec, at + words, shape.projection.word.rows, shifted, repeats)
             p.first_block = first_block
-            weights = weights + p.weights
+            words = words + p.words
             stage.products[#stage.products + 1] = p
         end
         local out_blocks, live, read = blocks, N, N
@@ -45,25 +45,27 @@ local function stages(shape, radix, align, need, from, at, repeats)
         stage.passes = butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or (read + align - 1) // align * align)
         list[s] = stage
     end
-    return list, weights
+    return list, words
 end
 
--- shape: d, h, tau, bits, block, padded, repeats; radix: the widest butterfly held in registers; align: butterflies
+-- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
 -- work on so many rows at a time (the lanes, where they hold rows).
--- Returns { groups = { {count, first, weights (per repeat), stages, need} }, weights, boxes, rows = {x, a, b, z}, flops }.
+-- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), boxes,
+-- rows = {x, a, b, z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
-    local plan = { groups = {}, weights = 0, boxes = {}, flops = 0 }
+    local plan = { groups = {}, words = 0, panel_floats = 0, boxes = {}, flops = 0 }
     local tensor_repeat = 4 * N * b
     local function add(first, count, need)
-        -- Planned twice: the distance of two repeats is known once the weights of one are counted.
-        local _, weights = stages(shape, radix, align, need, 0, 0)
-        local list = stages(shape, radix, align, need, first * tensor_repeat, plan.weights, { count = count, weights = weights, source = tensor_repeat })
-        plan.groups[#plan.groups + 1] = { first = first, count = count, weights = weights, at = plan.weights, stages = list, need = need }
-        plan.weights = plan.weights + count * weights
+        -- Planned twice: the distance of two repeats is known once the words of one are counted.
+        local _, words = stages(shape, radix, align, need, 0, 0)
+        local list = stages(shape, radix, align, need, first * tensor_repeat, plan.words, { count = count, words = words, source = tensor_repeat })
+        plan.groups[#plan.groups + 1] = { first = first, count = count, words = words, at = plan.words, stages = list, need = need }
+        plan.words = plan.words + count * words
         for _, stage in ipairs(list) do
             for _, p in ipairs(stage.products) do
                 plan.flops = plan.flops + count * p.flops
+                plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
                 for _, box in ipairs(p.boxes) do plan.boxes[#plan.boxes + 1] = box end
             end
             for _, pass in ipairs(stage.passes) do plan.flops = plan.flops + count * pass.additions end

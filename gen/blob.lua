@@ -48,21 +48,23 @@ local function projection_shape(shape)
 end
 
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
---   name, type (a name of gen/dtype.lua), elements, at (byte offset), bytes, from = tensor, shape = its shape, slices, steps,
---   boxes; row, scales: width of the rows of a scaled type, and byte offset of the section that takes their scales; a
---   section without `from` is filled by another one
+--   name, dtype (a row of gen/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape = its shape,
+--   slices, steps, boxes; storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
+--   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another one
 function blob.sections(m, shape, projection, tables)
     local list = {}
     local function add(section)
-        section.dtype = dtype.get(section.type)
+        section.dtype = section.dtype or dtype.get "f32"
         section.type = section.dtype.name
+        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
         list[#list + 1] = section
     end
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
-    add { name = "projection", elements = projection.weights, from = "hash.projection.weight", shape = projection_shape(shape),
-        blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape), boxes = projection.boxes,
-        doc = "packed projection weights" }
+    local word = shape.projection.word
+    add { name = "projection", dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
+        from = "hash.projection.weight", shape = projection_shape(shape), blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape),
+        boxes = projection.boxes, doc = "packed projection weights" .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "") }
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
         steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
             block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
@@ -76,7 +78,7 @@ function blob.sections(m, shape, projection, tables)
         add { name = "table_scales", elements = shape.h * shape.rows, steps = {}, boxes = {},
             doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows" }
     end
-    add { name = "tables", type = shape.tables.name, elements = tables.elements, row = shape.d_out, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
+    add { name = "tables", dtype = shape.tables, elements = tables.elements, row = shape.d_out, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
         steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
         boxes = tables.boxes, doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out }
     add { name = "bias", elements = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }

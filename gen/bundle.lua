@@ -51,7 +51,7 @@ local function plan_of_manifest(manifest, path)
     for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
-        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted_of(manifest.options.schedule), manifest.options.tables)
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

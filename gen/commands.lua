@@ -33,7 +33,7 @@ function commands.plan(arguments, options)
     local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
     local projection = s.kind == "bh4" and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded) or "dense"
     add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows%s, %s score%s", s.d, s.d_out, s.h, s.tau, s.neighbours > 1 and ", " .. s.neighbours .. " taken of each" or "", p.model.score, p.model.norm and ", layernorm" or ""))
-    add("projection", projection)
+    add("projection", string.format("%s, %s of %s", projection, bytes_text(p.projection_bytes), p.projection.name))
     add("MFLOP per token", string.format("%.2f by the paper's formula, %.2f after folding; dense FFN %.2f", p.mflop.lookup, p.mflop.folded, p.mflop.dense))
     add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", bytes_text(p.packed_bytes))
@@ -99,8 +99,9 @@ function commands.pack(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
-    local _, rounding = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
-    host.print(string.format("wrote %s, %s, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes), p.tables.name, rounding))
+    local errors = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    host.print(string.format("wrote %s, %s, projection in %s, relative error %.2g, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes),
+        p.projection.name, errors.projection, p.tables.name, errors.tables))
     return 0
 end
 

@@ -1,36 +1,44 @@
--- The list of types an element of the tables may have: one row a type, everything else loops over it.
+-- The list of types that weights may be stored in: one row a type, everything else loops over it.
 --
 --   name, bytes    of an element
 --   storage        its type in C
 --   scaled         an element is an integer in units of its row's scale, which kernels fold into the score
+--   word           how a projection packs it, nil: no type of a projection. Weights of the same output fill a 32-bit word, of C type
+--                  `storage`: `rows` of them, the first in the low bits
 --   doc            one line for help
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
 local dtype = {}
 
 dtype.list = {
-    { name = "f32", bytes = 4, storage = "float", scaled = false, doc = "float32" },
-    { name = "bf16", bytes = 2, storage = "uint16_t", scaled = false, doc = "the upper half of a float32" },
+    { name = "f32", bytes = 4, storage = "float", scaled = false, word = { storage = "float", rows = 1 }, doc = "float32" },
+    { name = "bf16", bytes = 2, storage = "uint16_t", scaled = false, word = { storage = "uint32_t", rows = 2 }, doc = "the upper half of a float32" },
     { name = "f16", bytes = 2, storage = "uint16_t", scaled = false, doc = "IEEE half precision" },
     { name = "i8", bytes = 1, storage = "int8_t", scaled = true, doc = "integers from -127 to 127 and a float32 scale a row" },
 }
 
-dtype.names = {}
-for i, row in ipairs(dtype.list) do dtype.names[i] = row.name end
-
--- The row of that name, f32 if absent; raises one line for an unknown name.
-function dtype.get(name)
-    for _, row in ipairs(dtype.list) do
-        if row.name == (name or "f32") then return row end
-    end
-    error('--tables: "' .. tostring(name) .. '": must be one of ' .. table.concat(dtype.names, ", "), 0)
+-- The names of the types that tables may have, which are all, and of those that a projection may have.
+dtype.names, dtype.projection_names = {}, {}
+for _, row in ipairs(dtype.list) do
+    table.insert(dtype.names, row.name)
+    if row.word then table.insert(dtype.projection_names, row.name) end
 end
 
--- The names in a list such as "f32,i8"; raises one line for an unknown one and for one that comes twice.
-function dtype.select(text)
+-- The row of that name, f32 if absent; raises one line for a name that the option --`use` cannot have: "tables" (if absent) or
+-- "projection".
+function dtype.get(name, use)
+    for _, row in ipairs(dtype.list) do
+        if row.name == (name or "f32") and (row.word or use ~= "projection") then return row end
+    end
+    local names = use == "projection" and dtype.projection_names or dtype.names
+    error("--" .. (use or "tables") .. ': "' .. tostring(name) .. '": must be one of ' .. table.concat(names, ", "), 0)
+end
+
+-- The names in a list such as "f32,i8" that the option --`use` has; raises one line for an unknown one and for one that comes twice.
+function dtype.select(text, use)
     local list, seen = {}, {}
     for word in (text .. ","):gmatch("([^,]*),") do
-        local name = dtype.get(word).name
-        if seen[name] then error('--tables: "' .. name .. '": given twice', 0) end
+        local name = dtype.get(word, use).name
+        if seen[name] then error("--" .. use .. ': "' .. name .. '": given twice', 0) end
         seen[name] = true
         list[#list + 1] = name
     end

@@ -28,7 +28,7 @@ end
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
     values.model, values.names, values.shape = p.model.name, p.names, p.shape
-    values.tables = p.tables
+    values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     -- Another template's text, with the names in `more` beside those of `values`.
     values.include = function(path, more)
@@ -50,13 +50,15 @@ end
 
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
 function emit.files(p)
-    local isas, isa_list = {}, {}
+    local isas, isa_list, integers = {}, {}, false
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
+    for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     local values = with_common(p, {
-        isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, statuses = statuses,
+        isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, integers = integers,
+        types = p.tables == p.projection and { p.tables } or { p.tables, p.projection }, statuses = statuses,
         align = blob.align, scratch_bytes = p.scratch_bytes, most_threads = p.most_threads, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         norm = p.model.norm ~= nil, format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
@@ -87,7 +89,7 @@ function emit.manifest(p, files)
     end
     return json.encode {
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
-        options = { isa = json.array(isas), schedule = p.wanted, tables = p.tables.name }, files = json.array(list),
+        options = { isa = json.array(isas), schedule = p.wanted, tables = p.tables.name, projection = p.projection.name }, files = json.array(list),
     } .. "\n"
 end
 

@@ -8,7 +8,7 @@
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two vectors
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
---   table_functions          those of one table type
+--   type_functions           those of one type of gen/dtype.lua
 --   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
 --   dot                      words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of tables at a time,
 --                            columns of a step, vectors that their sums take
@@ -23,6 +23,8 @@
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
+--   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
+--   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 

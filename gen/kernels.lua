@@ -53,8 +53,30 @@ end
 
 -- What the block products of the few-token kernels print.
 local function few_products(few, products, values)
-    values.blocks = distinct_blocks(products, function(block, p) block.strips = product.strips(p, few.isa.lanes, few.vectors) end)
+    local isa, type = few.isa, values.projection
+    local per_word = type.word.rows
+    values.blocks = distinct_blocks(products, function(block, p)
+        block.strips = { product.strips(p, isa.lanes, few.vectors_alone) } -- by the number of tokens
+        block.strips[few.tokens] = product.strips(p, isa.lanes, few.vectors)
+        block.lines, block.last_rows = p.rows // per_word, {}
+        for row = block.lines * per_word, p.rows - 1 do table.insert(block.last_rows, tostring(row)) end
+    end)
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    -- The variable that counts lines of words, and the rows of x that a line is for, each after `before`.
+    values.line = per_word > 1 and "line" or "row"
+    values.x_rows = function(before)
+        local list = {}
+        for part = 0, per_word - 1 do list[part + 1] = before .. sum(per_word > 1 and per_word .. " * line" or "row", part) end
+        return list
+    end
+    -- A vector of line `line`: weights, or words of several and what they are.
+    local function load(whole, partial, vector, line)
+        local at = sum(math.type(line) and line * vector.step or line .. " * " .. vector.step, vector.at)
+        return vector.partial and partial("w", at, vector.floats) or whole("w", at)
+    end
+    values.load_weights = function(vector, line) return load(isa.load_unaligned, isa.load_partial, vector, line) end
+    values.load_words = function(vector, line) return load(isa.load_words, isa.load_words_partial, vector, line) end
+    values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
     -- Declarations of a token's accumulators, four a line.
     values.zeros = function(token, count)
         local list = {}
@@ -67,12 +89,27 @@ local function few_products(few, products, values)
     end
 end
 
+-- The functions that unpack words, one for each width of a panel in `blocks`: { {width, whole, partial} }, whole vectors first.
+local function unpacks_of(isa, blocks)
+    local seen, list = {}, {}
+    for _, block in ipairs(blocks) do
+        for _, width in ipairs { block.full_panels > 0 and product.panel or 0, block.tail_outputs } do
+            if width > 0 and not seen[width] then
+                seen[width] = true
+                list[#list + 1] = { width = width, whole = width - width % isa.lanes, partial = width % isa.lanes }
+            end
+        end
+    end
+    table.sort(list, function(a, b) return a.width < b.width end)
+    return list
+end
+
 -- What the block products of the many-token kernels print: blocks, and the codelets they need.
 local function many_products(v, products, values)
     local micro_seen = {}
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, p)
-        block.full_panels, block.tail_outputs, block.panel_weights = p.full_panels, p.tail_outputs, p.folds * p.rows * product.panel
+        block.full_panels, block.tail_outputs, block.depth, block.panel_words = p.full_panels, p.tail_outputs, p.depth, p.depth * product.panel
         block.full = p.full_panels > 0 and parts(product.panel, v.outputs) or {}
         block.tail = parts(p.tail_outputs, v.outputs)
         values.folded = values.folded or p.folds > 1
@@ -87,6 +124,7 @@ local function many_products(v, products, values)
     end)
     table.sort(values.micro)
     values.panel = product.panel
+    if v.unpacks then values.unpacks = unpacks_of(v.isa, values.blocks) end
     values.accumulators = function(output)
         local list = {}
         for n = 0, v.vectors - 1 do list[n + 1] = "y" .. output .. "_" .. n .. " = " .. v.isa.zero() end
@@ -111,7 +149,7 @@ local function bh4_values(p, v, values)
     for i, group in ipairs(groups) do
         group.target = sum("z", group.first * p.shape.padded * v.tile)
         if group.count > 1 then group.target = "y" end
-        group.after = i < #groups and group.weights or 0
+        group.after = i < #groups and group.words or 0
         group.residual_rows = math.min(p.shape.d, group.need)
         values.biased = values.biased or not p.residual or group.need > p.shape.d
         for _, stage in ipairs(group.stages) do
@@ -169,7 +207,7 @@ end
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
-        isa = v.isa, v = v, hash = v.hash, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        isa = v.isa, v = v, hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
@@ -295,6 +333,10 @@ function kernels.files(p, v)
     local function buffers(values, x)
         values.buffers = bh4_kernel and { "x", "a", "b", "z" } or { "x", "z" }
         values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z")
+        if values.v.unpacks then
+            table.insert(values.buffers, "unpacked")
+            values.projection_arguments = values.projection_arguments .. ", unpacked"
+        end
     end
     regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
     add("templates/lookup_ffn.c", v.names.ffn, v, function(values)

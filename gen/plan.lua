@@ -16,8 +16,8 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
-local function shape_of(m, tables)
-    local shape = { tables = tables, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
+local function shape_of(m, tables, projection)
+    local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
         neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
     if shape.kind == "bh4" then
         shape.block = m.projection.block
@@ -45,12 +45,14 @@ local function scratch_of(list)
     return places, at
 end
 
-local function buffers_of(shape, projection, hash, chunk, tokens)
+-- Kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time.
+local function buffers_of(shape, projection, hash, chunk, tokens, unpacks)
     local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
     if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
+    if unpacks then list[#list + 1] = { name = "unpacked", bytes = projection.panel_floats * 4 } end
     return list
 end
 
@@ -78,10 +80,14 @@ local function few_of(m, shape, isa, choices)
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.split = split_of(shape, projection, few.tokens, few.threshold)
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk))
+    -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked one at a time
+    -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
+    local rows = shape.projection.word.rows
+    few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
-        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
+        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
@@ -98,19 +104,19 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         hash = neighbours.plan(m, shape, isa.lanes, false),
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
-    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles)
+    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     v.scratch, v.scratch_bytes = scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
-        projection = names.variant(m.name, shape.kind .. "_f32", isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
+        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
         project = names.variant(m.name, "project", isa.name, "many"),
@@ -125,9 +131,9 @@ local function variant_of(m, shape, isa, choices)
 end
 
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
--- instruction set, and tables of the type named `tables` (default f32).
-function plan.build(m, isas, wanted, tables)
-    local shape = shape_of(m, dtype.get(tables))
+-- instruction set, and tables and projection of the types of those names (default f32).
+function plan.build(m, isas, wanted, tables, projection_type)
+    local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
@@ -140,8 +146,8 @@ function plan.build(m, isas, wanted, tables)
     local p = {
         model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
-        projection_bytes = projection.weights * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
-        wanted = wanted or {}, tables = shape.tables, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
+        projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
+        wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
     }
@@ -180,7 +186,7 @@ function plan.summary(p)
     return {
         model = p.model, digest = p.digest, d = s.d, d_out = s.d_out, h = s.h, tau = s.tau, block = s.block, padded = s.padded, repeats = s.repeats,
         mflop_per_token = p.mflop.lookup, mflop_per_token_folded = p.mflop.folded, dense_mflop_per_token = p.mflop.dense,
-        tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
+        projection = s.projection.name, projection_bytes = p.projection_bytes, tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
         sections = sections, variants = variants,
     }
 end

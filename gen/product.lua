@@ -1,53 +1,64 @@
 -- Plans the block product, the one matrix kernel of both projections: y = W x for many small blocks W.
 --
 -- A block has `rows` inputs and `outputs` outputs; with `folds` > 1 its input is the concatenation of `folds` blocks
--- that lie `fold_gap` rows apart. Packed weights: [block][panel of 16 outputs][folds * rows][16], the last panel
--- of a block narrower when 16 does not divide `outputs`: a row of a panel is one cache line.
+-- that lie `fold_gap` rows apart. Packed weights are 32-bit words, each of one weight or of those of `together` rows
+-- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * rows / together, the last panel of a block
+-- narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that do not fill a word
+-- have zeros beside them.
 local product = {}
 
 product.panel = 16
 
 -- blocks       { count =, rows =, outputs =, folds =, fold_gap =, x_stride = rows between the inputs of two blocks }
--- at           index of the first weight of the first block
+-- at           index of the first word of the first block
+-- together     rows that share a word
 -- source       where the tensor keeps W: { at =, block =, fold =, row =, output = } strides in elements
--- repeats      { count =, weights =, source = }: the same product again, that many elements on (optional)
--- Returns { weights =, flops =, boxes = } and the fields of `blocks`.
-function product.plan(blocks, at, source, repeats)
+-- repeats      { count =, words =, source = }: the same product again, so many words and elements on (optional)
+-- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements } and the fields of `blocks`.
+function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
-    local depth = blocks.rows * blocks.folds
+    assert(blocks.folds == 1 or blocks.rows % together == 0, "a word must not span two folds")
+    local depth = (blocks.rows * blocks.folds + together - 1) // together
     local full, tail = blocks.outputs // panel, blocks.outputs % panel
     local plan = {
         count = blocks.count, rows = blocks.rows, outputs = blocks.outputs, folds = blocks.folds,
         fold_gap = blocks.fold_gap or 0, x_stride = blocks.x_stride,
         full_panels = full, tail_outputs = tail,
-        at = at, block_weights = depth * blocks.outputs, weights = depth * blocks.outputs * blocks.count,
-        flops = 2 * depth * blocks.outputs * blocks.count,
+        together = together, depth = depth, at = at,
+        block_words = depth * blocks.outputs, words = depth * blocks.outputs * blocks.count,
+        panel_floats = depth * together * math.min(panel, blocks.outputs),
+        flops = 2 * blocks.rows * blocks.folds * blocks.outputs * blocks.count,
         boxes = {},
     }
-    local function box(first_output, panels, width)
+    -- The rows that have place number `part` in their words.
+    local function box(first_output, panels, width, part)
+        local rows = (blocks.rows - part + together - 1) // together
+        if panels == 0 or width == 0 or rows == 0 then return end
         plan.boxes[#plan.boxes + 1] = {
-            from = source.at + first_output * source.output,
-            to = at + first_output * depth,
+            from = source.at + first_output * source.output + part * source.row,
+            to = (at + first_output * depth) * together + part,
             dims = {
-                { count = repeats and repeats.count or 1, from = repeats and repeats.source or 0, to = repeats and repeats.weights or 0 },
-                { count = blocks.count, from = source.block, to = plan.block_weights },
-                { count = panels, from = panel * source.output, to = panel * depth },
+                { count = repeats and repeats.count or 1, from = repeats and repeats.source or 0, to = (repeats and repeats.words or 0) * together },
+                { count = blocks.count, from = source.block, to = plan.block_words * together },
+                { count = panels, from = panel * source.output, to = panel * depth * together },
                 { count = blocks.folds, from = source.fold, to = blocks.rows * width },
-                { count = blocks.rows, from = source.row, to = width },
-                { count = width, from = source.output, to = 1 },
+                { count = rows, from = together * source.row, to = together * width },
+                { count = width, from = source.output, to = together },
             },
         }
     end
-    if full > 0 then box(0, full, panel) end
-    if tail > 0 then box(full * panel, 1, tail) end
+    for part = 0, together - 1 do
+        box(0, full, panel, part)
+        box(full * panel, 1, tail, part)
+    end
     return plan
 end
 
 -- How the outputs of block `p` are held in vectors of `lanes` outputs, `vectors` at a time: a list of strips
--- { count, w_step, y_step, vectors = { {at, step, y, floats, partial} } }: the vector's weights of row r are at
+-- { count, w_step, y_step, vectors = { {at, step, y, floats, partial} } }: the vector's line number r of words is at
 -- `at + r * step`, its outputs at `y`.
 function product.strips(p, lanes, vectors)
-    local panel, depth = product.panel, p.rows * p.folds
+    local panel, depth = product.panel, p.depth
     local function vector(output)
         local whole = output < p.full_panels * panel
         local width = whole and panel or p.tail_outputs

@@ -1,4 +1,4 @@
--- From a model file and the options of a command to the plan: --schedule or --tuned, and --tables.
+-- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection.
 local host = require "host"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
@@ -13,13 +13,13 @@ function request.plan(path, isas, options, here)
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     local m = model_file.load(path)
     if not options.tuned then
-        return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables)
+        return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection)
     end
     local data, context = tuned.load(options.tuned)
-    local wanted, notes = tuned.choices(data, context, plan.build(m, isas, nil, options.tables))
+    local wanted, notes = tuned.choices(data, context, plan.build(m, isas, nil, options.tables, options.projection))
     if here then notes[#notes + 1] = tuned.cpu_note(data, context, here) end
     for _, note in ipairs(notes) do host.note("lookupc: " .. note) end
-    return plan.build(m, isas, wanted, options.tables)
+    return plan.build(m, isas, wanted, options.tables, options.projection)
 end
 
 return request

@@ -44,7 +44,7 @@ tuned.keys = {
     { key = "lookupc", rule = schema.table("version, templates", { { key = "version", rule = line }, { key = "templates", rule = sha256 } }) },
     { key = "model", rule = sha256 },
     { key = "tables", rule = schema.choice(table.unpack(dtype.names)) },
-    { key = "projection", rule = schema.choice("f32"), default = "f32" },
+    { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), default = "f32" },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },
     { key = "compiler", rule = line },
     { key = "schedules", rule = schema.table("schedules by instruction set", isa_keys) },
@@ -78,7 +78,7 @@ end
 -- should know. Raises one line if the file is for another model or holds what is illegal for this one.
 function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
-    for _, field in ipairs { { "tables", p.tables.name }, { "projection", "f32" } } do
+    for _, field in ipairs { { "tables", p.tables.name }, { "projection", p.projection.name } } do
         local key, asked = field[1], field[2]
         if data[key] ~= asked then refuse({ key }, data[key], string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])) end
     end

@@ -82,7 +82,7 @@ local function samples_of(text, path)
 end
 
 -- What a variant's kernels are called in the measuring process.
-local function variant_name(p, v, regime) return v.isa.name .. "_" .. p.tables.name .. "_" .. regime end
+local function variant_name(p, v, regime) return table.concat({ v.isa.name, p.projection.name, p.tables.name, regime }, "_") end
 
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall time counts.
 local function results_of(builds, job, samples, context)
@@ -105,7 +105,7 @@ local function results_of(builds, job, samples, context)
         local limit_us = cost.limit(work, limits, caches) / sharing
         results[#results + 1] = {
             model = p.model.name, batch = batch, threads = job.threads, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-            table_dtype = p.tables.name, projection_dtype = "f32",
+            table_dtype = p.tables.name, projection_dtype = p.projection.name,
             us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
             dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
             gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
@@ -126,11 +126,13 @@ local function results_of(builds, job, samples, context)
 end
 
 local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
+local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
 -- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is there when
 -- that says of two results that they differ.
 local columns = {
     { "isa", -7, "%s", function(r) return r.isa end },
+    { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
     { "tables", -6, "%s", function(r) return r.table_dtype end, several = different_tables },
     { "tokens", 6, "%d", function(r) return r.batch end },
     { "us/token", 9, "%.2f", function(r) return r.us_per_token end },
@@ -157,8 +159,10 @@ end
 
 local function print_table(host_facts, cflags, limits, results)
     local threads, types = results[1].threads, kinds_of(results, different_tables)
-    local lines = { string.format("%s on %s, %s %s, %s, float32%s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
-        threads == 1 and "one thread" or threads .. " threads", #types == 1 and ", tables in " .. results[1].table_dtype or "") }
+    local one_projection = #kinds_of(results, different_projections) == 1
+    local lines = { string.format("%s on %s, %s %s, %s, float32%s%s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
+        threads == 1 and "one thread" or threads .. " threads", one_projection and ", projection in " .. results[1].projection_dtype or "",
+        #types == 1 and ", tables in " .. results[1].table_dtype or "") }
     local shown = {}
     for _, column in ipairs(columns) do
         if not column.several or #kinds_of(results, column.several) > 1 then shown[#shown + 1] = column end
@@ -202,8 +206,10 @@ local function job_of(builds, facts, options)
         dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
     }
     job.sizes.rows = {}
-    for i, b in ipairs(builds) do
-        job.sizes.rows[i] = { name = rows_limit(b.plan), row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows), table = b.plan.table_bytes }
+    local known = {}
+    for _, b in ipairs(builds) do
+        if not known[b.plan.tables] then table.insert(job.sizes.rows, { name = rows_limit(b.plan), row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows), table = b.plan.table_bytes }) end
+        known[b.plan.tables] = true
         for _, v in ipairs(b.plan.variants) do
             local threshold = v.few and v.few.threshold or 0
             local function add(regime, least, most)

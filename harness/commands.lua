@@ -109,16 +109,17 @@ function commands.check_variants(p, library, files, seed, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
                 variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
-                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, model = reference_model(p), seed = seed,
+                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
                 counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
             })
-            result.isa, result.regime, result.tables = v.isa.name, regime, p.tables.name
+            result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
             if budget and result.rel_err then
                 local within = result.rel_err <= budget -- NaN is not
                 result.ok = result.ok and within
                 result.checks[#result.checks + 1] = { name = "budget", ok = within,
-                    detail = string.format("relative error %.2g of y with tables in %s, the budget is %g", result.rel_err, p.tables.name, budget) }
+                    detail = string.format("relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
+                        result.rel_err, p.projection.name, p.tables.name, budget) }
             end
             results[#results + 1] = result
         end
@@ -137,10 +138,10 @@ function commands.verify(arguments, options)
         host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, threads = threads, results = json.array(results), skipped = json.array(skipped) }))
         return ok and 0 or 1
     end
-    host.print(string.format("%-8s %-6s %-8s %-6s %7s %9s %9s %7s %6s", p.model.name, "", "", "tables", "tokens", "rel error", "max error", "codes", "flips"))
+    host.print(string.format("%-8s %-6s %-8s %-10s %-6s %7s %9s %9s %7s %6s", p.model.name, "", "", "projection", "tables", "tokens", "rel error", "max error", "codes", "flips"))
     for _, result in ipairs(results) do
-        host.print(string.format("%-8s %-6s %-8s %-6s %7d %9.1e %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED", result.tables,
-            result.tokens or 0, result.rel_err or 0, result.max_abs_err or 0, result.codes or 0, result.code_flips or 0))
+        host.print(string.format("%-8s %-6s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED",
+            result.projection, result.tables, result.tokens or 0, result.rel_err or 0, result.max_abs_err or 0, result.codes or 0, result.code_flips or 0))
         for _, check in ipairs(result.checks) do
             if not check.ok then host.note(string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, check.name, check.detail)) end
         end
@@ -152,7 +153,10 @@ end
 -- The options of each build that bench measures: all combinations of those that are lists.
 local function combinations(options)
     local list = {}
-    for i, tables in ipairs(dtype.select(options.tables)) do list[i] = setmetatable({ tables = tables }, { __index = options }) end
+    local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
+    for _, projection in ipairs(projections) do
+        for _, name in ipairs(tables) do list[#list + 1] = setmetatable({ projection = projection, tables = name }, { __index = options }) end
+    end
     return list
 end
 

@@ -4,22 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units, ties to even. */
-static double round_to(double value, double unit)
-{
-    const double rounder = 0x1.8p52 * unit;
-    return (value + rounder) - rounder;
-}
-
-/* A float of `bits` significant bits whose smallest normal value is 2^least. */
-static double round_float(double value, int bits, int least)
-{
-    if (value == 0.0)
-        return value;
-    const int exponent = ilogb(value);
-    return round_to(value, ldexp(1.0, (exponent > least ? exponent : least) + 1 - bits));
-}
-
 static bool read_scaled(const reference_tables *tables, size_t table, size_t code, double *row)
 {
     if (!tables->exact->row(tables->exact->row_source, table, code, row))
@@ -42,7 +26,7 @@ static double round_i8(double value, double scale)
 {
     if (scale == 0.0)
         return 0.0;
-    const double integer = round_to(value / scale, 1.0);
+    const double integer = reference_round_to(value / scale, 1.0);
     return (integer > 127.0 ? 127.0 : integer < -127.0 ? -127.0 : integer) * scale;
 }
 
@@ -54,12 +38,7 @@ static bool rounded_row(void *source, size_t table, size_t code, double *row)
         return false;
     const double scale = tables->type == REFERENCE_I8 ? scale_of(row, count) : 1.0;
     for (size_t o = 0; o < count; ++o) {
-        if (tables->type == REFERENCE_BF16)
-            row[o] = round_float(row[o], 8, -126);
-        else if (tables->type == REFERENCE_F16)
-            row[o] = round_float(row[o], 11, -14);
-        else
-            row[o] = round_i8(row[o], scale);
+        row[o] = tables->type == REFERENCE_I8 ? round_i8(row[o], scale) : reference_round(tables->type, row[o]);
         row[o] /= tables->model->scale; /* the reference multiplies by it */
     }
     return true;

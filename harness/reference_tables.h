@@ -3,8 +3,7 @@
 #define LOOKUPC_HARNESS_REFERENCE_TABLES_H
 
 #include "reference.h"
-
-typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8 } reference_type;
+#include "reference_type.h"
 
 /* Where rounded rows come from; all must outlive the weights made of it. */
 typedef struct {

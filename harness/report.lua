@@ -55,14 +55,19 @@ local function distinct(results, key)
     return list
 end
 
--- The results of each instruction set and type of tables, in the order in which they came.
+-- The results of each instruction set and types of projection and tables, in the order in which they came; their name is what differs.
 local function by_kernels(results)
-    local sets, known = {}, {}
-    local several_types, several_isas = #distinct(results, "table_dtype") > 1, #distinct(results, "isa") > 1
+    local sets, known, differing = {}, {}, {}
+    for _, key in ipairs { "isa", "projection_dtype", "table_dtype" } do
+        if #distinct(results, key) > 1 then differing[#differing + 1] = key end
+    end
+    if #differing == 0 then differing[1] = "isa" end
     for _, r in ipairs(results) do
-        local name = r.isa .. " " .. r.table_dtype
+        local words = {}
+        for i, key in ipairs(differing) do words[i] = r[key] end
+        local name = table.concat(words, " ")
         if not known[name] then
-            known[name] = { name = not several_types and r.isa or several_isas and name or r.table_dtype }
+            known[name] = { name = name }
             sets[#sets + 1] = known[name]
         end
         table.insert(known[name], r)
@@ -129,10 +134,11 @@ end
 -- columns: { head, value(r), text }.
 local columns = {
     { "instruction set", function(r) return r.isa end, text = true },
+    { "projection", function(r) return r.projection_dtype end, text = true },
     { "tables", function(r) return r.table_dtype end, text = true },
     { "tokens", function(r) return r.batch end },
     { "µs a token", function(r) return string.format("%.2f", r.us_per_token) end },
-    { "projection", function(r) return string.format("%.2f", r.stages.project) end },
+    { "project", function(r) return string.format("%.2f", r.stages.project) end },
     { "gather", function(r) return string.format("%.2f", r.stages.gather) end },
     { "limit", function(r) return string.format("%.2f", r.limit_us) end },
     { "share of limit", function(r) return string.format("%.0f %%", 100 * r.limit_share) end },
@@ -170,9 +176,12 @@ local function facts_table(facts, limits, results)
     add("limits of one core", string.format("FMA %.0f GFLOP/s; reading, GB/s: %s", limits.fma_gflops, table.concat(reads, ", ")))
     add("compiler", facts.compiler .. " " .. facts.flags)
     add("dense FFN", string.format("oneDNN %s and OpenBLAS for %s, the faster one", facts.onednn or "?", facts.openblas or "?"))
-    local names = {}
-    for i, r in ipairs(types) do names[i] = r.table_dtype end
-    add("numbers", string.format("tables %s, projection %s, %s", table.concat(names, ", "), results[1].projection_dtype,
+    local function names_of(key)
+        local names = {}
+        for i, r in ipairs(distinct(results, key)) do names[i] = r[key] end
+        return table.concat(names, ", ")
+    end
+    add("numbers", string.format("tables %s, projection %s, %s", names_of "table_dtype", names_of "projection_dtype",
         results[1].threads == 1 and "one thread" or results[1].threads .. " threads"))
     for _, set in ipairs(by_kernels(results)) do add("schedule " .. set.name, (set[1].schedule:gsub(",", ", "))) end
     return '<table class="facts">\n' .. table.concat(rows, "\n") .. "\n</table>"

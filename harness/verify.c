@@ -4,10 +4,10 @@
        variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
                   norm_eps = number or nil },
-        tables = "f32"|"bf16"|"f16"|"i8", seed = 1, tokens = how many the reference computes,
+        tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes,
         counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
-    } -> { ok, rel_err and max_abs_err (against the checkpoint's own tables), kernel_rel_err (against those tables rounded as the blob has
-           them), codes, code_flips (not among the reference's best), codes_within_bound (tables where rounding may take another), tokens,
+    } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights; flips: not among its best codes), kernel_rel_err
+           (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
            checks = { { name, ok, detail }, ... } } | nil, message
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
@@ -19,6 +19,7 @@
 #include "kernel.h"
 
 #include "gen/host.h"
+#include "reference_projection.h"
 #include "reference_tables.h"
 
 #include <lauxlib.h>
@@ -99,16 +100,16 @@ static reference_model model_at(lua_State *L, int index)
     return model;
 }
 
-static reference_type type_at(lua_State *L, int index)
+/* The type that the field names, `last` or one before it. */
+static reference_type type_at(lua_State *L, int index, const char *field, reference_type last)
 {
     static const char *const names[] = {[REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8"};
-    const char *name = field_text(L, index, where, "tables", "f32");
-    size_t type = 0;
-    while (type < sizeof names / sizeof *names && strcmp(name, names[type]) != 0)
-        ++type;
-    if (type == sizeof names / sizeof *names)
-        luaL_error(L, "verify: tables: must be \"f32\", \"bf16\", \"f16\" or \"i8\"");
-    return (reference_type)type;
+    const char *name = field_text(L, index, where, field, "f32");
+    for (reference_type type = REFERENCE_F32; type <= last; ++type)
+        if (strcmp(name, names[type]) == 0)
+            return type;
+    luaL_error(L, "verify: %s: %s: unknown type", field, name);
+    return REFERENCE_F32;
 }
 
 /* The numbers in the list `counts`, if there is one. */
@@ -292,7 +293,7 @@ static int check(lua_State *L)
     const char *blob = field_text(L, 1, where, "blob", NULL), *weights = field_text(L, 1, where, "weights", NULL);
     const char *prefix = field_text(L, 1, where, "prefix", "");
     const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
-    const reference_type type = type_at(L, 1);
+    const reference_type table_type = type_at(L, 1, "tables", REFERENCE_I8), projection_type = type_at(L, 1, "projection", REFERENCE_BF16);
     lua_getfield(L, 1, "blocks_in_out");
     const bool blocks_in_out = lua_toboolean(L, -1);
     lua_settop(L, 1);
@@ -303,19 +304,23 @@ static int check(lua_State *L)
     char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED)
         return host_fail(L, "verify: not enough memory");
+    double *memory = NULL;
     checkpoint *file = checkpoint_open(&job.model, weights, prefix, blocks_in_out, error, sizeof error);
     if (file && files_map(blob, &job.blob, error, sizeof error)) {
-        reference_tables tables = {.model = &job.model, .exact = checkpoint_weights(file), .type = type};
-        const reference_weights rounded = reference_tables_rounded(&tables);
+        reference_tables tables = {.model = &job.model, .exact = checkpoint_weights(file), .type = table_type};
+        reference_weights rounded = reference_tables_rounded(&tables);
         job.exact = tables.exact;
         job.weights = &rounded;
-        if (start(&talk, &job, stage, error, sizeof error)) {
+        if (!reference_round_projection(&job.model, projection_type, &rounded, &memory)) {
+            files_error(error, sizeof error, "verify: not enough memory");
+        } else if (start(&talk, &job, stage, error, sizeof error)) {
             lua_newtable(L);
             message = converse(L, &talk, seconds_now() + timeout, stage);
         }
         files_unmap(&job.blob);
     }
     checkpoint_close(file);
+    free(memory);
     munmap(stage, VERIFY_STAGE_SIZE);
     if (message)
         return host_fail(L, message);

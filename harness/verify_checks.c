@@ -406,7 +406,6 @@ static void check_project(context *c)
     else
         result(c, "scores", true, "worst relative error %.2g", all.worst_score);
     number(c, "codes", (double)first.compared);
-    number(c, "code_flips", (double)first.flips);
     number(c, "codes_within_bound", (double)first.within);
 }
 
@@ -452,25 +451,41 @@ static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t most, guard
     return tally;
 }
 
-/* What rounding the tables costs: y against the reference with the checkpoint's own tables. Nothing is right or wrong here; the model's
+/* What rounding the weights costs: codes and y against the reference with the checkpoint's own. Nothing is right or wrong here; the model's
    budget decides. */
 static void measure_error(context *c)
 {
     const reference_model *model = &c->job->model;
-    const size_t tokens = c->random.tokens, slots = variant_slots(&c->job->variant);
-    sample exact = c->random;
+    const size_t tokens = c->random.tokens, m = model->neighbours;
+    sample exact;
     sample_tally tally = {0};
+    size_t flips = 0;
     float *y = need_bytes(c, tokens * model->d_out, sizeof *y);
-    exact.weights = c->job->exact;
-    exact.y = need_bytes(c, tokens * model->d_out, sizeof *exact.y);
-    for (size_t token = 0; token < tokens; ++token)
-        need_done(c, reference_gather(model, exact.weights, exact.code + token * slots, exact.score + token * slots,
-                                      exact.y + token * model->d_out));
+    need_done(c, sample_create(&exact, model, c->job->exact, repeated(c, &c->random, tokens), tokens, SAMPLE_RANDOM_SHARE));
+    size_t *best = need_bytes(c, tokens * model->h * m, sizeof *best), *vertices = need_bytes(c, (size_t)1 << model->tau, sizeof *vertices);
+    for (size_t i = 0; i < tokens * model->h; ++i) {
+        const double *z = exact.z + i * model->tau;
+        if (m > 1)
+            need_done(c, reference_vertices(model, z, vertices));
+        else
+            vertices[0] = reference_code(model, z);
+        memcpy(best + i * m, vertices, m * sizeof *best);
+    }
+    need_done(c, sample_set_code(&exact, best));
+    for (size_t i = 0; i < tokens * model->h * m; ++i) {
+        bool found = false;
+        for (size_t k = 0; k < m && !found; ++k)
+            found = best[i / m * m + k] == c->random.code[i];
+        flips += found ? 0 : 1;
+    }
+    free(best);
+    free(vertices);
     run_ffn(c, c->functions.ffn, c->random.x, tokens, GUARD_END, 0xFF, y);
     need_done(c, sample_compare(&exact, y, tokens, false, &tally));
     number(c, "rel_err", tally.worst);
     number(c, "max_abs_err", tally.worst_absolute);
-    free(exact.y);
+    number(c, "code_flips", (double)flips);
+    sample_free(&exact);
     free(y);
 }
 

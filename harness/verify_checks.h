@@ -13,8 +13,8 @@ enum { VERIFY_COUNTS = 16 };
 typedef struct {
     variant_description variant;
     reference_model model;
-    const reference_weights *weights; /* with the tables that the blob holds */
-    const reference_weights *exact;   /* with the tables of the checkpoint */
+    const reference_weights *weights; /* as the blob holds them */
+    const reference_weights *exact;   /* the checkpoint's */
     files_mapping blob;
     uint64_t seed;
     size_t tokens;                       /* that the reference computes: at least tile + 1 */

@@ -1,4 +1,5 @@
 //$ lines("", prologue)
+//$ local unpacked = v.unpacks and "unpacked, " or ""
 $(include(parts.product))
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
@@ -17,17 +18,20 @@ $(include(parts.residual))
    x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
    a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
+//$ if v.unpacks then
+   unpacked [$(v.projection.panel_floats)], overwritten
+//$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+    float *restrict a, float *restrict b, float *restrict z$(v.unpacks and ", float *restrict unpacked" or ""), size_t tiles)
 {
-    const float *w = weights->projection;
+    const $(projection.word.storage) *w = weights->projection;
 //$ for _, group in ipairs(groups) do
 
 //$ local i = "    "
 //$ if group.count > 1 then
 //$     i = "        "
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.weights)) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)) {
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ else
@@ -42,11 +46,11 @@ $(i)/* stage $(stage.number): $(stage.text) */
 //$ local x_step, y_step = buffer_rows[stage.source] * tile, buffer_rows[stage.target] * tile
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_weights),
-$(i)        $(target) + block * $(p.outputs * tile), $(y_step), tiles);
+$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
+$(i)        $(unpacked)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
 $(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(x_step), $(sum("w", p.offset)),
-$(i)    $(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
+$(i)    $(unpacked)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
 //$ if #stage.passes > 0 then

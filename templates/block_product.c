@@ -43,6 +43,9 @@ $(inner)}
 //$ end
 }
 //$ end
+//$ if v.unpacks then
+$(include("templates/unpacked_blocks.c"))
+//$ else
 //$ for _, block in ipairs(blocks) do
 
 //$ if block.folds > 1 then
@@ -63,11 +66,11 @@ static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, cons
         $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
 //$     end
 //$     if #block.tail > 0 then
-        w += $(block.panel_weights);
+        w += $(block.panel_words);
         y_tile += $(panel * tile);
 //$     end
 //$ elseif block.full_panels > 1 then
-        for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_weights), y_tile += $(panel * tile)) {
+        for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_words), y_tile += $(panel * tile)) {
 //$     for _, part in ipairs(block.full) do
             $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
 //$     end
@@ -78,4 +81,5 @@ static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, cons
 //$ end
     }
 }
+//$ end
 //$ end

@@ -1,16 +1,51 @@
+//$ local function x_at(t, row) return "x[" .. (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. row .. "]" end
+//$ -- Adds the products of one row of x.
+//$ local function add_row(i, vectors, tokens, row, x_row)
+//$     for n, vector in ipairs(vectors) do
+$(i)const $(isa.vector) w$(n - 1) = $(load_weights(vector, row));
+//$     end
+//$     for t = 0, tokens - 1 do
+$(i)const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_row)));
+//$         for n = 0, #vectors - 1 do
+$(i)y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n));
+//$         end
+//$     end
+//$ end
+//$ -- Adds the products of the rows of x that share line number `line` of words. Words are loaded last: they take registers.
+//$ local function add_line(i, vectors, tokens, line, rows)
+//$     for part, row in ipairs(rows) do
+//$         for t = 0, tokens - 1 do
+$(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, row)));
+//$         end
+//$     end
+//$     for n, vector in ipairs(vectors) do
+//$         local parts = unpack("words" .. n - 1)
+$(i)const $(isa.index) words$(n - 1) = $(load_words(vector, line));
+//$         for part = 0, #rows - 1 do
+$(i)const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
+//$             for t = 0, tokens - 1 do
+$(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. part, "y" .. t .. "_" .. n - 1));
+//$             end
+//$         end
+//$     end
+//$ end
+//$ local function add(i, vectors, tokens, line, rows)
+//$     if unpack then add_line(i, vectors, tokens, line, rows) else add_row(i, vectors, tokens, line, rows[1]) end
+//$ end
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes. */
-static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x, $(together > 1 and "size_t x_step, " or "")const float *restrict w,
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes.$(unpack and " A word of w holds the weights of " .. projection.word.rows .. " inputs." or "") */
+static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x, $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
     float *restrict y$(together > 1 and ", size_t y_step" or ""))
 {
-//$ for _, strip in ipairs(block.strips) do
+//$ local strips = block.strips[together]
+//$ for _, strip in ipairs(strips) do
 //$ local i = strip.count > 1 and "        " or "    "
 //$ local inner = i
 //$ if strip.count > 1 then
     for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), y += $(strip.y_step)) {
-//$ elseif #block.strips > 1 then
+//$ elseif #strips > 1 then
     {
 //$ i, inner = "        ", "        "
 //$ end
@@ -21,22 +56,18 @@ static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict 
 $(i)for (size_t fold = 0; fold < $(block.folds); ++fold)
 //$ inner = i .. "    "
 //$ end
-$(inner)for (size_t row = 0; row < $(block.rows); ++row) {
-//$ local w_row, x_row = "row", "row"
+//$ if block.lines > 0 then
+$(inner)for (size_t $(line) = 0; $(line) < $(block.lines); ++$(line)) {
 //$ if block.folds > 1 then
-//$ w_row, x_row = "(fold * " .. block.rows .. " + row)", "fold * " .. block.fold_gap .. " + row"
-//$ end
-//$ for n, vector in ipairs(strip.vectors) do
-//$ local at = sum(w_row .. " * " .. vector.step, vector.at)
-$(inner)    const $(isa.vector) w$(n - 1) = $(vector.partial and isa.load_partial("w", at, vector.floats) or isa.load_unaligned("w", at));
-//$ end
-//$ for t = 0, together - 1 do
-$(inner)    const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_row .. "]"));
-//$ for n = 0, #strip.vectors - 1 do
-$(inner)    y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n));
-//$ end
+//$ add(inner .. "    ", strip.vectors, together, "(fold * " .. block.lines .. " + " .. line .. ")", x_rows("fold * " .. block.fold_gap .. " + "))
+//$ else
+//$ add(inner .. "    ", strip.vectors, together, line, x_rows(""))
 //$ end
 $(inner)}
+//$ end
+//$ if #block.last_rows > 0 then
+//$ add(inner, strip.vectors, together, block.lines, block.last_rows)
+//$ end
 //$ for t = 0, together - 1 do
 //$ for n, vector in ipairs(strip.vectors) do
 //$ local at = t == 0 and vector.y or sum(t == 1 and "y_step" or t .. " * y_step", vector.y)
@@ -44,7 +75,7 @@ $(inner)}
 $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.store_unaligned("y", at, name));
 //$ end
 //$ end
-//$ if strip.count > 1 or #block.strips > 1 then
+//$ if strip.count > 1 or #strips > 1 then
     }
 //$ end
 //$ end
@@ -52,7 +83,7 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.
 //$ end
 
 /* One block for all tokens; steps are floats from token to token. */
-static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const float *restrict w,
+static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
     float *restrict y, size_t y_step, size_t tokens)
 {
     size_t token = 0;

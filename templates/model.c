@@ -108,7 +108,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 
 //$ end
 //$ for _, section in ipairs(sections) do
-    weights->$(section.name) = (const $(section.dtype.storage) *) (const void *) (header + $(section.at));
+    weights->$(section.name) = (const $(section.storage) *) (const void *) (header + $(section.at));
 //$ end
     return $(names.macro("OK"));
 }

@@ -19,7 +19,7 @@
          $(names.ffn)(&weights, x, y, tokens, scratch); */
 
 #include <stddef.h>
-//$ if tables.name ~= "f32" then
+//$ if integers then
 #include <stdint.h>
 //$ end
 
@@ -54,7 +54,7 @@ extern "C" {
 /* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
 typedef struct $(names.weights) {
 //$ for _, section in ipairs(sections) do
-    const $(section.dtype.storage) *$(section.name); /* [$(section.elements)] $(section.doc) */
+    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
 //$ end
 //$ if #isas > 1 then
     int isa; /* the instruction set chosen for this CPU: $(isa_list) */

@@ -19,20 +19,23 @@
 
 //$ lines("", isa.functions)
 //$ end
-//$ if isa.table_functions and isa.table_functions[tables.name] then
+//$ for _, type in ipairs(types) do
+//$ if isa.type_functions and isa.type_functions[type.name] then
 
-//$ lines("", isa.table_functions[tables.name])
+//$ lines("", isa.type_functions[type.name])
+//$ end
 //$ end
 //$ end
 //$ local function prototypes(v, load, tiles)
 //$ if load then
 $(load)
 //$ end
+//$ local unpacked = v.unpacks and ", float *restrict unpacked" or ""
 //$ if shape.kind == "bh4" then
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles);
+    float *restrict a, float *restrict b, float *restrict z$(unpacked), size_t tiles);
 //$ else
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z, size_t tiles);
+void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(unpacked), size_t tiles);
 //$ end
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,

@@ -66,6 +66,39 @@ function test.types_of_tables()
     check.equal(blobs[plain], true)
 end
 
+function test.types_of_projections()
+    local o = folder .. "/never"
+    for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
+        for _, words in ipairs { { "plan", tiny }, { "schedules", tiny }, { "emit", tiny, "-o", o }, { "pack", odd, "--weights", weights, "-o", o }, { "verify", odd },
+            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o } } do
+            table.insert(words, "--projection")
+            table.insert(words, text)
+            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16', words)
+        end
+    end
+    refuses(1, '--projection: "f16": must be one of f32, bf16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
+    refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
+    check.equal(host.kind(o), nil)
+    check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
+    local bundle = folder .. "/projection"
+    works { "emit", odd, "--projection", "bf16", "--tables", "i8", "-o", bundle }
+    check.matches(works { "check", bundle }, ": fresh\n$")
+    local options = json.decode(host.read(bundle .. "/MANIFEST.json")).options
+    check.equal({ options.projection, options.tables }, { "bf16", "i8" })
+    check.equal(packed(weights, "--projection", "f32"), plain)
+    check.equal(packed(weights, "--projection", "bf16") == plain, false)
+end
+
+-- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact as ever.
+function test.verify_tells_what_a_rounded_projection_costs()
+    local small = "gen/models/roberta_small.lua"
+    for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", "bf16", "--json" }).results) do
+        check.equal({ r.projection, r.tables, r.kernel_rel_err < 1e-5, r.rel_err > 1e-2, r.rel_err < 1 }, { "bf16", "f32", true, true, true })
+        local share = r.code_flips / r.codes
+        if share < 1e-3 or share > 3e-2 then error(string.format("%d of %d codes differ", r.code_flips, r.codes)) end
+    end
+end
+
 -- With a budget, the error of y decides; without one it is only reported.
 function test.a_budget_rules_out()
     local source = [[
@@ -80,8 +113,8 @@ return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind =
     works(verify(odd, "--tables", "i8"))
     local result = program.run(verify(strict, "--tables", "i8"))
     check.equal(result.status, 1)
-    check.matches(result.output, "\nscalar +many +FAILED +i8 ")
-    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with tables in i8, the budget is 0%.0001\n")
+    check.matches(result.output, "\nscalar +many +FAILED +f32 +i8 ")
+    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, the budget is 0%.0001\n")
     refuses(1, "budget: relative error ", { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" })
     -- What the reference expects of rounded tables is far below what rounding costs.
     for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
@@ -497,7 +530,7 @@ end
 
 function test.bench_of_another_type()
     local r = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
-    check.equal(r.table_dtype, "i8")
+    check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
     check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
     check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
 end
@@ -522,6 +555,21 @@ function test.bench_of_several_types()
     check.matches(text, "\nscalar  i8          2 ")
     check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
     check.matches(assert(host.read(folder .. "/types.html")), "tables i8, f32,")
+end
+
+-- Types of the projection combine with those of the tables; half the bytes are twice the FLOP a byte.
+function test.bench_of_several_projections()
+    local words = { "bench", tiny, "--isa", "scalar", "--projection", "f32,bf16", "--tables", "i8,f32", "--batch", "3", "--repetitions", "1" }
+    local results, seen = assert(json.decode(works(with(words, "--json")))).results, {}
+    for i, r in ipairs(results) do seen[i] = r.projection_dtype .. " " .. r.table_dtype end
+    check.equal(seen, { "f32 i8", "f32 f32", "bf16 i8", "bf16 f32" })
+    check.near(results[3].flop_per_byte.project, 2 * results[1].flop_per_byte.project, 1e-9 * results[3].flop_per_byte.project)
+    local text = works(with(words, "--html", folder .. "/projections.html"))
+    check.matches(text, "\nisa     projection tables tokens ")
+    check.matches(text, "\nscalar  bf16       i8          3 ")
+    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
+    check.matches(assert(host.read(folder .. "/projections.html")), "tables i8, f32, projection f32, bf16,")
+    check.matches(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" }, "float32, projection in bf16, tables in f32\n")
 end
 
 function test.bench_of_several_threads()

@@ -220,33 +220,36 @@ else
     echo "skipped: consumers: README.md is not there: its example is not checked"
 fi
 
-# ## Types of the tables
+# ## Types of tables and projection
 
-for type in bf16 f16 i8; do
+for options in "--tables bf16" "--tables f16" "--tables i8" "--projection bf16"; do
+    read -ra words <<<"$options"
+    type=${options#--}
+    type=${type/ /.}
     for cc in gcc clang; do
         for name in tiny other; do
             model=gen/models/tiny.lua
             [[ $name == other ]] && model=$other
-            bundle $name.$type $model --tables $type
+            bundle $name.$type $model "${words[@]}"
             compile $name.$type $name.$type.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
-            nm -u "$work/$name.$type.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${name}_" && fail "$name, $type: $cc needs these symbols"
+            nm -u "$work/$name.$type.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${name}_" && fail "$name, $options: $cc needs these symbols"
         done
-        "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" --tables $type -o "$work/tiny.bin" >"$work/log"
+        "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" "${words[@]}" -o "$work/tiny.bin" >"$work/log"
         $cc "${host[@]}" -I"$work/tiny.$type" "$consumers/example.c" "$work/tiny.$type.$cc"/*.o -o "$work/example"
-        (cd "$work" && ./example <tiny.x >example.y) || fail "example with $type: exit status $?"
-        "$lookupc" run gen/models/tiny.lua --tables $type --weights "$work/tiny.safetensors" --input "$work/tiny.x.npy" --output "$work/tiny.y.$type.npy" >"$work/log"
+        (cd "$work" && ./example <tiny.x >example.y) || fail "example with $options: exit status $?"
+        "$lookupc" run gen/models/tiny.lua "${words[@]}" --weights "$work/tiny.safetensors" --input "$work/tiny.x.npy" --output "$work/tiny.y.$type.npy" >"$work/log"
         same "$work/example.y" "$work/tiny.y.$type.npy"
     done
     printf '#include "tiny.h"\n#include "tiny.h"\nint main() { return TINY_OK; }\n' |
-        g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny.$type" -fsyntax-only -x c++ - || fail "header of $type in C++"
-    bundle portable.$type gen/models/tiny.lua --tables $type --isa scalar
+        g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny.$type" -fsyntax-only -x c++ - || fail "header in C++ with $options"
+    bundle portable.$type gen/models/tiny.lua "${words[@]}" --isa scalar
     for target in thumbv6m-none-eabi aarch64-none-elf powerpc64-none-elf; do
         compile portable.$type portable.$type.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
-for file in "$work"/tiny.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
+for file in "$work"/tiny.tables.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
 "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" -o "$work/tiny.bin" >"$work/log"
-ok "bf16, f16 and i8: no warning, no library, the results of lookupc run"
+ok "tables in bf16, f16 and i8, a projection in bf16: no warning, no library, the results of lookupc run"
 
 # ## Instruction sets
 

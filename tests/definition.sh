@@ -83,6 +83,12 @@ for type in bf16 f16 i8; do
     model near 40 --tables $type
 done
 agrees odd && fail "the type of the tables makes no difference"
+model tiny 64 --projection bf16
+model dense 24 --projection bf16
+model odd 37 --projection bf16 --tables i8
+model deep 3 --projection bf16
+model whole 50 --projection bf16
+agrees whole && fail "the type of the projection makes no difference"
 
 # A checkpoint of another project: its prefix, its order in the blocks.
 "$lookupc" sample "$work/layer.lua" --seed 2 --prefix encoder.layer.0.FFN. -o "$work/layer.safetensors" >"$work/log"

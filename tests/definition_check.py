@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks y = LookupFFN(x) outside C: reads the same weights and .npy files and computes the definition in float64 with NumPy.
 
-definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out] [--tables TYPE]
+definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--blocks-in-out] [--tables TYPE] [--projection TYPE]
 
 MODEL.json is what `lookupc plan MODEL.lua --json` prints. Exit status 1 when a token's |y - reference| / |reference| is above 1e-5; with
 tables in i8, whose scores kernels may round to 1/65535 of a token's largest, above 5e-5. Where
@@ -96,16 +96,36 @@ def near_swaps(cost, taken, bound):
 
 
 def rounded(tables, kind):
-    """The values that tables [h][rows][d_out] stand for when they are stored as that type."""
+    """The values that tables [h][rows][d_out], or weights of a float type, stand for when they are stored as that type."""
     if kind == "i8":
         scale = (np.abs(tables).max(axis=2, keepdims=True) / 127.0).astype(np.float32).astype(np.float64)
         return np.rint(tables / scale) * scale
     if kind == "f16":
         return tables.astype(np.float16).astype(np.float64)
     if kind == "bf16":
-        unit = 2.0 ** (np.floor(np.log2(np.abs(tables))) - 7.0)
+        unit = 2.0 ** (np.floor(np.log2(np.abs(np.where(tables == 0.0, 1.0, tables)))) - 7.0)
         return np.rint(tables / unit) * unit
     return tables
+
+
+def project_folded_bh4(t, weight, gain, decay, count, kind):
+    """decay H W4 H W3 H W2 H W1 (t gain), where the stored numbers, H_b W times decay or gain, are rounded to a type."""
+    repeats, _, blocks, b, _ = weight.shape
+    n = blocks * b
+    padded, gains = np.zeros((len(t), n)), np.ones(n)
+    padded[:, :t.shape[1]], gains[:t.shape[1]] = t, gain
+    stored = np.einsum("po,rsnoi->rsnpi", hadamard(b), weight)
+    stored[:, 0] *= gains.reshape(blocks, 1, b)
+    stored[:, 3] *= decay
+    stored = rounded(stored, kind)
+    across = np.kron(hadamard(blocks), np.eye(b))
+    z = []
+    for r in range(repeats):
+        y = padded
+        for s in range(4):
+            y = np.einsum("tni,noi->tno", y.reshape(-1, blocks, b), stored[r, s]).reshape(-1, n) @ across
+        z.append(y)
+    return np.concatenate(z, axis=1)[:, :count]
 
 
 def relative_error(y, expected):
@@ -151,6 +171,16 @@ def check(arguments):
     else:
         z, size = inputs @ weight.T, np.sqrt(inputs**2 @ (weight**2).T)
         roundings = d
+    if arguments.projection != "f32":
+        # By what is stored: the gain is folded in, the offset takes its own way through the exact weights.
+        gain, offset = (tensor("LayerNorm.weight"), tensor("LayerNorm.bias")) if norm else (np.ones(d), np.zeros(d))
+        t = layernorm(x, norm["eps"], 1.0, 0.0) if norm else x
+        if projection["kind"] == "bh4":
+            rest = (1.0 - projection["decay"]) * np.pad(t * gain, ((0, 0), (0, weight.shape[2] * weight.shape[3] - d)))
+            z = project_folded_bh4(t, weight, gain, projection["decay"], h * tau, arguments.projection)
+            z += np.tile(rest, weight.shape[0])[:, :h * tau] + project_bh4(offset[None], weight, projection["decay"], h * tau)[0]
+        else:
+            z = t @ rounded(weight * gain, arguments.projection).T + weight @ offset
     bound = FACTOR * UNIT * np.sqrt(roundings) * (size * np.reshape(amplified, (-1, 1)) + np.abs(bias))
     z = (z + bias).reshape(-1, h, tau)
     bound = bound.reshape(z.shape)
@@ -188,6 +218,7 @@ def main():
     parser.add_argument("--prefix", default="", help="stands before the names of the tensors")
     parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
     parser.add_argument("--tables", choices=("f32", "bf16", "f16", "i8"), default="f32", help="the type that tables are stored as")
+    parser.add_argument("--projection", choices=("f32", "bf16"), default="f32", help="the type that the projection is stored as")
     return check(parser.parse_args())
 
 

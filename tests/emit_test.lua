@@ -74,6 +74,12 @@ function test.golden_files()
     check.golden("tiny_sign_hash__scalar.c", text[p.variants[1].names.hash .. ".c"])
     check.golden("tiny_gather__avx2.c", text[p.variants[2].names.gather .. ".c"])
     check.golden("tiny_MANIFEST.json", text["MANIFEST.json"])
+
+    -- Weights two to a word: unpacked for many tokens, in the kernel for few.
+    p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
+    for _, file in ipairs(emit.files(p)) do text[file.name] = file.text end
+    check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
+    check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end
 
 function test.emission_twice_gives_the_same_bytes()
@@ -301,6 +307,9 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile": 3 } }', "tile: unknown choice" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 1000 } }', "tile.vectors = 1000" },
+        { '"tables": "f32"', '"tables": "f64"', '--tables: "f64": must be one of f32, bf16, f16, i8' },
+        { '"projection": "f32"', '"projection": "f16"', '--projection: "f16": must be one of f32, bf16' },
+        { '"projection": "f32"', '"projection": 16', '--projection: "16": must be one of f32, bf16' },
     } do
         local text, count = original:gsub(case[1], case[2], 1)
         check.equal(count, 1)

@@ -22,7 +22,7 @@ local function generator(seed)
     end
 end
 
--- Model number `index` and the type of its tables: widths that are odd, even, powers of two; few and many tables; every
+-- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few and many tables; every
 -- kind of projection, score, norm; one row of a table, some, or all.
 function fuzz.model(index)
     local random = generator(index * 7919 + 17)
@@ -44,12 +44,12 @@ function fuzz.model(index)
     if random(0, 1) == 0 then m.norm = { kind = "layernorm", eps = 1e-5 } end
     if random(0, 2) == 0 then m.scale = "1/h" end
     if random(0, 1) == 0 then m.d_out = nil m.h = math.max(1, math.min(m.h, (1 << 21) // (m.d << m.tau))) end
-    local tables = dtype.names[random(1, #dtype.names)]
+    local tables, projection = dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
     if random(0, 2) == 0 then
         local rows = 1 << m.tau
         m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
     end
-    return m, tables
+    return m, tables, projection
 end
 
 -- The model as the text of a model file.
@@ -77,8 +77,8 @@ end
 function fuzz.verify(cc, cflags)
     local sets, directory, failures = runnable(), process.temporary_directory(), {}
     for index = 1, fuzz.models do
-        local given, tables = fuzz.model(index)
-        local p = plan.build(model.validate(given, "", given.name), sets, nil, tables)
+        local given, tables, projection = fuzz.model(index)
+        local p = plan.build(model.validate(given, "", given.name), sets, nil, tables, projection)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", p.tensors, index))
         assert(weights.pack(blob.packing(p, files)))
@@ -86,7 +86,8 @@ function fuzz.verify(cc, cflags)
         for _, result in ipairs(harness.check_variants(p, library, files, index)) do
             for _, check in ipairs(result.checks) do
                 if not check.ok then
-                    failures[#failures + 1] = string.format("%s %s %s %s: %s: %s\n  %s", cc, result.isa, result.regime, tables, check.name, check.detail, fuzz.text(given))
+                    failures[#failures + 1] = string.format("%s %s %s, projection in %s, tables in %s: %s: %s\n  %s", cc, result.isa, result.regime,
+                        projection, tables, check.name, check.detail, fuzz.text(given))
                 end
             end
         end
@@ -101,14 +102,14 @@ function fuzz.verify_sanitized(lookupc, cc)
     local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
     local directory, failures = process.temporary_directory(), {}
     for index = 1, fuzz.models do
-        local given, tables = fuzz.model(index)
+        local given, tables, projection = fuzz.model(index)
         local text = fuzz.text(given)
         local path = directory .. "/model.lua"
         assert(host.write_file(path, text))
-        local result = assert(process.run({ lookupc, "verify", path, "--isa", "scalar", "--tables", tables, "--seed", tostring(index), "--cc", cc,
-            "--cflags", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all" },
+        local result = assert(process.run({ lookupc, "verify", path, "--isa", "scalar", "--tables", tables, "--projection", projection, "--seed", tostring(index),
+            "--cc", cc, "--cflags", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all" },
             { env = { LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" } }))
-        if result.status ~= 0 then failures[#failures + 1] = result.output .. tables .. " " .. text end
+        if result.status ~= 0 then failures[#failures + 1] = result.output .. projection .. " " .. tables .. " " .. text end
         if index % 25 == 0 then host.note(string.format("sanitized: %d of %d models, %d failures", index, fuzz.models, #failures)) end
     end
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end

@@ -16,10 +16,10 @@ local function plan_of(name) return plan.build(model.load("gen/models/" .. name 
 -- Calls `tried(plan, model)` for the 200 random models; a failure says which.
 local function for_random_models(tried)
     for index = 1, fuzz.models do
-        local given, tables = fuzz.model(index)
+        local given, tables, projection = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
-        local good, message = pcall(function() tried(plan.build(m, sets, nil, tables), m) end)
-        if not good then error(string.format("model %d, tables in %s, %s%s", index, tables, fuzz.text(given), message), 0) end
+        local good, message = pcall(function() tried(plan.build(m, sets, nil, tables, projection), m) end)
+        if not good then error(string.format("model %d, projection in %s, tables in %s, %s%s", index, projection, tables, fuzz.text(given), message), 0) end
     end
 end
 
@@ -117,6 +117,7 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     local slots = regime.chunk * m.h * m.neighbours
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
+    if regime.unpacks then bytes.unpacked = regime.projection.panel_floats * 4 end
     if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
     end
@@ -150,7 +151,7 @@ end
 function test.many_rows_a_token_take_little_scratch()
     local function build(h, tau, neighbours, wanted)
         local given = { name = "m", d = 64, h = h, tau = tau, neighbours = neighbours, projection = { kind = "dense" }, score = "gelu" }
-        return plan.build(model.validate(given, "", "m"), sets, wanted)
+        return plan.build(model.validate(given, "", "m"), sets, wanted and schedule.for_all(sets, wanted))
     end
     for _, case in ipairs { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } } do
         check.equal(build(table.unpack(case)).scratch_bytes <= 256 << 20, true)
@@ -160,50 +161,53 @@ function test.many_rows_a_token_take_little_scratch()
     check.fails_with("--schedule: project.tiles = 16: ", build, 16, 16, 65536, { ["tile.vectors"] = 4, ["project.tiles"] = 16 })
 end
 
--- Where each float of a section comes from, as the packer reads the boxes: calls found(to, from, count) for runs of
--- floats that lie `step` apart in the tensor.
+-- Where each element of a section comes from, as the packer reads the boxes: calls found(to, from, count, step, to_step) for
+-- runs of elements that lie `step` apart in the tensor and `to_step` in the section.
 local function runs(box, to_shift, from_shift, found)
     local dims = box.dims
     local last = dims[#dims]
-    assert(last.to == 1 or last.count == 1)
     local function walk(level, to, from)
-        if level == #dims then return found(to, from, last.count, last.from) end
+        if level == #dims then return found(to, from, last.count, last.from, last.to) end
         local dim = dims[level]
         for i = 0, dim.count - 1 do walk(level + 1, to + i * dim.to, from + i * dim.from) end
     end
     walk(1, box.to + to_shift, box.from + from_shift)
 end
 
--- The elements of the tensor in the order in which the packed section holds them.
+-- The elements of the tensor in the order in which the packed section holds them, and how many those are.
 local function packed(section)
     local from_at, count = {}, 0
     for _, box in ipairs(section.boxes) do
-        runs(box, 0, 0, function(to, from, length, step)
+        runs(box, 0, 0, function(to, from, length, step, to_step)
             for i = 0, length - 1 do
-                if from_at[to + i] then error(section.name .. ": element " .. to + i .. " is written twice", 0) end
-                from_at[to + i] = from + i * step
+                local at = to + i * to_step
+                if from_at[at] then error(section.name .. ": element " .. at .. " is written twice", 0) end
+                if at >= section.elements then error(section.name .. ": element " .. at .. " does not exist", 0) end
+                from_at[at] = from + i * step
             end
             count = count + length
         end)
     end
-    if count ~= section.elements then error(section.name .. ": " .. count .. " of " .. section.elements .. " elements are written", 0) end
-    return from_at
+    return from_at, count
 end
 
--- The same order by the definition: [block][panel of outputs][inputs][outputs].
-local function blocks_in_order(list)
-    local order, count = {}, 0
+-- The same order by the definition: [block][panel of outputs][words of inputs][outputs][inputs of a word], nothing where a block
+-- has no input left for a word.
+local function blocks_in_order(list, inputs_a_word)
+    local order, at = {}, 0
     for _, block in ipairs(list) do
         for panel = 0, block.outputs - 1, product.panel do
-            for _, input in ipairs(block.inputs) do
+            for input = 1, #block.inputs, inputs_a_word do
                 for output = panel, math.min(panel + product.panel, block.outputs) - 1 do
-                    order[count] = input + output * block.output_step
-                    count = count + 1
+                    for part = 0, inputs_a_word - 1 do
+                        order[at] = block.inputs[input + part] and block.inputs[input + part] + output * block.output_step
+                        at = at + 1
+                    end
                 end
             end
         end
     end
-    return order, count
+    return order, at
 end
 
 local function bh4_blocks(shape)
@@ -244,15 +248,16 @@ function test.packed_projections_hold_every_element_once()
         local section = p.sections[1]
         check.equal(section.name, "projection")
         local actual = packed(section)
-        local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape))
-        check.equal(section.elements, count)
+        local inputs_a_word = 4 // p.projection.bytes
+        local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape), inputs_a_word)
+        check.equal({ section.elements, section.count * inputs_a_word }, { count, count })
         local size, seen = 1, {}
         for _, n in ipairs(section.shape) do size = size * n end
         for to = 0, count - 1 do
             local from = expected[to]
-            if actual[to] ~= from then error(string.format("float %d comes from %s, expected %d", to, actual[to], from), 0) end
-            if from >= size or seen[from] then error("element " .. from .. " is used twice or does not exist", 0) end
-            seen[from] = true
+            if actual[to] ~= from then error(string.format("element %d comes from %s, expected %s", to, actual[to], from), 0) end
+            if from and (from >= size or seen[from]) then error("element " .. from .. " is used twice or does not exist", 0) end
+            if from then seen[from] = true end
         end
     end)
 end
@@ -313,7 +318,8 @@ function test.vectors_are_copied_whole()
         for _, section in ipairs(p.sections) do
             if lengths[section.name] then
                 check.equal(section.elements, lengths[section.name])
-                local from = packed(section)
+                local from, count = packed(section)
+                check.equal(count, section.elements)
                 for i = 0, section.elements - 1 do check.equal(from[i], i) end
             end
         end
@@ -377,14 +383,35 @@ function test.types_of_tables()
     check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
 end
 
+function test.types_of_projections()
+    local m = model.load("gen/models/roberta_small.lua")
+    local f32, bf16 = plan.build(m, sets), plan.build(m, sets, nil, nil, "bf16")
+    check.equal(plan.build(m, sets, nil, nil, "f32").digest, f32.digest)
+    check.equal(f32.digest == bf16.digest, false)
+    check.equal({ f32.projection_bytes, bf16.projection_bytes }, { 1 << 20, 1 << 19 })
+    check.equal(f32.packed_bytes - bf16.packed_bytes, 1 << 19)
+    check.equal(plan.work(bf16, bf16.variants[1], true, 1).projection_bytes, 1 << 19)
+    check.equal(bf16.mflop, f32.mflop)
+    -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
+    for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
+    -- 13 inputs fill 7 words: the last has one weight and zeros.
+    local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")
+    check.equal({ plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes }, { 13 * 20 * 4, 7 * 20 * 4 })
+    for _, name in ipairs { "f16", "i8", "f64", "" } do
+        check.fails_with('--projection: "' .. name .. '": must be one of f32, bf16', plan.build, m, sets, nil, nil, name)
+    end
+end
+
 function test.the_blob_does_not_depend_on_the_instruction_sets()
     for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
         local m = model.load("gen/models/" .. name .. ".lua")
-        local all = plan.build(m, sets)
-        for _, set in ipairs(sets) do
-            local one = plan.build(m, { set })
-            check.equal(one.digest, all.digest)
-            check.equal(one.sections, all.sections)
+        for _, projection in ipairs(dtype.projection_names) do
+            local all = plan.build(m, sets, nil, nil, projection)
+            for _, set in ipairs(sets) do
+                local one = plan.build(m, { set }, nil, nil, projection)
+                check.equal(one.digest, all.digest)
+                check.equal(one.sections, all.sections)
+            end
         end
     end
 end

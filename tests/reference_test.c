@@ -8,6 +8,7 @@
 
 #include "gen/weights/random.h"
 #include "harness/reference.h"
+#include "harness/reference_projection.h"
 #include "harness/rounding.h"
 
 #include <math.h>
@@ -430,6 +431,87 @@ static void project_in_float(const reference_model *model, const reference_weigh
     free(input);
 }
 
+/* 8 significant bits, ties to even. */
+static void rounding_to_bf16(void **state)
+{
+    (void)state;
+    const struct {
+        double value, rounded;
+    } cases[] = {
+        {1.0, 1.0},
+        {1.0 + 0x1p-8, 1.0},
+        {1.0 + 0x1.8p-7, 1.0 + 0x1p-6},
+        {-1.0 - 0x1.000002p-8, -1.0 - 0x1p-7},
+        {0x1.FFp3, 16.0},
+        {0x1.8p-134, 0x1p-133},
+        {0x1p-134, 0.0},
+        {0.0, 0.0},
+    };
+    for (size_t i = 0; i < COUNT(cases); ++i)
+        assert_true(reference_round(REFERENCE_BF16, cases[i].value) == cases[i].rounded);
+    assert_true(reference_round(REFERENCE_F32, 0.1) == 0.1);
+}
+
+/* W' = W g, rounded, and its effect on the norm's offset made up for: x̂ = t g + offset, t = 3 and 5. */
+static void rounded_dense_by_hand(void **state)
+{
+    (void)state;
+    const reference_model model = {.d = 2, .h = 1, .tau = 1, .projection = REFERENCE_DENSE, .norm = true};
+    const double row[2] = {0.5, 7.0}, gain[2] = {2.0 + 0x1p-7, 0.0}, offset[2] = {10.0, 100.0}, bias = 0.25;
+    const reference_weights exact = {.projection = row, .bias = &bias, .norm_weight = gain, .norm_bias = offset};
+    reference_weights weights = exact;
+    double *memory, z;
+    assert_true(reference_round_projection(&model, REFERENCE_F32, &weights, &memory));
+    assert_true(!memory && weights.projection == row && weights.bias == &bias);
+    assert_true(reference_round_projection(&model, REFERENCE_BF16, &weights, &memory));
+    /* 0.5 (2 + 2^-7) is halfway between two numbers of 8 bits: it becomes 1. The second input has no gain: its weight stays. */
+    assert_near(weights.projection[0], 1.0 / gain[0], 1e-16);
+    assert_true(weights.projection[1] == 7.0);
+    assert_true(reference_project(&model, &weights, (double[]){3.0 * gain[0] + 10.0, 100.0}, &z));
+    assert_near(z, 3.0 * 1.0 + 0.5 * 10.0 + 7.0 * 100.0 + 0.25, 1e-12);
+    free(memory);
+}
+
+/* What the blob holds of a rounded BH4 projection, H_b W times its factor, is a number of bf16 at most half a unit from the exact one, and
+   the norm's offset gives what it gave. */
+static void rounded_bh4_is_folded(void **state)
+{
+    (void)state;
+    random_state random = random_seed(4);
+    const reference_model model = {.d = 11, .h = 7, .tau = 5, .block = 4, .decay = 0.7, .norm = true};
+    const size_t count = reference_projection_count(&model);
+    double *blocks = random_values(&random, count, 0.2), *bias = random_values(&random, 35, 1.0), *gain = random_values(&random, 11, 1.0),
+           *offset = random_values(&random, 11, 1.0), z[35], expected[35], *memory;
+    gain[3] = 0.0;
+    const reference_weights exact = {.projection = blocks, .bias = bias, .norm_weight = gain, .norm_bias = offset};
+    reference_weights rounded = exact;
+    assert_true(reference_round_projection(&model, REFERENCE_BF16, &rounded, &memory));
+    size_t changed = 0;
+    for (size_t i = 0; i < count; ++i) {
+        /* element o, j of H W, block by block */
+        const size_t o = i / 4 % 4, j = i % 4, input = i / 16 % 4 * 4 + j, step = i / 64 % 4;
+        const double factor = step == 0 && input < 11 ? gain[input] : step == 3 ? 0.7 : 1.0;
+        double before = 0.0, after = 0.0;
+        for (size_t k = 0; k < 4; ++k) {
+            const double sign = __builtin_popcountll(o & k) % 2 == 0 ? factor : -factor;
+            before += sign * blocks[i / 16 * 16 + 4 * k + j];
+            after += sign * rounded.projection[i / 16 * 16 + 4 * k + j];
+        }
+        assert_near(after, reference_round(REFERENCE_BF16, before), 1e-15);
+        assert_near(after, before, fabs(before) * 0x1p-8);
+        changed += rounded.projection[i] != blocks[i] ? 1 : 0;
+    }
+    assert_true(changed > count / 2);
+    assert_true(reference_project(&model, &exact, offset, expected) && reference_project(&model, &rounded, offset, z));
+    for (size_t j = 0; j < 35; ++j)
+        assert_near(z[j], expected[j], 1e-12);
+    free(memory);
+    free(blocks);
+    free(bias);
+    free(gain);
+    free(offset);
+}
+
 typedef struct {
     double worst;         /* of |float32 kernel - reference| / bound */
     size_t near, counted; /* elements of z within the bound, and all */
@@ -556,7 +638,8 @@ int main(void)
         cmocka_unit_test(score_at_its_ends),       cmocka_unit_test(one_bit_is_half_a_sigmoid),
         cmocka_unit_test(gather_by_hand),          cmocka_unit_test(layernorm_by_hand),
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),
-        cmocka_unit_test(score_error_follows_z),
+        cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
+        cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,9 @@ local function first(n)
 end
 
 function avx2.load_partial(base, offset, n) return call("maskload_ps", at(base, offset), first(n)) end
+function avx2.load_words_partial(base, offset, n)
+    return call("maskload_epi32", "(const int *) (const void *) " .. avx2.operand(base, offset), first(n))
+end
 
 -- Elements 0 … n-1 of a table, zeros after them, as 32-bit integers. No instruction loads a few bytes under a mask.
 local function few_elements(base, n)

@@ -15,6 +15,7 @@ avx512.vector, avx512.index, avx512.mask = "__m512", "__m512i", "__mmask16"
 local function first(n) return string.format("0x%04x", (1 << n) - 1) end
 
 function avx512.load_partial(base, offset, n) return call("maskz_loadu_ps", first(n), at(base, offset)) end
+function avx512.load_words_partial(base, offset, n) return call("maskz_loadu_epi32", first(n), at(base, offset)) end
 
 local function upper_half(v) return call("castsi512_ps", call("slli_epi32", call("cvtepu16_epi32", v), "16")) end
 local function integers(v) return call("cvtepi32_ps", call("cvtepi8_epi32", v)) end

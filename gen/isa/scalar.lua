@@ -13,6 +13,8 @@ return {
     load = at, load_unaligned = at,
     load_bf16 = function(base) return "$from_bf16(" .. base .. "[0])" end,
     load_f16 = function(base) return "$from_f16(" .. base .. "[0])" end,
+    load_words = at,
+    unpack_bf16 = function(words) return { "$from_bf16((uint16_t) " .. words .. ")", "$from_bf16((uint16_t) (" .. words .. " >> 16))" } end,
     load_i8 = function(base) return "(float) " .. base .. "[0]" end,
     store = function(base, offset, v) return at(base, offset) .. " = " .. v end,
     store_unaligned = function(base, offset, v) return at(base, offset) .. " = " .. v end,
@@ -63,7 +65,7 @@ return {
         "    return power.value;",
         "}",
     },
-    table_functions = {
+    type_functions = {
         bf16 = {
             "/* The float whose upper half is `half`. */",
             "static inline float $from_bf16(uint16_t half)",

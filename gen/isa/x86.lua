@@ -5,6 +5,12 @@ local function at(base, offset)
     return base .. " + " .. offset
 end
 
+-- The same as an operand of a cast.
+local function operand(base, offset)
+    if offset == 0 then return base end
+    return "(" .. at(base, offset) .. ")"
+end
+
 -- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then holds
 -- columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.
 local function transpose_quads(rows, call, steps)
@@ -26,8 +32,14 @@ end
 return function(bits)
     local prefix = "_mm" .. bits .. "_"
     local function call(name, ...) return prefix .. name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+    local function floats(words) return call("castsi" .. bits .. "_ps", words) end
+    -- Bytes from memory, whole: `width` bits as an integer vector.
+    local function bytes(width, base)
+        return "_mm" .. (width == 128 and "" or width) .. "_loadu_si" .. width .. "((const __m" .. width .. "i *) (const void *) " .. base .. ")"
+    end
     return {
         at = at,
+        operand = operand,
         call = call,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
         -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
@@ -37,8 +49,11 @@ return function(bits)
         broadcast = function(s) return call("set1_ps", s) end,
         load = function(base, offset) return call("load_ps", at(base, offset)) end,
         load_unaligned = function(base, offset) return call("loadu_ps", at(base, offset)) end,
-        -- Bytes from memory, whole: `width` bits as an integer vector.
-        bytes = function(width, base) return "_mm" .. (width == 128 and "" or width) .. "_loadu_si" .. width .. "((const __m" .. width .. "i *) (const void *) " .. base .. ")" end,
+        bytes = bytes,
+        load_words = function(base, offset) return bytes(bits, operand(base, offset)) end,
+        unpack_bf16 = function(words)
+            return { floats(call("slli_epi32", words, "16")), floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))) }
+        end,
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
         add = function(a, b) return call("add_ps", a, b) end,

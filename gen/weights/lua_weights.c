@@ -23,7 +23,7 @@ typedef struct {
     unsigned char *blob;
     size_t blob_bytes;
     double *data, *vector, *raw;
-    quantise_tally tally; /* of the tables */
+    quantise_tally tally; /* of the section */
     char error[ERROR_SIZE];
 } packing;
 
@@ -208,16 +208,15 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
     lua_State *L = p->L;
     const size_t width = type == QUANTISE_I8 ? field_size(L, section, "row") : count, rows = count / width;
     const size_t scales = type == QUANTISE_I8 ? field_size(L, section, "scales") + slice * rows * sizeof(float) : 0;
-    const bool is_tables = field_size(L, section, "row") > 0;
-    quantise_tally ignored = {0};
     luaL_argcheck(L, type != QUANTISE_I8 || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
-    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), is_tables ? &p->tally : &ignored))
+    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally))
         return true;
     return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
-                      field_string(L, section, "from"), type == QUANTISE_F32 ? "float32" : field_string(L, section, "type"));
+                       field_string(L, section, "from"), type == QUANTISE_F32 ? "float32" : field_string(L, section, "type"));
 }
 
-static bool pack_section(packing *p, int section)
+/* Packs a section, and notes under its name in the table `errors` the relative error that rounding made in it. */
+static bool pack_section(packing *p, int section, int errors)
 {
     lua_State *L = p->L;
     const bool filled_by_another = lua_getfield(L, section, "from") == LUA_TNIL;
@@ -237,6 +236,7 @@ static bool pack_section(packing *p, int section)
     p->data = malloc((count ? count : 1) * sizeof *p->data);
     if (!p->data)
         return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
+    p->tally = (quantise_tally){0};
     for (size_t slice = 0; slice < slices; ++slice) {
         if (!safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
             return false;
@@ -246,6 +246,8 @@ static bool pack_section(packing *p, int section)
             return false;
         copy_boxes(p, section, p->data, count, type, p->blob + at, elements, slice);
     }
+    lua_pushnumber(L, p->tally.power > 0.0 ? sqrt(p->tally.error / p->tally.power) : 0.0);
+    lua_setfield(L, errors, field_string(L, section, "name"));
     return true;
 }
 
@@ -300,7 +302,7 @@ static bool check_tensors(packing *p, int job)
     return ok;
 }
 
-static bool pack_all(packing *p, int job)
+static bool pack_all(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
     p->file = safetensors_open(p->path, p->error, sizeof p->error);
@@ -313,7 +315,7 @@ static bool pack_all(packing *p, int job)
     lua_getfield(L, job, "sections");
     const int sections = lua_gettop(L);
     for (lua_Integer i = 1; lua_rawgeti(L, sections, i) == LUA_TTABLE; ++i) {
-        const bool ok = pack_section(p, lua_gettop(L));
+        const bool ok = pack_section(p, lua_gettop(L), errors);
         lua_settop(L, sections);
         if (!ok)
             return false;
@@ -331,15 +333,17 @@ static bool pack_all(packing *p, int job)
     return files_finish(&output, p->error, sizeof p->error);
 }
 
-/* weights.pack(job) -> true, relative error that rounding made in the tables | nil, message. The job is gen/plan.lua's packing: weights, output, prefix, blocks_in_out, tensors, sections,
-   bytes, header_bytes, magic, format, digest. */
+/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of gen/blob.lua:
+   weights, output, prefix, blocks_in_out, tensors, sections, bytes, header_bytes, magic, format, digest. */
 static int weights_pack(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     packing p = {.L = L, .path = field_string(L, 1, "weights"), .prefix = field_string(L, 1, "prefix")};
     lua_getfield(L, 1, "blocks_in_out");
     p.blocks_in_out = lua_toboolean(L, -1);
-    const bool ok = pack_all(&p, 1);
+    lua_newtable(L);
+    const int errors = lua_gettop(L);
+    const bool ok = pack_all(&p, 1, errors);
     safetensors_close(p.file);
     free(p.blob);
     free(p.data);
@@ -347,9 +351,8 @@ static int weights_pack(lua_State *L)
     free(p.raw);
     if (!ok)
         return host_fail(L, p.error);
-    lua_pushboolean(L, true);
-    lua_pushnumber(L, p.tally.power > 0.0 ? sqrt(p.tally.error / p.tally.power) : 0.0);
-    return 2;
+    lua_settop(L, errors);
+    return 1;
 }
 
 static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)

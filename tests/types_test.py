@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Packs tables in every type and compares the bytes of the blob with NumPy: rounding once, from float64, to nearest, ties to even."""
+"""Packs weights in every type and compares the bytes of the blob with NumPy: rounding once, from float64, to nearest, ties to even."""
 import json
 import os
 import re
@@ -59,10 +59,10 @@ def tables():
 
 def check(condition, text):
     if not condition:
-        sys.exit("FAILED table types: " + text)
+        sys.exit("FAILED types: " + text)
 
 
-def main():
+def check_tables():
     with tempfile.TemporaryDirectory() as work:
         weights, blob = work + "/w.safetensors", work + "/w.bin"
         random = np.random.default_rng(1)
@@ -103,7 +103,71 @@ def main():
             name = "float32" if kind == "f32" else kind
             check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {name}\n"), f"{kind}: {packed}")
             check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), kind + ": a refusal is one line and writes nothing")
-    print("ok     table types: f32, bf16, f16 and i8 are what NumPy rounds to; too large values are refused")
+    print("ok     types: tables in f32, bf16, f16 and i8 are what NumPy rounds to; too large values are refused")
 
 
-main()
+def sections_of(model, *options):
+    return {entry["name"]: entry for entry in json.loads(run("plan", model, "--json", *options).stdout)["sections"]}
+
+
+def check_projection(work, name, source, h, weight, gain, folded):
+    """The blob of a model of h tables, 2 bits each, must have `folded` [..., outputs, inputs], none wider than a panel, in bf16."""
+    model, weights, blob = f"{work}/{name}.lua", f"{work}/{name}.safetensors", work + "/w.bin"
+    with open(model, "w") as file:
+        file.write(source)
+    random = np.random.default_rng(8)
+    d = len(gain)
+    tensors = {"hash.projection.weight": weight, "hash.projection.bias": random.standard_normal(2 * h), "tables": np.ones((h, 4, d)),
+               "bias": np.zeros(d), "LayerNorm.weight": gain, "LayerNorm.bias": random.standard_normal(d)}
+    write_safetensors(weights, tensors)
+    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", "bf16")
+    check(packed.returncode == 0, packed.stderr)
+    raw, section = open(blob, "rb").read(), sections_of(model, "--projection", "bf16")
+    stored, meant = bf16(np.swapaxes(folded, -1, -2))  # [..., inputs, outputs]
+    if stored.shape[-2] % 2:
+        stored = np.concatenate([stored, np.zeros_like(stored[..., :1, :])], axis=-2)
+    pairs = stored.reshape(*stored.shape[:-2], -1, 2, stored.shape[-1]).swapaxes(-1, -2)  # [..., words of inputs, outputs, 2]
+    at, count = section["projection"]["offset"], section["projection"]["elements"]
+    check(section["projection"]["type"] == "bf16" and count == pairs.size, f"{name}: {count} elements")
+    found = np.frombuffer(raw, "<u2", count, at).reshape(pairs.shape)
+    wrong = np.argwhere(found != pairs)
+    check(len(wrong) == 0, f"{name}: element {wrong[:1]} of the projection")
+    said = float(re.search(r"projection in bf16, relative error (\S+),", packed.stdout).group(1))
+    error = np.linalg.norm(np.swapaxes(meant, -1, -2) - folded) / np.linalg.norm(folded)
+    check(abs(said - error) <= 0.06 * error, f"{name}: says error {said}, is {error}")
+
+    os.remove(blob)
+    weight.flat[0] = 3.4e38
+    gain[0] = 1.0
+    write_safetensors(weights, tensors)
+    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", "bf16")
+    refusal = "tensor hash.projection.weight: a folded value is too large for bf16\n"
+    check(packed.returncode == 1 and packed.stderr.endswith(refusal), f"{name}: {packed}")
+    check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), name + ": a refusal is one line and writes nothing")
+
+
+def check_projections():
+    random = np.random.default_rng(9)
+    with tempfile.TemporaryDirectory() as work:
+        # d = 7: the last word of an output holds one weight. Ties of two roundings, as for tables, in the first row.
+        weight, gain = random.standard_normal((10, 7)), random.standard_normal(7)
+        gain[:4] = 1.0
+        weight[0, :4] = (1.0 + 2.0**-8, 1.0 + 3 * 2.0**-8, 1.0 + 2.0**-8 + 2.0**-40, 1.0 + 2.0**-8 - 2.0**-40)
+        source = ('return { name = "odd", d = 7, h = 5, tau = 2, projection = { kind = "dense" }, score = "gelu", '
+                  'norm = { kind = "layernorm" } }')
+        check_projection(work, "odd", source, 5, weight, gain, weight * gain)
+
+        # Blocks of 4 by H_4 from the left, the first step by the gain, the fourth by decay; every output is read.
+        weight, gain = random.standard_normal((2, 4, 2, 4, 4)), random.standard_normal(8)
+        h2 = np.array([[1.0, 1.0], [1.0, -1.0]])
+        folded = np.einsum("po,rsnoi->rsnpi", np.kron(h2, h2), weight)
+        folded[:, 0] *= gain.reshape(2, 1, 4)
+        folded[:, 3] *= 0.7
+        source = ('return { name = "blocks", d = 8, h = 8, tau = 2, projection = { kind = "bh4", block = 4 }, score = "gelu", '
+                  'norm = { kind = "layernorm" } }')
+        check_projection(work, "blocks", source, 8, weight, gain, folded)
+    print("ok     types: projections in bf16 are what NumPy rounds and lays out; too large values are refused")
+
+
+check_tables()
+check_projections()

@@ -1,0 +1,29 @@
+/* Rounding to the types of weights, for the reference. */
+#include "reference_type.h"
+
+#include <math.h>
+
+/* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */
+double reference_round_to(double value, double unit)
+{
+    const double rounder = 0x1.8p52 * unit;
+    return (value + rounder) - rounder;
+}
+
+/* A float of `bits` significant bits whose smallest normal value is 2^least. */
+static double round_float(double value, int bits, int least)
+{
+    if (value == 0.0)
+        return value;
+    const int exponent = ilogb(value);
+    return reference_round_to(value, ldexp(1.0, (exponent > least ? exponent : least) + 1 - bits));
+}
+
+double reference_round(reference_type type, double value)
+{
+    if (type == REFERENCE_BF16)
+        return round_float(value, 8, -126);
+    if (type == REFERENCE_F16)
+        return round_float(value, 11, -14);
+    return value;
+}

@@ -1,0 +1,13 @@
+/* The types that the reference's weights may be rounded to, by code of its own. */
+#ifndef LOOKUPC_HARNESS_REFERENCE_TYPE_H
+#define LOOKUPC_HARNESS_REFERENCE_TYPE_H
+
+typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8 } reference_type;
+
+/* The nearest multiple of unit, a power of two, ties to even. */
+double reference_round_to(double value, double unit);
+
+/* The nearest value of a type, ties to even. f32 is left exact: its rounding is part of what a kernel may do. Not for i8. */
+double reference_round(reference_type type, double value);
+
+#endif
