@@ -58,7 +58,7 @@ local function build(path, sets, options, threads)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
     local files = packed(p, directory, options)
-    return { plan = p, threads = threads, files = files, library = compile.library(p, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
+    return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
 function commands.run(arguments, options)

@@ -35,10 +35,16 @@ end
 -- The compiler's own first line of --version.
 function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
 
--- Emits plan `p` below `directory` and compiles it with `cc` and `cflags`. Returns the path of the library.
-function compile.library(p, directory, cc, cflags)
-    local files, contents = emit.files(p), {}
-    for _, file in ipairs(files) do contents[file.name] = file.text end
+-- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
+-- Returns its path.
+function compile.library(plans, directory, cc, cflags)
+    local files, contents = {}, {}
+    for _, p in ipairs(plans) do
+        for _, file in ipairs(emit.files(p)) do
+            contents[file.name] = file.text
+            files[#files + 1] = file
+        end
+    end
     -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
     local units, order = {}, {}
     for _, file in ipairs(files) do
@@ -54,7 +60,7 @@ function compile.library(p, directory, cc, cflags)
     for _, name in ipairs(order) do contents["unit_" .. name .. ".c"] = table.concat(units[name].lines) end
     assert(host.write_directory(directory, contents))
 
-    local library = directory .. "/lib" .. p.model.name .. ".so"
+    local library = directory .. "/lib" .. plans[1].model.name .. ".so"
     local link = { cc, "-shared", "-o", library }
     for _, flag in ipairs(words(cflags)) do link[#link + 1] = flag end
     for _, name in ipairs(order) do

@@ -292,7 +292,6 @@ function test.the_estimate_knows_what_is_good()
     check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.next"] = 0 }) > 1.5 * many, true) -- 64 MiB of tables for 128 tokens
     check.equal(cycles("many", { ["gather.columns"] = 512, ["gather.group"] = 32 }) > many, true) -- a slice that leaves L2
     check.equal(cycles("few", { ["few.prefetch"] = 0 }) > 1.2 * few, true)
-    check.equal(cycles("few", { ["few.accumulators"] = 1 }) > few, true)
     check.equal(cycles("few", { ["few.tokens"] = 1 }, 64) > cycles("few", { ["few.tokens"] = 4 }, 64), true)
     -- The default is among the cheapest quarter of its neighbours and itself.
     for _, regime in ipairs { "many", "few" } do

@@ -9,6 +9,7 @@ local isa = require "gen.isa"
 local model = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
+local schedule = require "gen.schedule"
 local weights = require "weights"
 
 local fuzz = { models = 200 }
@@ -73,25 +74,56 @@ local function runnable()
     return list
 end
 
--- Verifies all models with the compiler `cc`; raises one line a failure.
-function fuzz.verify(cc, cflags)
-    local sets, directory, failures = runnable(), process.temporary_directory(), {}
+-- A random legal schedule. Chunks stay small: the time that large ones take is better spent on more schedules.
+local function random_schedule(random, shape, isa)
+    local s = {}
+    for _, choice in ipairs(schedule.choices) do
+        local values = choice.values(shape, isa, s)
+        local count = #values
+        while choice.key == "chunk.tokens" and count > 1 and values[count] > 512 do count = count - 1 end
+        s[choice.key] = values[random(1, count)]
+    end
+    return s
+end
+
+-- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `sets`, then
+-- `schedules` random ones, each on one of them.
+local function plans_of(index, sets, schedules)
+    local given, tables, projection = fuzz.model(index)
+    local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
+    local random, plans = generator(index * 104729 + 5), { build(sets) }
+    for _ = 1, 8 do random(0, 1) end
+    for n = 1, schedules do
+        local set = isa.with_tables(sets[random(1, #sets)], dtype.get(tables))
+        given.name = "fuzz_" .. n
+        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, set) })
+        plans[n + 1].digest = plans[1].digest
+    end
+    given.name = "fuzz"
+    return plans, fuzz.text(given)
+end
+
+-- Verifies all models, each with its default schedule and `schedules` random ones, with the compiler `cc`; raises one line a failure.
+function fuzz.verify(cc, cflags, schedules)
+    local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
     for index = 1, fuzz.models do
-        local given, tables, projection = fuzz.model(index)
-        local p = plan.build(model.validate(given, "", given.name), sets, nil, tables, projection)
+        local plans, text = plans_of(index, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
-        assert(weights.sample(files.weights, "", p.tensors, index))
-        assert(weights.pack(blob.packing(p, files)))
-        local library = compile.library(p, directory .. "/source", cc, cflags)
-        for _, result in ipairs(harness.check_variants(p, library, files, index)) do
-            for _, check in ipairs(result.checks) do
-                if not check.ok then
-                    failures[#failures + 1] = string.format("%s %s %s, projection in %s, tables in %s: %s: %s\n  %s", cc, result.isa, result.regime,
-                        projection, tables, check.name, check.detail, fuzz.text(given))
+        assert(weights.sample(files.weights, "", plans[1].tensors, index))
+        assert(weights.pack(blob.packing(plans[1], files)))
+        local library = compile.library(plans, directory .. "/source", cc, cflags)
+        for _, p in ipairs(plans) do
+            for _, result in ipairs(harness.check_variants(p, library, files, index)) do
+                verified = verified + 1
+                for _, check in ipairs(result.checks) do
+                    if not check.ok then
+                        failures[#failures + 1] = string.format("%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s", cc, result.isa,
+                            result.regime, p.projection.name, p.tables.name, index, p.variants[1].schedule_text, check.name, check.detail, text)
+                    end
                 end
             end
         end
-        if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d failures", cc, index, fuzz.models, #failures)) end
+        if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d kernels verified, %d failures", cc, index, fuzz.models, verified, #failures)) end
     end
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end

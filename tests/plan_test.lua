@@ -6,6 +6,7 @@ local isa = require "gen.isa"
 local json = require "json"
 local model = require "gen.model"
 local plan = require "gen.plan"
+local schedule = require "gen.schedule"
 local process = require "process"
 local product = require "gen.product"
 
