@@ -119,11 +119,12 @@ local function few(p, isa, s, caches, batch, dot)
     local width = s["few.accumulators"] * lanes
     local strips = up(shape.d_out, width)
     cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
-    -- Rows met at random come as fast as they are asked for ahead; a row read in more strips than one is met again.
-    local from, ahead = rate(p.table_bytes, caches), s["few.prefetch"]
-    local hidden = from >= l2_rate and 1 or ({ [0] = 0.6, [1] = 0.7, [2] = 0.8, [4] = 0.9, [16] = 0.98 })[ahead] or 1
-    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden * (1 + 0.05 * (strips - 1))
-    return cycles + (ahead > 0 and shape.h * strips * (2 + width * shape.tables.bytes / 64) / 2 or 0)
+    -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in bursts.
+    local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] == 1
+    local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
+    local hidden = from >= l2_rate and 1 or not asks and 0.4 or lines > 2 and 0.75 or 1
+    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
+    return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with schedule `s` of `isa`.
