@@ -7,14 +7,7 @@ local json = require "json"
 local plan = require "gen.plan"
 local process = require "process"
 local report = require "harness.report"
-
-local function median(list)
-    if #list == 0 then return nil end
-    table.sort(list)
-    local middle = #list // 2
-    if #list % 2 == 1 then return list[middle + 1] end
-    return (list[middle] + list[middle + 1]) / 2
-end
+local statistics = require "harness.tune.statistics"
 
 local bench = {}
 
@@ -88,7 +81,7 @@ local function variant_name(p, v, regime) return table.concat({ v.isa.name, p.pr
 local function results_of(builds, job, samples, context)
     local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
     local clock = job.threads > 1 and "wall" or "cpu"
-    local function time(name, kind) return samples[name] and median(samples[name][kind]) end
+    local function time(name, kind) return samples[name] and statistics.median(samples[name][kind]) end
     local function add(b, v, batch, limits)
         local p = b.plan
         local regime = v.few and batch <= v.few.threshold and "few" or "many"

@@ -7,6 +7,7 @@ local dtype = require "gen.dtype"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
+local key = require "harness.tune.key"
 local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
@@ -26,12 +27,6 @@ local function runnable(text, tables)
     return list, skipped
 end
 
--- This CPU as a tuned file describes one.
-local function this_cpu()
-    local facts = cpu.describe()
-    return { cpu_name = facts.model, isa_usable = table.concat(facts.isa, ","), l1d = facts.l1d, l1i = facts.l1i, l2 = facts.l2 }
-end
-
 -- The option --threads; raises one line.
 local function threads_of(options)
     if options.threads < 1 or options.threads > plan.most_threads then
@@ -40,7 +35,7 @@ local function threads_of(options)
     return options.threads
 end
 
-local function load_plan(path, sets, options) return request.plan(path, sets, options, this_cpu()) end
+local function load_plan(path, sets, options) return request.plan(path, sets, options, key.cpu()) end
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 local function packed(p, directory, options)

@@ -1,6 +1,5 @@
 -- A tuned file gives the choices it holds and nothing else, and says in one line why it does not fit.
 local check = require "tests.check"
-local cpu = require "cpu"
 local emit = require "gen.emit"
 local host = require "host"
 local isa = require "gen.isa"
@@ -17,8 +16,8 @@ local folder = program.folder()
 local tiny = "gen/models/tiny.lua"
 local path = folder .. "/tuned.lua"
 
-local facts = cpu.describe()
-local here = { cpu_name = facts.model, isa_usable = table.concat(facts.isa, ","), l1d = facts.l1d, l1i = facts.l1i, l2 = facts.l2 }
+local facts = require("harness.tune.key").cpu()
+local here = { cpu_name = facts.cpu_name, isa_usable = facts.isa_usable, l1d = facts.l1d, l1i = facts.l1i, l2 = facts.l2 }
 
 -- What `lookupc tune` would write for tiny: other choices than the default for two instruction sets.
 local function data_of(changes)

@@ -59,7 +59,7 @@ function key.compiler(version)
 end
 
 -- The CPU's part of a key.
-local function cpu_fields()
+function key.cpu()
     local facts = cpu.describe()
     local usable = { table.unpack(facts.isa) }
     for _, feature in ipairs { "f16c", "avx512vnni" } do
@@ -75,7 +75,7 @@ end
 -- The key of a measurement on this machine. `what`: { compiler = first line of --version, flags, model = the plan's digest, tables,
 -- projection, isa, threads }.
 function key.here(what)
-    local k = cpu_fields()
+    local k = key.cpu()
     k.generator, k.templates = host.version, emit.digest()
     k.compiler = key.compiler(what.compiler)
     for _, name in ipairs { "flags", "model", "tables", "projection", "isa", "threads" } do k[name] = what[name] end

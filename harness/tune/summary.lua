@@ -1,12 +1,7 @@
 -- What records say: candidates by their medians in every case that was measured, the rejected ones, and where hosts disagree.
-local summary = {}
+local statistics = require "harness.tune.statistics"
 
-local function median(list)
-    table.sort(list)
-    local middle = #list // 2
-    if #list % 2 == 1 then return list[middle + 1] end
-    return (list[middle] + list[middle + 1]) / 2
-end
+local summary = {}
 
 -- A comparison for table.sort by the fields `names`, missing ones first.
 function summary.by(names)
@@ -51,8 +46,8 @@ function summary.cases(records)
     local list = values(cases, case_fields)
     for _, case in ipairs(list) do
         for _, c in pairs(case.by_candidate) do
-            c.us, c.samples, c.hosts = median(c.all), #c.all, {}
-            for host, samples in pairs(c.by_host) do c.hosts[host] = median(samples) end
+            c.us, c.samples, c.hosts = statistics.median(c.all), #c.all, {}
+            for host, samples in pairs(c.by_host) do c.hosts[host] = statistics.median(samples) end
             c.all, c.by_host = nil, nil
         end
         case.candidates, case.by_candidate = values(case.by_candidate, { "us", "object_bytes", "candidate" }), nil
