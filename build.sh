@@ -19,6 +19,7 @@ lua5.4           | embeds templates and modules in the program
 liblua5.4-dev    | the language of model files and of the generator
 libjansson-dev   | JSON
 nettle-dev       | SHA-256
+libsqlite3-dev   | the store of measurements
 libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten

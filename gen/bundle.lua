@@ -29,17 +29,29 @@ function bundle.leftovers(p, directory, files)
     return list
 end
 
+-- The choices of a manifest, by instruction set; raises one line for what is none.
+local function wanted_of(recorded)
+    local wanted, sets = {}, {}
+    for name in pairs(type(recorded) == "table" and recorded or {}) do sets[#sets + 1] = tostring(name) end
+    table.sort(sets)
+    for _, name in ipairs(sets) do
+        isa.select(name)
+        if type(recorded[name]) ~= "table" then error("schedule." .. name .. ": must be a table of choices", 0) end
+        local choices = {}
+        for key, value in pairs(recorded[name]) do choices[#choices + 1] = tostring(key) .. "=" .. tostring(value) end
+        table.sort(choices)
+        wanted[name] = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
+    end
+    return wanted
+end
+
 -- The plan a manifest was made from; raises one line that starts with `path`.
 local function plan_of_manifest(manifest, path)
     local names_of_isas = {}
     for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
     local m = model_file.validate(manifest.model, "", path)
-    local choices = {}
-    for key, value in pairs(type(manifest.options.schedule) == "table" and manifest.options.schedule or {}) do choices[#choices + 1] = key .. "=" .. tostring(value) end
-    table.sort(choices)
     local good, p = pcall(function()
-        local wanted = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
-        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted, manifest.options.tables, manifest.options.projection)
+        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

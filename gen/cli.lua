@@ -3,6 +3,7 @@ local host = require "host"
 local dtype = require "gen.dtype"
 local isa = require "gen.isa"
 local model_file = require "gen.model"
+local schema = require "gen.schema"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -11,6 +12,7 @@ local prefix_option = { name = "prefix", value = "TEXT", default = "", doc = "wh
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
 local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)" }
+local tuned_option = { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32" }
 local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
@@ -25,14 +27,15 @@ local function with(option, changes)
     return copy
 end
 
--- One row a command; `run` is the function of that name in the module `from`.
+-- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in brackets may be missing,
+-- one that ends with ... may be repeated.
 local commands = {
     { name = "plan", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "print shapes, MFLOP and bytes of a model",
-        options = { json_option, isa_option, schedule_option, tables_option, projection_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
-        options = { json_option, isa_option, schedule_option, tables_option, projection_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tables_option, projection_option } },
+        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, tables_option, projection_option } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
     { name = "sample", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write random weights under the checkpoint's tensor names",
         options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option } },
@@ -41,17 +44,25 @@ local commands = {
     { name = "run", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "apply a model to a .npy file, [tokens][d] float32",
         options = { weights_option, { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" }, isa_option, prefix_option, blocks_option,
-            schedule_option, tables_option, projection_option, compiler_option, flags_option } },
+            schedule_option, tuned_option, tables_option, projection_option, compiler_option, flags_option } },
     { name = "verify", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "compare every emitted kernel with the float64 reference",
         options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
-            blocks_option, schedule_option, tables_option, projection_option, threads_option, compiler_option, flags_option, json_option } },
+            blocks_option, schedule_option, tuned_option, tables_option, projection_option, threads_option, compiler_option, flags_option, json_option } },
     { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels against the dense FFN through OpenBLAS and oneDNN",
-        options = { { name = "batch", value = "LIST", default = "1,8,64,512,4096", doc = "tokens a call" }, isa_option, json_option, seed_option, schedule_option,
+        options = { { name = "batch", value = "LIST", default = "1,8,64,512,4096", doc = "tokens a call" }, isa_option, json_option, seed_option, schedule_option, tuned_option,
             with(tables_option, { value = "LIST", default = "f32", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") }),
             with(projection_option, { value = "LIST", default = "f32", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") }), threads_option,
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
             compiler_option, flags_option } },
+    { name = "tuned list", arguments = {}, from = "harness.tune.commands", doc = "list what the local store of measurements holds", options = { json_option } },
+    { name = "tuned show", arguments = { "KEYPREFIX" }, from = "harness.tune.commands", doc = "list the candidates measured under one key", options = { json_option } },
+    { name = "tuned merge", arguments = { "LOG.jsonl..." }, from = "harness.tune.commands", doc = "take logs of lookupc tune into the local store", options = { json_option } },
+    { name = "tuned export", arguments = { "KEYPREFIX" }, from = "harness.tune.commands", doc = "write the records of one key as a log",
+        options = { with(output_option, { value = "FILE.jsonl", doc = "log to be written" }) } },
+    { name = "tuned prune", arguments = {}, from = "harness.tune.commands", doc = "remove records from the local store",
+        options = { { name = "older", value = "DAYS", integer = true, doc = "those measured more than so many days ago" },
+            { name = "templates", value = "other", doc = "those of other templates than this lookupc's" }, json_option } },
     { name = "help", arguments = { "[COMMAND]" }, doc = "print this, or all about one command", options = {} },
 }
 
@@ -59,6 +70,22 @@ local function find(name)
     for _, command in ipairs(commands) do
         if command.name == name then return command end
     end
+end
+
+-- The command that `words` start with, of one word or two, and how many that is.
+local function first_command(words)
+    local two = words[2] and find(words[1] .. " " .. words[2])
+    if two then return two, 2 end
+    return words[1] and find(words[1]), 1
+end
+
+-- The commands that start with the word `name`, such as tuned.
+local function family(name)
+    local list = {}
+    for _, command in ipairs(commands) do
+        if command.name:match("^(%S+) ") == name then list[#list + 1] = command end
+    end
+    return list
 end
 
 local function dashes(option) return (#option.name == 1 and "-" or "--") .. option.name end
@@ -82,7 +109,7 @@ end
 
 local function help_all()
     local lines = { "lookupc turns a model file into specialised C.", "", "usage: lookupc [--tree DIR] COMMAND …", "" }
-    for _, command in ipairs(commands) do lines[#lines + 1] = string.format("  %-9s %-11s %s", command.name, table.concat(command.arguments, " "), command.doc) end
+    for _, command in ipairs(commands) do lines[#lines + 1] = string.format("  %-12s %-12s %s", command.name, table.concat(command.arguments, " "), command.doc) end
     lines[#lines + 1] = ""
     lines[#lines + 1] = "  --version            print the version"
     lines[#lines + 1] = "  --tree DIR           take Lua modules and templates from DIR, a checkout, instead of from the program"
@@ -113,7 +140,7 @@ local function parse(command, words)
             name = name or word
             local option = by_name[name]
             if not option then
-                local near = model_file.nearest(name, list)
+                local near = schema.nearest(name, list)
                 return nil, usage_error("unknown option " .. name .. (near and "; did you mean " .. near .. "?" or ""), command)
             end
             if option.value then
@@ -140,9 +167,10 @@ local function parse(command, words)
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil then return nil, usage_error(dashes(option) .. " is missing", command) end
     end
-    local optional = command.arguments[1] and command.arguments[1]:find("^%[")
-    if #arguments > #command.arguments or #arguments < #command.arguments and not optional then
-        return nil, usage_error("takes " .. table.concat(command.arguments, " ") .. ", got " .. (#arguments == 0 and "nothing" or table.concat(arguments, " ")), command)
+    local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
+    local optional, repeats = last:find("^%["), last:find("...", 1, true)
+    if #arguments > takes and not repeats or #arguments < takes and not optional then
+        return nil, usage_error("takes " .. (takes == 0 and "no argument" or table.concat(command.arguments, " ")) .. ", got " .. (#arguments == 0 and "nothing" or table.concat(arguments, " ")), command)
     end
     return arguments, options
 end
@@ -153,18 +181,26 @@ local function fail_usage(problem)
     return 2
 end
 
+local function unknown_command(name, next_word)
+    local list, members = {}, {}
+    for i, row in ipairs(commands) do list[i] = row.name end
+    for i, member in ipairs(family(name)) do members[i] = member.name:match("%S+$") end
+    if members[1] then
+        local text = next_word and string.format('unknown command "%s %s"; ', name, next_word) or ""
+        return usage_error(text .. name .. " takes one of " .. table.concat(members, ", "))
+    end
+    local near = schema.nearest(name, list)
+    return usage_error('unknown command "' .. name .. '"' .. (near and "; did you mean " .. near .. "?" or ""))
+end
+
 return function(words)
     local name = words[1]
     if name == "--version" then host.print("lookupc " .. host.version) return 0 end
     if name == nil or name == "--help" or name == "-h" then name = "help" end
-    local command = find(name)
-    if not command then
-        local list = {}
-        for i, row in ipairs(commands) do list[i] = row.name end
-        local near = model_file.nearest(name, list)
-        return fail_usage(usage_error('unknown command "' .. name .. '"' .. (near and "; did you mean " .. near .. "?" or "")))
-    end
-    local rest = { table.unpack(words, 2) }
+    local command, used = first_command { name, table.unpack(words, 2) }
+    if not command then return fail_usage(unknown_command(name, words[2])) end
+    local rest = { table.unpack(words, used + 1) }
+    if command.name == "help" and family(rest[1] or "")[1] then rest = { table.concat(rest, " ") } end
     if command.name ~= "help" and (rest[1] == "--help" or rest[1] == "-h") then
         host.print(help_command(command))
         return 0
@@ -173,9 +209,12 @@ return function(words)
     if not arguments then return fail_usage(options) end
     if command.name == "help" then
         local about = arguments[1] and find(arguments[1])
-        if arguments[1] and not about then return fail_usage(usage_error('unknown command "' .. arguments[1] .. '"')) end
+        local members = family(arguments[1] or "")
+        if arguments[1] and not about and not members[1] then return fail_usage(unknown_command(arguments[1])) end
+        for i, member in ipairs(members) do host.print((i > 1 and "\n" or "") .. help_command(member)) end
+        if members[1] then return 0 end
         host.print(about and help_command(about) or help_all())
         return 0
     end
-    return require(command.from)[command.name](arguments, options)
+    return require(command.from)[command.name:match("%S+$")](arguments, options)
 end

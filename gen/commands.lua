@@ -6,16 +6,14 @@ local file_rules = require "gen.files"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
-local model_file = require "gen.model"
 local plan = require "gen.plan"
+local request = require "gen.request"
 local schedule = require "gen.schedule"
 
 local commands = {}
 
 local function load_plan(path, options)
-    local m = model_file.load(path)
-    return plan.build(m, isa.select(options.isa or table.concat(isa.names, ",")), options.schedule and schedule.parse(options.schedule), options.tables,
-        options.projection)
+    return request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
 end
 
 local function bytes_text(n)
@@ -34,7 +32,7 @@ function commands.plan(arguments, options)
     local s, lines = p.shape, {}
     local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
     local projection = s.kind == "bh4" and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded) or "dense"
-    add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows, %s score%s", s.d, s.d_out, s.h, s.tau, p.model.score, p.model.norm and ", layernorm" or ""))
+    add(p.model.name, string.format("d %d, d_out %d, %d tables of 2^%d rows%s, %s score%s", s.d, s.d_out, s.h, s.tau, s.neighbours > 1 and ", " .. s.neighbours .. " taken of each" or "", p.model.score, p.model.norm and ", layernorm" or ""))
     add("projection", string.format("%s, %s of %s", projection, bytes_text(p.projection_bytes), p.projection.name))
     add("MFLOP per token", string.format("%.2f by the paper's formula, %.2f after folding; dense FFN %.2f", p.mflop.lookup, p.mflop.folded, p.mflop.dense))
     add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)

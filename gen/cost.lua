@@ -15,11 +15,11 @@ function cost.lookup(shape)
     else
         projection = 2 * shape.d * shape.bits
     end
-    return (projection + 2 * shape.h * shape.d_out) / 1e6
+    return (projection + 2 * shape.slots * shape.d_out) / 1e6
 end
 
 -- The same after exact folding: what the emitted code does.
-function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.h * shape.d_out) / 1e6 end
+function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.slots * shape.d_out) / 1e6 end
 
 -- The tokens from which a thread of their own pays: 8 MFLOP take over 100 µs, a thread that has to be woken about 20.
 function cost.tokens_worth_a_thread(shape, projection_flops) return math.ceil(8 / cost.folded(shape, projection_flops)) end

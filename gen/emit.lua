@@ -60,6 +60,7 @@ function emit.files(p)
         isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, integers = integers,
         types = p.tables == p.projection and { p.tables } or { p.tables, p.projection }, statuses = statuses,
         align = blob.align, scratch_bytes = p.scratch_bytes, most_threads = p.most_threads, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         norm = p.model.norm ~= nil, format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     })
@@ -90,6 +91,29 @@ function emit.manifest(p, files)
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
         options = { isa = json.array(isas), schedule = p.wanted, tables = p.tables.name, projection = p.projection.name }, files = json.array(list),
     } .. "\n"
+end
+
+-- Lua modules that do not decide what is emitted for a plan.
+local not_deciding = {}
+for _, name in ipairs { "bundle", "cli", "commands", "embed", "files", "request", "tuned" } do not_deciding["gen/" .. name .. ".lua"] = true end
+
+local function decides(name) return name:find("^templates/[^.]") or name:find("^gen/.*%.lua$") and not name:find("^gen/models/") and not not_deciding[name] end
+
+local digest
+
+-- The SHA-256 of all that decides the bytes emitted for a model file: templates and Lua modules, by name.
+function emit.digest()
+    if digest then return digest end
+    local names, parts = {}, {}
+    for _, folder in ipairs { "templates/", "gen/" } do
+        for _, name in ipairs(host.resources(folder)) do
+            if decides(name) then names[#names + 1] = name end
+        end
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do parts[i] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n" end
+    digest = host.sha256(table.concat(parts))
+    return digest
 end
 
 return emit

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -211,6 +212,63 @@ void files_discard(files_writer *file)
     const sigset_t signals = file->signals;
     *file = (files_writer){.path = NULL};
     sigprocmask(SIG_SETMASK, &signals, NULL);
+}
+
+/* ---- one line ---- */
+
+/* Brings the entry of a new file to the disk. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash + 1 - path));
+    const int descriptor = folder == NULL ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor >= 0) {
+        fsync(descriptor);
+        close(descriptor);
+    }
+    free(folder);
+}
+
+/* Appends bytes to a locked file with one write; on failure errno says why and the file has its old length. */
+static bool append_whole(int descriptor, off_t length, const char *bytes, size_t size)
+{
+    const ssize_t wrote = write(descriptor, bytes, size);
+    if (wrote == (ssize_t)size && fsync(descriptor) == 0)
+        return true;
+    const int reason = wrote >= 0 && wrote < (ssize_t)size ? ENOSPC : errno;
+    if (ftruncate(descriptor, length) != 0)
+        return false;
+    errno = reason;
+    return false;
+}
+
+bool files_append_line(const char *path, const char *line, size_t bytes, char *error, size_t error_size)
+{
+    const int descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return fail(path, errno, error, error_size);
+    struct stat status;
+    char *text = malloc(bytes + 2);
+    bool good;
+    if (text == NULL || flock(descriptor, LOCK_EX) != 0 || fstat(descriptor, &status) != 0) {
+        good = fail(path, text == NULL ? ENOMEM : errno, error, error_size);
+    } else if (!S_ISREG(status.st_mode)) {
+        good = files_error(error, error_size, "%s: is not a regular file", path);
+    } else {
+        char last = '\n';
+        size_t size = 0;
+        if (status.st_size > 0 && pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n')
+            text[size++] = '\n';
+        memcpy(text + size, line, bytes);
+        size += bytes;
+        text[size++] = '\n';
+        good = append_whole(descriptor, status.st_size, text, size) || fail(path, errno, error, error_size);
+        if (good && status.st_size == 0)
+            sync_folder(path);
+    }
+    free(text);
+    close(descriptor);
+    return good;
 }
 
 /* ---- several files ---- */

@@ -59,6 +59,10 @@ bool files_finish(files_writer *file, char *error, size_t error_size);
 /* Removes the temporary file and frees what file holds; a file of all zeros is allowed. */
 void files_discard(files_writer *file);
 
+/* Appends line[bytes], which holds no newline, and a newline to a file that is made if need be, and waits for the disk. Writers take turns.
+   A last line that a crash has cut off stays a line of its own. On failure ("path: reason") the file has its old length. */
+bool files_append_line(const char *path, const char *line, size_t bytes, char *error, size_t error_size);
+
 /* One file to be written; changed is an answer: false if the file had these bytes already and was left alone. */
 typedef struct {
     const char *path;

@@ -24,8 +24,9 @@ function gather.layout(shape)
     }
 end
 
--- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores must not be negative.
-function gather.dot(shape, isa) return not shape.signed_scores and isa.dot or nil end
+-- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores must not be
+-- negative, which those of a vertex beside the best one may be.
+function gather.dot(shape, isa) return shape.neighbours == 1 and isa.dot or nil end
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column `from`.
 -- A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of

@@ -133,6 +133,35 @@ static int host_remove(lua_State *L)
     return 1;
 }
 
+/* host.append_line(path, line) -> true | nil, message: on the disk when it returns */
+static int host_append_line(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t size;
+    const char *path = check_path(L, 1);
+    const char *line = luaL_checklstring(L, 2, &size);
+    luaL_argcheck(L, memchr(line, '\n', size) == NULL, 2, "must be one line");
+    if (!files_append_line(path, line, size, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* host.move(path, new_path) -> true | nil, message: gives a file another name in its file system, where none may be yet. */
+static int host_move(lua_State *L)
+{
+    const char *path = check_path(L, 1), *new_path = check_path(L, 2);
+    struct stat status;
+    const bool taken = lstat(new_path, &status) == 0;
+    if (taken || rename(path, new_path) != 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s: %s", path, new_path, strerror(taken ? EEXIST : errno));
+        return 2;
+    }
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 static int compare_outputs(const void *a, const void *b)
 {
     return strcmp(((const files_output *)a)->path, ((const files_output *)b)->path);
@@ -290,6 +319,8 @@ int luaopen_host(lua_State *L)
         {"list", host_list},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
+        {"append_line", host_append_line},
+        {"move", host_move},
         {"same_file", host_same_file},
         {"remove", host_remove},
         {"sha256", host_sha256},

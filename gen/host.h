@@ -23,5 +23,6 @@ int luaopen_process(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_kernel(lua_State *L);
 int luaopen_verify(lua_State *L);
+int luaopen_store(lua_State *L);
 
 #endif

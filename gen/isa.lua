@@ -6,7 +6,7 @@
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
---   vector, index            C types of a vector of floats and of a vector of row numbers
+--   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two vectors
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
 --   type_functions           those of one type of gen/dtype.lua
 --   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
@@ -17,7 +17,9 @@
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
 --   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    round_negative(v): nearest integer, v <= 0, anything for NaN
 --   power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN
+--   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
+--   index_broadcast(n) index_xor index_select(mask, a, b)
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more

@@ -207,11 +207,14 @@ end
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
-        isa = v.isa, v = v, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        isa = v.isa, v = v, hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
+        vertices_argument = v.hash.bytes > 0 and ", vertices" or "", vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
+        table_of = function(slot) return p.shape.neighbours > 1 and slot .. " / " .. p.shape.neighbours or slot end,
+        slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
     }
     values.helper = p.names.helper(few)
     if few then
@@ -232,15 +235,17 @@ end
 -- vector that there is.
 local function gather_values(p, v, values)
     local word, isa = p.tables.name, v.isa
-    local sizes = { math.min(v.group, p.shape.h), p.shape.h % v.group } -- of a call, in tables
+    local m = p.shape.neighbours
+    local sizes = { math.min(v.group, p.shape.h) * m, p.shape.h % v.group * m } -- of a call, in rows that a token takes
     local function all_multiples(n) return sizes[1] % n == 0 and sizes[2] % n == 0 end
     values.pitch, values.line_elements = p.pitch, blob.align // p.tables.bytes
     values.loads, values.ask, values.dot = {}, v.ask or false, v.dot or false
     values.together, values.rest_rows = {}, v.unroll > 1 and not all_multiples(v.unroll)
     for r = 0, v.unroll - 1 do values.together[r + 1] = r end
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
+    values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.row_of = function(k) return "table + (" .. factor(k) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. p.pitch end
+    values.row_of = function(k) return "table + (" .. values.table_of(factor(k)) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. p.pitch end
     values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
     if v.dot then
         local dot = isa.dot
@@ -309,6 +314,9 @@ local function regime_files(p, v, add, templates)
     add(templates.hash, v.names.hash, v, function(values)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
         values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+        values.each_table = p.shape.neighbours > 1 and "table * " .. p.shape.neighbours or "table"
+        values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
+            or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
     end)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end

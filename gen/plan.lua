@@ -9,6 +9,7 @@ local gather = require "gen.gather"
 local isa_list = require "gen.isa"
 local model_file = require "gen.model"
 local names = require "gen.names"
+local neighbours = require "gen.neighbours"
 local schedule = require "gen.schedule"
 
 local plan = {}
@@ -16,9 +17,8 @@ local plan = {}
 plan.most_threads = 1024 -- that an OpenMP build may have
 
 local function shape_of(m, tables, projection)
-    local signed = m.neighbours > 1 and m.score == "gelu" -- <z, S> of a vertex beside the best one may be negative
     local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
-        signed_scores = signed }
+        neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -46,11 +46,12 @@ local function scratch_of(list)
 end
 
 -- Kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time.
-local function buffers_of(shape, projection, chunk, tokens, unpacks)
-    local list = { { name = "code", bytes = chunk * shape.h * 2 }, { name = "score", bytes = chunk * shape.h * 4 } }
+local function buffers_of(shape, projection, hash, chunk, tokens, unpacks)
+    local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
+    if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
     if unpacks then list[#list + 1] = { name = "unpacked", bytes = projection.panel_floats * 4 } end
     return list
 end
@@ -74,7 +75,8 @@ local function few_of(m, shape, isa, choices)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot, prefetch = choices["few.prefetch"] == 1, projection = projection,
+        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot,
+        prefetch = choices["few.prefetch"] == 1, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.split = split_of(shape, projection, few.tokens, few.threshold)
@@ -82,7 +84,7 @@ local function few_of(m, shape, isa, choices)
     -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.chunk, few.chunk, false))
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -104,10 +106,11 @@ local function variant_of(m, shape, isa, choices)
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
         unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
+        hash = neighbours.plan(m, shape, isa.lanes, false),
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
-    local buffers = buffers_of(shape, projection, v.chunk, tile * v.tiles, v.unpacks)
+    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     v.scratch, v.scratch_bytes = scratch_of(buffers)
     local t = "t" .. tile
@@ -127,18 +130,15 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), and
--- tables and projection of the types of those names (default f32).
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
+-- instruction set, and tables and projection of the types of those names (default f32).
 function plan.build(m, isas, wanted, tables, projection_type)
     local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets
-    if m.neighbours > 1 then
-        model_file.refuse(m, { "neighbours" }, m.neighbours, "emitted kernels take one row of a table so far")
-    end
     local choices = {}
-    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted or {}) end
+    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
     local layout = gather.layout(shape)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
@@ -170,7 +170,7 @@ end
 function plan.work(p, v, few, tokens)
     return {
         projection_flops = p.mflop.projection * 1e6, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
-        row_bytes = p.table_bytes // p.shape.rows, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
+        row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
     }
 end
 

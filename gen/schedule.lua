@@ -3,6 +3,7 @@
 -- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
 local gather = require "gen.gather"
 local product = require "gen.product"
+local schema = require "gen.schema"
 
 local schedule = {}
 
@@ -26,6 +27,10 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
+
+-- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
+local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
+local function codes_fit(shape, tokens) return code_bytes(shape, tokens) <= 2 << 30 end
 
 -- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
 -- kernels leave registers to the compiler.
@@ -64,9 +69,17 @@ schedule.choices = {
     },
     {
         key = "project.tiles", doc = "tiles that share one pass over the projection's weights",
-        values = function() return powers(1, 16) end,
-        default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2
-            return clamp(power_of_two_at_most(math.max(1, isa.l2_bytes // 2 // (2 * shape.padded * s["tile.vectors"] * isa.lanes * 4))), 1, 8)
+        values = function(shape, isa, s)
+            local list = {}
+            for _, tiles in ipairs(powers(1, 16)) do
+                if tiles == 1 or codes_fit(shape, tiles * s["tile.vectors"] * isa.lanes) then list[#list + 1] = tiles end
+            end
+            return list
+        end,
+        default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
+            local tile = s["tile.vectors"] * isa.lanes
+            local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), (128 << 20) // code_bytes(shape, tile))
+            return clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
         end,
     },
     {
@@ -97,11 +110,13 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 tables gain
-            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
+            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 rows gain
+            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves. Of a table that
+            -- gives m rows the m-th part is enough.
+            local m = shape.neighbours
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
-            return power_of_two_at_most(math.min(clamp(room // slice, 4, 16), shape.h))
+            return power_of_two_at_most(math.min(clamp(room // slice, (4 + m - 1) // m, (16 + m - 1) // m), shape.h))
         end,
     },
     {
@@ -121,16 +136,18 @@ schedule.choices = {
     },
     {
         key = "chunk.tokens", doc = "tokens whose codes wait in scratch between projection and gather",
-        values = function(_, isa, s)
+        values = function(shape, isa, s)
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             local list = {}
-            for _, passes in ipairs(powers(1, math.max(1, 16384 // step))) do list[#list + 1] = passes * step end
+            for _, passes in ipairs(powers(1, math.max(1, 16384 // step))) do
+                if passes == 1 or codes_fit(shape, passes * step) then list[#list + 1] = passes * step end
+            end
             return list
         end,
         default = function(shape, isa, s) -- tables that leave L2 are read once a chunk: each row is used about 16 times
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             if tables_in_cache(shape, isa) then return step end
-            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows, 4096) // step))
+            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, 4096) // step))
         end,
     },
 }
@@ -147,9 +164,9 @@ add {
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
-        -- few hundred tokens uses a group of tables often enough to make up for leaving rows in pieces.
+        -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
         if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
-        return 512
+        return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
 add {
@@ -201,16 +218,20 @@ end
 local by_key, keys = {}, {}
 for i, choice in ipairs(schedule.choices) do by_key[choice.key] = choice keys[i] = choice.key end
 
+-- The choice of that key; raises one line, after `where`, for an unknown one.
+function schedule.choice(key, where)
+    if by_key[key] then return by_key[key] end
+    local near = schema.nearest(key, keys)
+    error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
+end
+
 -- Reads "gather.group=8,chunk.tokens=4096"; raises one line. Whether the values are legal is decided by `make`.
 function schedule.parse(text)
     local wanted = {}
     for item in (text .. ","):gmatch("([^,]*),") do
         local key, value = item:match("^([%w.]+)=(%d+)$")
         if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
-        if not by_key[key] then
-            local near = require("gen.model").nearest(key, keys)
-            error("--schedule: " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
-        end
+        schedule.choice(key, "--schedule")
         if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
         wanted[key] = math.tointeger(tonumber(value))
     end
@@ -224,18 +245,40 @@ local function contains(list, value)
     return false
 end
 
--- The schedule of `isa` with the choices in `wanted` and defaults for the others; raises one line for an illegal value.
-function schedule.make(shape, isa, wanted)
+-- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.
+function schedule.try(shape, isa, wanted)
     local s = {}
     for _, choice in ipairs(schedule.choices) do
         local legal = choice.values(shape, isa, s)
         local value = wanted[choice.key] or choice.default(shape, isa, s)
-        if not contains(legal, value) then
-            error(string.format("--schedule: %s = %d: %s: must be one of %s", choice.key, value, isa.name, table.concat(legal, ", ")), 0)
-        end
+        if not contains(legal, value) then return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ") end
         s[choice.key] = value
     end
     return s
+end
+
+-- The same, but raises one line for an illegal value.
+function schedule.make(shape, isa, wanted)
+    local s, key, value, rule = schedule.try(shape, isa, wanted)
+    if not s then error(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule), 0) end
+    return s
+end
+
+-- The value of `legal`, in ascending order, that is nearest to `value` by ratio; of two the smaller.
+function schedule.nearest(legal, value)
+    local best, least
+    for _, candidate in ipairs(legal) do
+        local ratio = math.max(candidate + 1, value + 1) / (math.min(candidate, value) + 1)
+        if not best or ratio < least then best, least = candidate, ratio end
+    end
+    return best
+end
+
+-- `choices` for every one of `isas`, as plan.build takes them; no choices: none.
+function schedule.for_all(isas, choices)
+    local wanted = {}
+    for _, isa in ipairs(choices and isas or {}) do wanted[isa.name] = choices end
+    return wanted
 end
 
 -- The legal values of every choice, given the choices of `s` before it: { {key, values, default, doc} }.

@@ -110,8 +110,8 @@ local function results_of(builds, job, samples, context)
             dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
             gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
             limit_us = limit_us, limit_share = limit_us * batch / ffn, random_rows_gbytes = limits.random_rows_gbytes,
-            flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.h * p.shape.d_out / work.row_bytes },
-            gather_gbytes = p.shape.h * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
+            flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes },
+            gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
             again_ratio = again and again / ffn, cpu_over_wall = time("ffn/" .. name, "share") / sharing,
             rel_err = checked.rel_err, max_abs_err = checked.max_abs_err, code_flips = checked.code_flips,
         }
@@ -201,7 +201,7 @@ end
 local function job_of(builds, facts, options)
     local p = builds[1].plan
     local job = {
-        model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, dense_hidden = p.dense_hidden,
+        model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
         dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
     }

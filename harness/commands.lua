@@ -7,10 +7,9 @@ local dtype = require "gen.dtype"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
-local model_file = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
-local schedule = require "gen.schedule"
+local request = require "gen.request"
 local weights = require "weights"
 
 local commands = {}
@@ -27,9 +26,10 @@ local function runnable(text, tables)
     return list, skipped
 end
 
-local function load_plan(path, sets, options)
-    return plan.build(model_file.load(path), sets, options.schedule and schedule.parse(options.schedule), options.tables,
-        options.projection)
+-- This CPU as a tuned file describes one.
+local function this_cpu()
+    local facts = cpu.describe()
+    return { cpu_name = facts.model, isa_usable = table.concat(facts.isa, ","), l1d = facts.l1d, l1i = facts.l1i, l2 = facts.l2 }
 end
 
 -- The option --threads; raises one line.
@@ -39,6 +39,8 @@ local function threads_of(options)
     end
     return options.threads
 end
+
+local function load_plan(path, sets, options) return request.plan(path, sets, options, this_cpu()) end
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 local function packed(p, directory, options)
@@ -60,7 +62,7 @@ local function build(path, sets, options, threads)
 end
 
 function commands.run(arguments, options)
-    file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input })
+    file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input, options.tuned })
     local sets = runnable(options.isa, options.tables)
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
@@ -73,7 +75,7 @@ end
 local function reference_model(p)
     local m = p.model
     return {
-        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
+        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
         score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
     }
 end
@@ -108,7 +110,7 @@ function commands.check_variants(p, library, files, seed, threads)
             local result = assert(verify.check {
                 variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
-                counts = turning_points(v, regime, threads),
+                counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget

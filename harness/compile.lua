@@ -82,7 +82,7 @@ function compile.describe(p, v, library, regime, threads)
         isa = v.isa.name, library = library, bind = p.names.bind, public_ffn = (threads or 1) > 1 and p.names.ffn_openmp or p.names.ffn,
         ffn = v.names.ffn, any_ffn = v.names.ffn, project = kernels.names.project, gather = kernels.names.gather,
         tile = kernels.tile, chunk = kernels.chunk, scratch_bytes = p.scratch_bytes * (threads or 1), weights_struct_bytes = p.weights_struct_bytes,
-        d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau,
+        d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours,
     }
 end
 

@@ -9,10 +9,22 @@
 int luaopen_cpu(lua_State *L);
 
 typedef struct {
-    char model[64];
+    char model[64], vendor[13];
+    int family, number, stepping; /* the vendor's numbers of this model */
+    bool virtual;                 /* a hypervisor says that it is there */
     bool avx2, avx512, f16c, avx512vnni;
-    int64_t l1d, l1i, l2, l3; /* bytes, 0 when unknown */
+    int64_t l1d, l1i, l2, l3, l3_share; /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "x86_64"
+#elif defined(__i386__)
+#define ARCHITECTURE "i386"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "aarch64"
+#else
+#define ARCHITECTURE "other"
+#endif
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -45,9 +57,24 @@ static unsigned saved_states(void)
     return low;
 }
 
+/* Vendor and the numbers of the model. */
+static void read_identity(cpu_facts *facts)
+{
+    const cpuid_result zero = cpuid(0, 0), one = cpuid(1, 0);
+    memcpy(facts->vendor, &zero.ebx, 4);
+    memcpy(facts->vendor + 4, &zero.edx, 4);
+    memcpy(facts->vendor + 8, &zero.ecx, 4);
+    const unsigned family = one.eax >> 8 & 15u, model = one.eax >> 4 & 15u;
+    facts->family = (int)(family == 15 ? family + (one.eax >> 20 & 255u) : family);
+    facts->number = (int)(family == 15 || family == 6 ? model | (one.eax >> 16 & 15u) << 4 : model);
+    facts->stepping = (int)(one.eax & 15u);
+    facts->virtual = has(one.ecx, 31);
+}
+
 /* Intel's and AMD's leaves of cache parameters have one layout. */
 static void read_caches(cpu_facts *facts, unsigned leaf)
 {
+    int64_t threads_of_core = 1; /* those that share L2 */
     for (unsigned index = 0; index < 16; ++index) {
         const cpuid_result r = cpuid(leaf, index);
         const unsigned type = r.eax & 31u, level = r.eax >> 5 & 7u;
@@ -59,10 +86,15 @@ static void read_caches(cpu_facts *facts, unsigned leaf)
             facts->l1d = bytes;
         if (level == 1 && type == 2)
             facts->l1i = bytes;
-        if (level == 2)
+        const int64_t threads = (r.eax >> 14 & 0xFFFu) + 1;
+        if (level == 2) {
             facts->l2 = bytes;
-        if (level == 3)
+            threads_of_core = threads;
+        }
+        if (level == 3) {
             facts->l3 = bytes;
+            facts->l3_share = threads > threads_of_core ? bytes * threads_of_core / threads : bytes;
+        }
     }
 }
 
@@ -98,6 +130,7 @@ static cpu_facts read_facts(void)
                    (saved & zmm) == zmm;
     facts.f16c = facts.avx2 && has(first.ecx, 29);
     facts.avx512vnni = facts.avx512 && has(extended.ecx, 11);
+    read_identity(&facts);
     read_model(facts.model);
     read_caches(&facts, 4);
     if (facts.l1d == 0)
@@ -114,13 +147,28 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { model, isa = list from slowest to fastest, f16c and avx512vnni = true or false, l1d, l1i, l2, l3 in bytes (absent when unknown) } */
+/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, isa = list from slowest to fastest, f16c and
+   avx512vnni = true or false, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
     lua_newtable(L);
     lua_pushstring(L, facts.model[0] ? facts.model : "unknown");
     lua_setfield(L, -2, "model");
+    lua_pushstring(L, ARCHITECTURE);
+    lua_setfield(L, -2, "architecture");
+    lua_pushstring(L, facts.vendor[0] ? facts.vendor : "unknown");
+    lua_setfield(L, -2, "vendor");
+    lua_pushboolean(L, facts.virtual);
+    lua_setfield(L, -2, "virtual");
+    const struct {
+        const char *name;
+        int number;
+    } numbers[] = {{"family", facts.family}, {"number", facts.number}, {"stepping", facts.stepping}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
+        lua_pushinteger(L, numbers[i].number);
+        lua_setfield(L, -2, numbers[i].name);
+    }
 
     const struct {
         const char *name;
@@ -142,7 +190,7 @@ static int describe(lua_State *L)
     const struct {
         const char *name;
         int64_t bytes;
-    } caches[] = {{"l1d", facts.l1d}, {"l1i", facts.l1i}, {"l2", facts.l2}, {"l3", facts.l3}};
+    } caches[] = {{"l1d", facts.l1d}, {"l1i", facts.l1i}, {"l2", facts.l2}, {"l3", facts.l3}, {"l3_share", facts.l3_share}};
     for (size_t i = 0; i < sizeof caches / sizeof *caches; ++i) {
         if (caches[i].bytes > 0) {
             lua_pushinteger(L, caches[i].bytes);

@@ -42,6 +42,7 @@ variant_description kernel_variant_at(lua_State *L, int index)
         .d_out = size_field(L, index, "d_out"),
         .h = size_field(L, index, "h"),
         .tau = size_field(L, index, "tau"),
+        .neighbours = size_field(L, index, "neighbours"),
     };
     if (variant.tile == 0 || variant.chunk < variant.tile)
         luaL_error(L, "variant: tile must be at least 1 and chunk at least tile");

@@ -8,11 +8,12 @@
 #include <time.h>
 
 enum {
-    ROUNDS = 12,       /* a multiple of the four distances of do_random_rows */
+    ROUNDS = 15,       /* a multiple of the five ways of do_random_rows */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
     PIECE = 8 * LINE,  /* what a loop over memory reads in one step */
-    FMA_STEPS = 1 << 15
+    FMA_STEPS = 1 << 15,
+    STRIP_ROWS = 128 /* as many as a token has */
 };
 
 static const double round_seconds = 0.05;
@@ -26,6 +27,8 @@ typedef struct loops {
     void (*stream)(const unsigned char *memory, size_t bytes);
     /* Reads rows of `row` bytes, a multiple of LINE, in the given order [count + ahead]; asks for the row that is `ahead` further on. */
     void (*rows)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t ahead);
+    /* The same line by line: the first lines of STRIP_ROWS rows, then their second ones, and so on; asks for the row's next line. */
+    void (*strips)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count);
 } loops;
 
 static volatile float factor = 0.5f, addend = 1.0f;
@@ -83,7 +86,23 @@ static volatile float factor = 0.5f, addend = 1.0f;
             }                                                                                                                              \
         }                                                                                                                                  \
     }                                                                                                                                      \
-    static const loops name##_loops = {name##_fma, name##_stream, name##_rows};
+    attributes static void name##_strips(const unsigned char *memory, size_t row, const uint32_t *order, size_t count)                     \
+    {                                                                                                                                      \
+        for (size_t first = 0; first < count; first += STRIP_ROWS) {                                                                       \
+            const size_t end = count - first < STRIP_ROWS ? count : first + STRIP_ROWS;                                                    \
+            for (size_t i = first; i < end; ++i) {                                                                                         \
+                __builtin_prefetch(memory + order[i] * row, 0, 2);                                                                         \
+            }                                                                                                                              \
+            for (size_t at = 0; at < row; at += LINE) {                                                                                    \
+                for (size_t i = first; i < end; ++i) {                                                                                     \
+                    const unsigned char *from = memory + order[i] * row + at;                                                              \
+                    __builtin_prefetch(at + LINE < row ? from + LINE : from, 0, 2);                                                        \
+                    name##_lines(from, LINE);                                                                                              \
+                }                                                                                                                          \
+            }                                                                                                                              \
+        }                                                                                                                                  \
+    }                                                                                                                                      \
+    static const loops name##_loops = {name##_fma, name##_stream, name##_rows, name##_strips};
 
 #if defined(__x86_64__)
 DEFINE_LOOPS(avx512, __attribute__((target("avx512f"))), 64)
@@ -178,12 +197,17 @@ static double do_memory(const bench *b, int round)
     return stream(b, b->streamed);
 }
 
-/* How far ahead to ask for rows, if at all, differs from core to core: every round tries another distance. */
+/* How to ask for rows ahead of their use, if at all, differs from core to core: every round tries another way. */
 static double do_random_rows(const bench *b, int round)
 {
     const row_order *rows = b->rows;
-    const size_t ahead = round % 4 ? ((size_t)4 << 10 << round % 4) / rows->row : 0;
-    b->core->rows(b->memory, rows->row, rows->order, rows->count, ahead < rows->most_ahead ? ahead : rows->most_ahead);
+    const int way = round % 5;
+    if (way == 4) {
+        b->core->strips(b->memory, rows->row, rows->order, rows->count);
+    } else {
+        const size_t ahead = way ? ((size_t)4 << 10 << way) / rows->row : 0;
+        b->core->rows(b->memory, rows->row, rows->order, rows->count, ahead < rows->most_ahead ? ahead : rows->most_ahead);
+    }
     return (double)rows->count * (double)rows->bytes;
 }
 

@@ -143,7 +143,8 @@ static bool read_description(const reader *in, const json_t *object, const measu
         !read_integer(in, object, "scratch_bytes", 0, (size_t)1 << 40, &variant->scratch_bytes) ||
         !read_integer(in, object, "weights_struct_bytes", 1, 1 << 24, &variant->weights_struct_bytes) ||
         !read_same(in, object, "d", job->d, &variant->d) || !read_same(in, object, "d_out", job->d_out, &variant->d_out) ||
-        !read_same(in, object, "h", job->h, &variant->h) || !read_same(in, object, "tau", job->tau, &variant->tau)) {
+        !read_same(in, object, "h", job->h, &variant->h) || !read_same(in, object, "tau", job->tau, &variant->tau) ||
+        !read_same(in, object, "neighbours", job->neighbours, &variant->neighbours)) {
         return false;
     }
     if (variant->library[0] != '/') {
@@ -237,6 +238,7 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
     if (!read_word(in, root, "model", &job->model) || !read_integer(in, root, "threads", 1, 1024, &job->threads) ||
         !read_integer(in, root, "d", 1, 1 << 20, &job->d) || !read_integer(in, root, "d_out", 1, 1 << 20, &job->d_out) ||
         !read_integer(in, root, "h", 1, 1 << 20, &job->h) || !read_integer(in, root, "tau", 1, 16, &job->tau) ||
+        !read_integer(in, root, "neighbours", 1, 1 << 16, &job->neighbours) ||
         !read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden) || !read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
         !read_batches(in, root, job) || !read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) || !read_dense(in, root, job) ||
         !read_sizes(in, root, job) || !read_variants(in, root, job)) {

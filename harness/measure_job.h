@@ -19,7 +19,7 @@ typedef struct measure_variant_job {
 
 typedef struct measure_job {
     const char *model;
-    size_t d, d_out, h, tau, dense_hidden;
+    size_t d, d_out, h, tau, neighbours, dense_hidden;
     uint64_t seed;
     size_t *batches, batch_count, largest_batch;
     size_t threads; /* that the libraries use at most, and the dense FFNs */

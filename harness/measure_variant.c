@@ -9,7 +9,7 @@ static bool load(measure_variant *variant, const char *blob_path, const files_ma
     if (!variant_load(&variant->bound, job, blob_path, blob, error, error_size)) {
         return false;
     }
-    const size_t entries = variant_slots(job, variant->pool->tokens), chunk_entries = job->chunk * job->h;
+    const size_t entries = variant_places(job, variant->pool->tokens), chunk_entries = job->chunk * variant_slots(job);
     variant->code = aligned_memory(entries * sizeof(*variant->code));
     variant->score = aligned_memory(entries * sizeof(*variant->score));
     variant->token_code = aligned_memory(entries * sizeof(*variant->code));
@@ -32,15 +32,16 @@ bool measure_variant_open(measure_variant *variant, const variant_description *j
         return false;
     }
     const variant_bound *bound = &variant->bound;
+    const size_t slots = variant_slots(job);
     for (size_t first = 0; first < pool->tokens; first += job->chunk) {
         bound->functions.project(bound->weights, pool->x + first * pool->d, smaller(job->chunk, pool->tokens - first),
-                                 variant->code + first * job->h, variant->score + first * job->h, bound->scratch);
+                                 variant->code + first * slots, variant->score + first * slots, bound->scratch);
     }
     for (size_t token = 0; token < pool->tokens; ++token) {
-        for (size_t table = 0; table < job->h; ++table) {
-            const size_t slot = variant_slot(job, token, table);
-            variant->token_code[token * job->h + table] = variant->code[slot];
-            variant->token_score[token * job->h + table] = variant->score[slot];
+        for (size_t slot = 0; slot < slots; ++slot) {
+            const size_t place = variant_place(job, token, slot);
+            variant->token_code[token * slots + slot] = variant->code[place];
+            variant->token_score[token * slots + slot] = variant->score[place];
         }
     }
     return true;
@@ -86,13 +87,13 @@ void measure_variant_project(const measure_variant *variant, size_t batch, size_
 /* Lays the codes and scores of a few tokens out as the chunk's first tile: warm in cache, as project leaves them. */
 static void fill_tile(const measure_variant *variant, size_t place, size_t count)
 {
-    const size_t tile = variant->job->tile, h = variant->job->h;
+    const size_t tile = variant->job->tile, slots = variant_slots(variant->job);
     for (size_t lane = 0; lane < count; ++lane) {
-        const uint16_t *code = variant->token_code + (place + lane) * h;
-        const float *score = variant->token_score + (place + lane) * h;
-        for (size_t table = 0; table < h; ++table) {
-            variant->chunk_code[table * tile + lane] = code[table];
-            variant->chunk_score[table * tile + lane] = score[table];
+        const uint16_t *code = variant->token_code + (place + lane) * slots;
+        const float *score = variant->token_score + (place + lane) * slots;
+        for (size_t slot = 0; slot < slots; ++slot) {
+            variant->chunk_code[slot * tile + lane] = code[slot];
+            variant->chunk_score[slot * tile + lane] = score[slot];
         }
     }
 }
@@ -107,7 +108,7 @@ void measure_variant_gather(const measure_variant *variant, size_t batch, size_t
     }
     const size_t place = take(variant, batch, round_up(batch, job->tile), position);
     for (size_t first = 0; first < batch; first += job->chunk) {
-        const size_t entry = (place + first) * job->h;
+        const size_t entry = (place + first) * variant_slots(job);
         variant->bound.functions.gather(variant->bound.weights, variant->code + entry, variant->score + entry, y + first * job->d_out,
                                         smaller(job->chunk, batch - first), variant->bound.scratch);
     }

@@ -18,7 +18,7 @@ typedef struct measure_variant {
     const variant_description *job;
     const measure_pool *pool;
     variant_bound bound;
-    /* of the whole pool [ceil(tokens / tile)][h][tile], the same by token [tokens][h], of one chunk [chunk / tile][h][tile] */
+    /* of the whole pool [ceil(tokens / tile)][slots][tile], the same by token [tokens][slots], of one chunk [chunk / tile][slots][tile] */
     uint16_t *code, *token_code, *chunk_code;
     float *score, *token_score, *chunk_score;
 } measure_variant;
@@ -33,7 +33,7 @@ void measure_variant_close(measure_variant *variant);
    *position starts at 0 and belongs to one function and one batch, which is at most half of the pool.
    The stages go from chunk to chunk as the emitted driver does. project writes the codes of every chunk to the same place, as it does
    there; gather reads those of measure_variant_open. For a batch below one tile gather's time includes laying its codes out: about 0.6 ns a
-   token and table. Reading them from a tile kept for each call would cost more, for it would be cold. */
+   token and slot. Reading them from a tile kept for each call would cost more, for it would be cold. */
 void measure_variant_ffn(const measure_variant *variant, size_t batch, size_t *position, float *y);
 void measure_variant_project(const measure_variant *variant, size_t batch, size_t *position, float *y);
 void measure_variant_gather(const measure_variant *variant, size_t batch, size_t *position, float *y);

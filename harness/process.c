@@ -1,4 +1,4 @@
-/* The Lua module `process`: other programs, temporary folders, and what has to be cleaned up when this program ends. */
+/* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
 #include "clock.h"
 #include "gen/host.h"
 
@@ -330,6 +330,20 @@ static int process_cpu_count(lua_State *L)
     return 1;
 }
 
+/* process.variable(name) -> the environment variable's value | nil when it is not set */
+static int process_variable(lua_State *L)
+{
+    lua_pushstring(L, getenv(luaL_checkstring(L, 1)));
+    return 1;
+}
+
+/* process.time() -> seconds since 1970 */
+static int process_time(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)time(NULL));
+    return 1;
+}
+
 int luaopen_process(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -338,6 +352,8 @@ int luaopen_process(lua_State *L)
         {"executable", process_executable},
         {"is_terminal", process_is_terminal},
         {"cpu_count", process_cpu_count},
+        {"variable", process_variable},
+        {"time", process_time},
         {NULL, NULL},
     };
     clean_up_at_end();

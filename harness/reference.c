@@ -119,14 +119,67 @@ size_t reference_code(const reference_model *model, const double *z)
     return code;
 }
 
-double reference_score(const reference_model *model, const double *z)
+/* Coordinate j of a vertex, +1 or -1. */
+static double coordinate(const reference_model *model, size_t code, size_t j)
 {
-    double probability = 1.0, sum = 0.0;
-    for (size_t j = 0; j < model->tau; ++j) {
-        probability *= 1.0 / (1.0 + exp(-2.0 * fabs(z[j])));
-        sum += fabs(z[j]);
-    }
-    return model->score == REFERENCE_GELU ? probability * sum : probability;
+    return (code >> (model->tau - 1 - j) & 1) != 0 ? 1.0 : -1.0;
+}
+
+double reference_cost(const reference_model *model, const double *z, size_t code)
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < model->tau; ++j)
+        sum += coordinate(model, code, j) * z[j] < 0.0 ? fabs(z[j]) : 0.0;
+    return sum;
+}
+
+typedef struct {
+    double cost;
+    size_t code;
+} vertex;
+
+static int compare_vertices(const void *first, const void *second)
+{
+    const vertex *a = first, *b = second;
+    if (a->cost != b->cost)
+        return a->cost < b->cost ? -1 : 1;
+    return a->code < b->code ? -1 : a->code > b->code;
+}
+
+bool reference_vertices(const reference_model *model, const double *z, size_t *code)
+{
+    const size_t count = (size_t)1 << model->tau;
+    vertex *all = malloc(count * sizeof *all);
+    for (size_t i = 0; all && i < count; ++i)
+        all[i] = (vertex){reference_cost(model, z, i), i};
+    if (all)
+        qsort(all, count, sizeof *all, compare_vertices);
+    for (size_t i = 0; all && i < count; ++i)
+        code[i] = all[i].code;
+    free(all);
+    return all != NULL;
+}
+
+double reference_share(const reference_model *model, const double *z, size_t code)
+{
+    double share = 1.0;
+    for (size_t j = 0; j < model->tau; ++j)
+        share *= 1.0 / (1.0 + exp(-2.0 * coordinate(model, code, j) * z[j]));
+    return share;
+}
+
+double reference_along(const reference_model *model, const double *z, size_t code)
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < model->tau; ++j)
+        sum += coordinate(model, code, j) * z[j];
+    return sum;
+}
+
+double reference_score(const reference_model *model, const double *z, size_t code)
+{
+    const double share = reference_share(model, z, code);
+    return model->score == REFERENCE_GELU ? share * reference_along(model, z, code) : share;
 }
 
 bool reference_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score, double *y)
@@ -135,10 +188,10 @@ bool reference_gather(const reference_model *model, const reference_weights *wei
     bool done = row != NULL;
     for (size_t o = 0; done && o < model->d_out; ++o)
         y[o] = weights->output_bias[o];
-    for (size_t k = 0; done && k < model->h; ++k) {
-        done = weights->row(weights->row_source, k, code[k], row);
+    for (size_t i = 0; done && i < model->h * model->neighbours; ++i) {
+        done = weights->row(weights->row_source, i / model->neighbours, code[i], row);
         for (size_t o = 0; done && o < model->d_out; ++o)
-            y[o] += model->scale * score[k] * row[o];
+            y[o] += model->scale * score[i] * row[o];
     }
     free(row);
     return done;

@@ -1,5 +1,8 @@
 /* LookupFFN in float64, straight from its definitions: what every emitted kernel is compared with. Nothing is folded, and no code is
-   shared with the generator. One best row of a table (neighbours = 1) only.
+   shared with the generator.
+
+   The vertices of a table are the 2^tau corners S of the cube of +1 and -1; the code of a vertex has a bit for every coordinate, the first
+   the most significant, set where it is +1. A token takes of every table the rows of its `neighbours` best vertices.
 
    N is d padded to a power of two, R = ceil(h tau / N) repeats; both are derived here. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_H
@@ -12,8 +15,9 @@ typedef enum { REFERENCE_BH4, REFERENCE_DENSE } reference_projection;
 typedef enum { REFERENCE_GELU, REFERENCE_SOFTMAX } reference_score_kind;
 
 typedef struct {
-    size_t d, d_out; /* widths of input and output */
-    size_t h, tau;   /* tables, and bits of a code */
+    size_t d, d_out;   /* widths of input and output */
+    size_t h, tau;     /* tables, and bits of a code */
+    size_t neighbours; /* rows that a token takes of a table: 1 to 2^tau */
     reference_projection projection;
     size_t block; /* BH4: the block size b, a power of two, at most N */
     double decay; /* BH4: share of the projection in z */
@@ -59,14 +63,25 @@ void reference_bh4_step(const reference_model *model, const double *blocks, doub
 /* The hashed vector from the projection's input.  normalised [d], z [h tau]. Fails only when memory is short. */
 bool reference_project(const reference_model *model, const reference_weights *weights, const double *normalised, double *z);
 
-/* The row of one table from its group of z.  z [tau]. A bit is z > 0: zero and NaN give 0. */
+/* The best vertex of one table from its group of z.  z [tau]. A bit is z > 0: zero and NaN give 0. */
 size_t reference_code(const reference_model *model, const double *z);
 
-/* The score of one table from its group of z, without model->scale: p for softmax, p * sum |z| for gelu.  z [tau]. */
-double reference_score(const reference_model *model, const double *z);
+/* What a vertex lacks of the best one: half of the difference of their <z, S>, the sum of |z| over the bits that differ.  z [tau] */
+double reference_cost(const reference_model *model, const double *z, size_t code);
 
-/* y = output bias + scale * sum_k score[k] * table_k[code[k]].  code, score [h], y [d_out]. False when a row cannot be read or memory is
+/* All 2^tau vertices, the best first; of two with equal costs the one with the lower code.  z [tau], code [2^tau]. False when memory is
    short. */
+bool reference_vertices(const reference_model *model, const double *z, size_t *code);
+
+/* A vertex's part of the softmax over all of them, exp<z, S> / prod_j (exp z_j + exp -z_j), and <z, S>.  z [tau] */
+double reference_share(const reference_model *model, const double *z, size_t code);
+double reference_along(const reference_model *model, const double *z, size_t code);
+
+/* The score of a vertex, without model->scale: its share, and for gelu times <z, S>.  z [tau] */
+double reference_score(const reference_model *model, const double *z, size_t code);
+
+/* y = output bias + scale * sum_k sum_n score[k][n] * table_k[code[k][n]].  code, score [h][neighbours], y [d_out]. False when a row cannot
+   be read or memory is short. */
 bool reference_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score, double *y);
 
 #endif

@@ -205,37 +205,45 @@ bool rounding_project(const rounding *bounds, const double *x, double *bound)
     return true;
 }
 
-/* d ln p / d|z| = 2 / (1 + exp 2|z|), and for gelu the sum's own derivative p. */
-double rounding_score(const reference_model *model, const double *z, const double *bound)
+/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; gelu's <z, S> has the
+   derivative +1 or -1. */
+double rounding_score(const reference_model *model, const double *z, const double *bound, size_t code)
 {
-    double score = reference_score(model, z), sum = 0.0, error = 0.0;
-    for (size_t j = 0; j < model->tau; ++j)
-        sum += fabs(z[j]);
-    const double probability = model->score == REFERENCE_SOFTMAX ? 0.0 : sum > 0.0 ? score / sum : pow(0.5, (double)model->tau);
-    for (size_t j = 0; j < model->tau; ++j)
-        error += bound[j] * (probability + score * 2.0 / (1.0 + exp(2.0 * fabs(z[j]))));
+    const bool gelu = model->score == REFERENCE_GELU;
+    const double share = reference_share(model, z, code), score = fabs(reference_score(model, z, code));
+    double error = 0.0;
+    for (size_t j = 0; j < model->tau; ++j) {
+        const bool differs = ((code ^ reference_code(model, z)) >> (model->tau - 1 - j) & 1) != 0;
+        const double exponent = differs ? -2.0 * fabs(z[j]) : 2.0 * fabs(z[j]);
+        error += bound[j] * ((gelu ? share : 0.0) + score * 2.0 / (1.0 + exp(exponent)));
+    }
     return error;
 }
 
 bool rounding_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
                      const double *score_error, double *own, double *total)
 {
+    const size_t m = model->neighbours;
     double *row = malloc(model->d_out * sizeof *row);
     bool done = row != NULL;
     double terms = mean_square(weights->output_bias, model->d_out), from_scores = 0.0, integers = 0.0, largest = 0.0;
     for (size_t k = 0; done && k < model->h; ++k) {
-        done = weights->row(weights->row_source, k, code[k], row);
-        const double power = done ? mean_square(row, model->d_out) * square(model->scale) : 0.0;
-        terms += power * square(score[k]);
-        from_scores += power * square(score_error[k]);
-        if (weights->row_scale) {
-            const double scale = weights->row_scale(weights->row_source, k, code[k]);
-            integers += scale > 0.0 ? power / square(scale) : 0.0;
-            largest = fmax(largest, scale * score[k]);
+        double from_table = 0.0;
+        for (size_t i = k * m; done && i < (k + 1) * m; ++i) {
+            done = weights->row(weights->row_source, k, code[i], row);
+            const double power = done ? mean_square(row, model->d_out) * square(model->scale) : 0.0;
+            terms += power * square(score[i]);
+            from_table += sqrt(power) * score_error[i];
+            if (weights->row_scale) {
+                const double scale = weights->row_scale(weights->row_source, k, code[i]);
+                integers += scale > 0.0 ? power / square(scale) : 0.0;
+                largest = fmax(largest, scale * score[i]);
+            }
         }
+        from_scores += square(from_table);
     }
     free(row);
-    terms *= square(ROUNDING_FACTOR * ROUNDING_UNIT) * (double)(model->h + 1);
+    terms *= square(ROUNDING_FACTOR * ROUNDING_UNIT) * (double)(model->h * m + 1);
     terms += square(ROUNDING_SCORE_FACTOR * largest / ROUNDING_SCORE_LEVELS) / 12.0 * integers;
     *own = sqrt(terms * (double)model->d_out);
     *total = sqrt((terms + from_scores) * (double)model->d_out);

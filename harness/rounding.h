@@ -43,11 +43,11 @@ void rounding_free(rounding *bounds);
 /* The bound of every element of z for one input.  x [d], bound [h tau]. False when memory is short. */
 bool rounding_project(const rounding *bounds, const double *x, double *bound);
 
-/* The error of one table's score when each z is off by at most its bound.  z, bound [tau]. */
-double rounding_score(const reference_model *model, const double *z, const double *bound);
+/* The error of a vertex's score when each z of its table is off by at most its bound.  z, bound [tau]. */
+double rounding_score(const reference_model *model, const double *z, const double *bound, size_t code);
 
 /* The error |y - reference| of the output that rounding explains: *own is the gather's, *total has that of scores off by score_error[k]
-   added.  code, score, score_error [h]. False when a row cannot be read or memory is short. */
+   added, all of one table's at once.  code, score, score_error [h][neighbours]. False when a row cannot be read or memory is short. */
 bool rounding_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
                      const double *score_error, double *own, double *total);
 

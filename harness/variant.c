@@ -67,12 +67,17 @@ void variant_unload(variant_bound *variant)
     *variant = (variant_bound){.weights = NULL};
 }
 
-size_t variant_slots(const variant_description *description, size_t tokens)
+size_t variant_slots(const variant_description *description)
 {
-    return round_up(tokens, description->tile) * description->h;
+    return description->h * description->neighbours;
 }
 
-size_t variant_slot(const variant_description *description, size_t token, size_t table)
+size_t variant_places(const variant_description *description, size_t tokens)
 {
-    return (token / description->tile * description->h + table) * description->tile + token % description->tile;
+    return round_up(tokens, description->tile) * variant_slots(description);
+}
+
+size_t variant_place(const variant_description *description, size_t token, size_t slot)
+{
+    return (token / description->tile * variant_slots(description) + slot) * description->tile + token % description->tile;
 }

@@ -27,7 +27,7 @@ typedef struct {
     const char *public_ffn;              /* the model's */
     size_t tile, chunk;                  /* tokens */
     size_t scratch_bytes, weights_struct_bytes;
-    size_t d, d_out, h, tau;
+    size_t d, d_out, h, tau, neighbours;
 } variant_description;
 
 typedef struct {
@@ -57,10 +57,11 @@ bool variant_load(variant_bound *variant, const variant_description *description
 /* All zeros are allowed. */
 void variant_unload(variant_bound *variant);
 
-/* Codes and scores of tokens in a row are laid out as [ceil(tokens / tile)][h][tile]: the number of slots, and the one of a token and
-   table. */
-size_t variant_slots(const variant_description *description, size_t tokens);
-size_t variant_slot(const variant_description *description, size_t token, size_t table);
+/* The slots of a token, one for each row that it takes: [h][neighbours]. Codes and scores of tokens in a row are laid out as
+   [ceil(tokens / tile)][slots][tile]: the number of their places, and the place of a token's slot. */
+size_t variant_slots(const variant_description *description);
+size_t variant_places(const variant_description *description, size_t tokens);
+size_t variant_place(const variant_description *description, size_t token, size_t slot);
 
 #ifdef __cplusplus
 }

@@ -2,11 +2,13 @@
 
    verify.check{
        variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
-       model = { d, d_out, h, tau, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number, norm_eps = number or
-   nil }, tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes, counts = {
-   numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds, } -> { ok, rel_err, max_abs_err and code_flips (against
-   the checkpoint's own weights), kernel_rel_err (against those weights rounded as the blob has them), codes, codes_within_bound, tokens,
-   checks = { { name, ok, detail }, ... } } | nil, message
+        model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
+                  norm_eps = number or nil },
+        tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes,
+        counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
+    } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights; flips: not among its best codes), kernel_rel_err
+           (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
+           checks = { { name, ok, detail }, ... } } | nil, message
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
@@ -75,12 +77,15 @@ static reference_model model_at(lua_State *L, int index)
         .d_out = (size_t)field_integer(L, index, where, "d_out", 1, 0),
         .h = (size_t)field_integer(L, index, where, "h", 1, 0),
         .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
+        .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
         .projection = word_field(L, index, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
         .score = word_field(L, index, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
         .scale = number_field(L, index, "scale"),
     };
     if (model.tau > 16)
         luaL_error(L, "verify: tau: must be at most 16");
+    if (model.neighbours > (size_t)1 << model.tau)
+        luaL_error(L, "verify: neighbours: must be at most 2^tau");
     if (model.projection == REFERENCE_BH4) {
         model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
         model.decay = number_field(L, index, "decay");
@@ -134,7 +139,7 @@ static verify_job job_at(lua_State *L, int index)
     job.model = model_at(L, lua_gettop(L));
     lua_pop(L, 2);
     if (job.variant.d != job.model.d || job.variant.d_out != job.model.d_out || job.variant.h != job.model.h ||
-        job.variant.tau != job.model.tau)
+        job.variant.tau != job.model.tau || job.variant.neighbours != job.model.neighbours)
         luaL_error(L, "verify: the variant is not one of the model");
     const lua_Integer several = 2 * (lua_Integer)job.variant.tile + 3;
     job.seed = (uint64_t)field_integer(L, index, where, "seed", LUA_MININTEGER, 1);

@@ -35,7 +35,7 @@ typedef struct {
     size_t calls;
 } context;
 
-/* One element of scores and codes for [ceil(tokens / tile)][h][tile]. */
+/* Codes and scores, [ceil(tokens / tile)][slots][tile]. */
 typedef struct {
     guarded code, score;
 } hashed;
@@ -139,15 +139,16 @@ static void run_ffn(context *c, variant_ffn *ffn, const float *x, size_t tokens,
 static hashed make_hashed(const context *c, size_t tokens, guard_place place)
 {
     const variant_description *v = &c->job->variant;
-    const size_t slots = variant_slots(v, tokens);
-    return (hashed){need_guarded(c, slots * sizeof(uint16_t), MEMORY_ALIGNMENT, place),
-                    need_guarded(c, slots * sizeof(float), MEMORY_ALIGNMENT, place)};
+    const size_t places = variant_places(v, tokens);
+    return (hashed){need_guarded(c, places * sizeof(uint16_t), MEMORY_ALIGNMENT, place),
+                    need_guarded(c, places * sizeof(float), MEMORY_ALIGNMENT, place)};
 }
 
-/* code, score[tokens][h] <- the variant's for x[tokens][d], tokens at most chunk. */
+/* code, score[tokens][slots] <- the variant's for x[tokens][d], tokens at most chunk. */
 static void run_project(context *c, const float *x, size_t tokens, guard_place place, size_t *code, float *score)
 {
     const variant_description *v = &c->job->variant;
+    const size_t slots = variant_slots(v);
     guarded input = need_guarded(c, tokens * v->d * sizeof *x, sizeof *x, place);
     guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     const guard_place aligned = place == GUARD_UNALIGNED ? GUARD_END : place;
@@ -160,9 +161,9 @@ static void run_project(context *c, const float *x, size_t tokens, guard_place p
     float *scores = (float *)(void *)h.score.data;
     c->functions.project(c->weights, (const float *)(const void *)input.data, tokens, codes, scores, scratch.data);
     ++c->calls;
-    for (size_t i = 0; i < tokens * v->h; ++i) {
-        code[i] = codes[variant_slot(v, i / v->h, i % v->h)];
-        score[i] = scores[variant_slot(v, i / v->h, i % v->h)];
+    for (size_t i = 0; i < tokens * slots; ++i) {
+        code[i] = codes[variant_place(v, i / slots, i % slots)];
+        score[i] = scores[variant_place(v, i / slots, i % slots)];
     }
     release(c, &input, "x");
     release(c, &scratch, "scratch");
@@ -175,16 +176,17 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
 {
     const variant_description *v = &c->job->variant;
     const sample *s = &c->random;
+    const size_t slots = variant_slots(v);
     guarded output = need_guarded(c, tokens * v->d_out * sizeof *y, sizeof *y, place);
     guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
     uint16_t *codes = (uint16_t *)(void *)h.code.data;
-    float *scores = (float *)(void *)h.score.data; /* slots of no token: row 0 with a NaN for a score */
+    float *scores = (float *)(void *)h.score.data; /* places of no token: row 0 with a NaN for a score */
     memset(codes, 0, h.code.bytes);
-    for (size_t i = 0; i < tokens * v->h; ++i) {
-        const size_t from = i % (s->tokens * v->h);
-        codes[variant_slot(v, i / v->h, i % v->h)] = (uint16_t)s->code[from];
-        scores[variant_slot(v, i / v->h, i % v->h)] = (float)(s->score[from] * s->row_scale[from]);
+    for (size_t i = 0; i < tokens * slots; ++i) {
+        const size_t from = i % (s->tokens * slots);
+        codes[variant_place(v, i / slots, i % slots)] = (uint16_t)s->code[from];
+        scores[variant_place(v, i / slots, i % slots)] = (float)(s->score[from] * s->row_scale[from]);
     }
     guard_read_only(&h.code);
     guard_read_only(&h.score);
@@ -243,73 +245,139 @@ static float *repeated(const context *c, const sample *s, size_t tokens)
 }
 
 typedef struct {
-    size_t compared, flips, within, wrong_codes, wrong_scores;
-    double worst_score;
+    size_t compared; /* codes */
+    size_t flips;    /* that are not among the reference's best */
+    size_t within;   /* tables where rounding may take another code */
+    size_t wrong_codes, wrong_scores;
+    double worst_score; /* error, relative to the magnitude of the terms */
     char first_code[DETAIL_SIZE / 2], first_score[DETAIL_SIZE / 2];
 } hash_tally;
 
-/* Compares one code with the reference's; what differs must be near bits. */
+static void __attribute__((format(printf, 2, 3))) wrong_code(hash_tally *tally, const char *format, ...)
+{
+    va_list arguments;
+    if (tally->wrong_codes++ > 0)
+        return;
+    va_start(arguments, format);
+    vsnprintf(tally->first_code, sizeof tally->first_code, format, arguments);
+    va_end(arguments);
+}
+
+/* Compares the only code of a table with the reference's; what differs must be near bits. */
 static void compare_code(const sample *s, size_t token, size_t table, size_t code, hash_tally *tally)
 {
     const size_t tau = s->model->tau, h = s->model->h;
     const double *z = s->z + (token * h + table) * tau, *bound = s->bound + (token * h + table) * tau;
     const size_t expected = reference_code(s->model, z);
-    bool near = false;
     for (size_t j = 0; j < tau; ++j) {
         const bool differs = ((code ^ expected) >> (tau - 1 - j) & 1) != 0;
-        near = near || sample_near(s, token, table * tau + j);
-        if (differs && !sample_near(s, token, table * tau + j)) {
-            if (tally->wrong_codes++ == 0)
-                snprintf(tally->first_code, sizeof tally->first_code, "token %zu, table %zu, bit %zu: z = %.9g, bound %.3g", token, table,
-                         j, z[j], bound[j]);
+        if (differs && !sample_near_bit(s, token, table * tau + j)) {
+            wrong_code(tally, "token %zu, table %zu, bit %zu: z = %.9g, bound %.3g", token, table, j, z[j], bound[j]);
             return;
         }
     }
-    if (code >> tau != 0 && tally->wrong_codes++ == 0)
-        snprintf(tally->first_code, sizeof tally->first_code, "token %zu, table %zu: code %zu is not below 2^tau", token, table, code);
-    tally->within += near ? 1 : 0;
+    if (code >> tau != 0)
+        wrong_code(tally, "token %zu, table %zu: code %zu is not below 2^tau", token, table, code);
+    tally->within += s->near[token * h + table] ? 1 : 0;
     tally->flips += code != expected ? 1 : 0;
     ++tally->compared;
 }
 
-static void compare_hash(const sample *s, const size_t *code, const float *score, size_t first, size_t tokens, hash_tally *tally)
+/* Compares the codes of a table with the reference's: they must differ from each other, and none may cost more than the last of the best
+   but for rounding. Equal costs may be in any order.  code [neighbours], seen [2^tau]: zeros, also afterwards */
+static void compare_codes(const sample *s, size_t token, size_t table, const size_t *code, bool *seen, hash_tally *tally)
 {
-    const size_t h = s->model->h;
-    for (size_t i = 0; i < tokens * h; ++i) {
-        const size_t token = (first + i / h) % s->tokens, table = i % h;
-        const double factor = sample_row_scale(s, token, table, code[i] & (((size_t)1 << s->model->tau) - 1));
-        const double expected = factor * s->score[token * h + table], error = fabs((double)score[i] - expected);
-        compare_code(s, token, table, code[i], tally);
-        if (!(error <= SAMPLE_TOLERANCE * expected + factor * s->score_error[token * h + table]) && tally->wrong_scores++ == 0)
-            snprintf(tally->first_score, sizeof tally->first_score, "token %zu, table %zu: score %.9g, must be %.9g", token, table,
-                     (double)score[i], expected);
-        if (expected > 0.0 && error / expected > tally->worst_score)
-            tally->worst_score = error / expected;
+    const size_t tau = s->model->tau, m = s->model->neighbours, at = token * s->model->h + table, last = ((size_t)1 << tau) - 1;
+    const double most = s->most_cost[at], slack = sample_slack(s, token, table, 0, last);
+    for (size_t n = 0; n < m; ++n) {
+        const bool inside = code[n] <= last;
+        const double cost = inside ? reference_cost(s->model, s->z + at * tau, code[n]) : 0.0;
+        if (!inside)
+            wrong_code(tally, "token %zu, table %zu: code %zu is not below 2^tau", token, table, code[n]);
+        else if (seen[code[n]])
+            wrong_code(tally, "token %zu, table %zu: code %zu is there twice", token, table, code[n]);
+        else if (!(cost <= most + slack))
+            wrong_code(tally, "token %zu, table %zu: code %zu costs %.9g, the best %zu at most %.9g", token, table, code[n], cost, m, most);
+        else
+            ++tally->compared;
+        tally->flips += cost > most ? 1 : 0;
+        if (inside)
+            seen[code[n]] = true;
     }
+    for (size_t n = 0; n < m; ++n)
+        if (code[n] <= last)
+            seen[code[n]] = false;
+    tally->within += s->near[at] ? 1 : 0;
+}
+
+/* Below it exp is cut off, and floats lose digits. */
+#define SMALLEST_SHARE 2e-38
+
+/* Compares a score with the reference's for that code. What is added up to <z, S> may cancel: errors are relative to its terms. */
+static void compare_score(const sample *s, size_t token, size_t slot, size_t code, double score, hash_tally *tally)
+{
+    const reference_model *model = s->model;
+    const size_t table = slot / model->neighbours, at = token * model->h * model->neighbours + slot;
+    const size_t z_at = (token * model->h + table) * model->tau;
+    const double *z = s->z + z_at;
+    double expected = s->score[at], moved = s->score_error[at], factor = s->row_scale[at];
+    if (code != s->code[at]) {
+        expected = reference_score(model, z, code);
+        moved = rounding_score(model, z, s->bound + z_at, code);
+        factor = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table, code) : 1.0;
+    }
+    const double terms = model->score == REFERENCE_GELU ? reference_along(model, z, reference_code(model, z)) : 1.0;
+    const double magnitude = factor * terms * reference_share(model, z, code), error = fabs(score - factor * expected);
+    const double allowed = SAMPLE_TOLERANCE * magnitude + factor * (moved + SMALLEST_SHARE * terms);
+    if (!(error <= allowed) && tally->wrong_scores++ == 0)
+        snprintf(tally->first_score, sizeof tally->first_score, "token %zu, table %zu, code %zu: score %.9g, must be %.9g", token, table,
+                 code, score, factor * expected);
+    if (magnitude > 1e10 * factor * terms * SMALLEST_SHARE && error / magnitude > tally->worst_score)
+        tally->worst_score = error / magnitude;
+}
+
+/* Compares code, score[tokens][slots] with the sample, which has taken the kernel's codes already. */
+static void compare_hash(const context *c, const sample *s, const size_t *code, const float *score, size_t tokens, hash_tally *tally)
+{
+    const reference_model *model = s->model;
+    const size_t m = model->neighbours, slots = model->h * m;
+    bool *seen = need_bytes(c, (size_t)1 << model->tau, sizeof *seen);
+    for (size_t i = 0; i < tokens * slots; ++i) {
+        const size_t token = i / slots % s->tokens, slot = i % slots;
+        if (m == 1)
+            compare_code(s, token, slot, code[i], tally);
+        else if (slot % m == 0)
+            compare_codes(s, token, slot / m, code + i, seen, tally);
+        compare_score(s, token, slot, code[i] & (((size_t)1 << model->tau) - 1), (double)score[i], tally);
+    }
+    free(seen);
 }
 
 /* Runs project over all of a sample, at most a chunk at a time, and gives the sample the codes. */
 static void take_codes(context *c, sample *s, hash_tally *tally)
 {
     const variant_description *v = &c->job->variant;
-    size_t *code = need_bytes(c, s->tokens * v->h, sizeof *code);
-    float *score = need_bytes(c, s->tokens * v->h, sizeof *score);
+    const size_t slots = variant_slots(v);
+    size_t *code = need_bytes(c, s->tokens * slots, sizeof *code), *inside = need_bytes(c, s->tokens * slots, sizeof *inside);
+    float *score = need_bytes(c, s->tokens * slots, sizeof *score);
     for (size_t first = 0; first < s->tokens; first += v->chunk) {
         const size_t tokens = smaller(v->chunk, s->tokens - first);
-        run_project(c, s->x + first * v->d, tokens, GUARD_END, code + first * v->h, score + first * v->h);
+        run_project(c, s->x + first * v->d, tokens, GUARD_END, code + first * slots, score + first * slots);
     }
-    compare_hash(s, code, score, 0, s->tokens, tally);
-    /* Rows outside the tables cannot be looked up; the code is reported as wrong already. */
-    for (size_t i = 0; i < s->tokens * v->h; ++i)
-        code[i] &= ((size_t)1 << v->tau) - 1;
-    need_done(c, sample_set_code(s, code));
+    /* Rows outside the tables cannot be looked up; such a code is reported as wrong. */
+    for (size_t i = 0; i < s->tokens * slots; ++i)
+        inside[i] = code[i] & (((size_t)1 << v->tau) - 1);
+    need_done(c, sample_set_code(s, inside));
+    compare_hash(c, s, code, score, s->tokens, tally);
     free(code);
+    free(inside);
     free(score);
 }
 
 /* Codes and scores for every batch size and place of the buffers. */
 static void check_project(context *c)
 {
+    const size_t slots = variant_slots(&c->job->variant);
     hash_tally first = {0}, all = {0};
     size_t sizes[8];
     take_codes(c, &c->random, &first);
@@ -318,11 +386,11 @@ static void check_project(context *c)
     for (size_t i = 0; i < count; ++i) {
         const size_t tokens = sizes[i];
         float *x = repeated(c, &c->random, tokens);
-        size_t *code = need_bytes(c, tokens * c->job->model.h, sizeof *code);
-        float *score = need_bytes(c, tokens * c->job->model.h, sizeof *score);
+        size_t *code = need_bytes(c, tokens * slots, sizeof *code);
+        float *score = need_bytes(c, tokens * slots, sizeof *score);
         for (guard_place place = GUARD_END; place <= GUARD_UNALIGNED; ++place) {
             run_project(c, x, tokens, place, code, score);
-            compare_hash(&c->random, code, score, 0, tokens, &all);
+            compare_hash(c, &c->random, code, score, tokens, &all);
         }
         free(x);
         free(code);
@@ -331,7 +399,7 @@ static void check_project(context *c)
     if (all.wrong_codes > 0)
         result(c, "codes", false, "%zu wrong of %zu, the first: %s", all.wrong_codes, all.compared + all.wrong_codes, all.first_code);
     else
-        result(c, "codes", true, "%zu codes of %zu tokens: %zu have a |z| within rounding, %zu of them differ", first.compared,
+        result(c, "codes", true, "%zu codes of %zu tokens: %zu tables where rounding may take another, %zu codes differ", first.compared,
                c->random.tokens, first.within, first.flips);
     if (all.wrong_scores > 0)
         result(c, "scores", false, "%zu wrong, the first: %s", all.wrong_scores, all.first_score);
@@ -388,14 +456,30 @@ static sample_tally compare_ffn(context *c, variant_ffn *ffn, size_t most, guard
 static void measure_error(context *c)
 {
     const reference_model *model = &c->job->model;
-    const size_t tokens = c->random.tokens;
+    const size_t tokens = c->random.tokens, m = model->neighbours;
     sample exact;
     sample_tally tally = {0};
     size_t flips = 0;
     float *y = need_bytes(c, tokens * model->d_out, sizeof *y);
     need_done(c, sample_create(&exact, model, c->job->exact, repeated(c, &c->random, tokens), tokens, SAMPLE_RANDOM_SHARE));
-    for (size_t i = 0; i < tokens * model->h; ++i)
-        flips += c->random.code[i] != exact.code[i] ? 1 : 0;
+    size_t *best = need_bytes(c, tokens * model->h * m, sizeof *best), *vertices = need_bytes(c, (size_t)1 << model->tau, sizeof *vertices);
+    for (size_t i = 0; i < tokens * model->h; ++i) {
+        const double *z = exact.z + i * model->tau;
+        if (m > 1)
+            need_done(c, reference_vertices(model, z, vertices));
+        else
+            vertices[0] = reference_code(model, z);
+        memcpy(best + i * m, vertices, m * sizeof *best);
+    }
+    need_done(c, sample_set_code(&exact, best));
+    for (size_t i = 0; i < tokens * model->h * m; ++i) {
+        bool found = false;
+        for (size_t k = 0; k < m && !found; ++k)
+            found = best[i / m * m + k] == c->random.code[i];
+        flips += found ? 0 : 1;
+    }
+    free(best);
+    free(vertices);
     run_ffn(c, c->functions.ffn, c->random.x, tokens, GUARD_END, 0xFF, y);
     need_done(c, sample_compare(&exact, y, tokens, false, &tally));
     number(c, "rel_err", tally.worst);
@@ -469,8 +553,8 @@ static void check_independent(context *c)
                 error += ((double)others[i][o] - (double)y[o]) * ((double)others[i][o] - (double)y[o]);
                 power += (double)y[o] * (double)y[o];
             }
-            for (size_t bit = 0; bit < model->h * model->tau; ++bit)
-                near = near || sample_near(&c->random, token, bit);
+            for (size_t k = 0; k < model->h; ++k)
+                near = near || c->random.near[token * model->h + k];
             differ += memcmp(y, others[i], d_out * sizeof *y) != 0 ? 1 : 0;
             if (!(sqrt(error) <= 1e-6 * sqrt(power)) && !near && wrong++ == 0)
                 first = token;
@@ -503,7 +587,7 @@ static void check_special(context *c)
         result(c, "ties and special inputs", false, "wrong for %s, relative error %.3g", sample_special_name(tally.first_wrong),
                tally.first_error);
     else
-        result(c, "ties and special inputs", true, "%zu codes, %zu with a |z| within rounding differ", hash.compared, hash.flips);
+        result(c, "ties and special inputs", true, "%zu codes, %zu within rounding differ", hash.compared, hash.flips);
     free(y);
 }
 
@@ -515,19 +599,19 @@ static const char *poison(context *c, size_t victim, float value, float *y)
     float *element = &s->x[victim * v->d + v->d / 2];
     const float before = *element;
     const size_t row = v->d_out * sizeof *y, first = victim / v->chunk * v->chunk;
-    const size_t tokens = smaller(v->chunk, s->tokens - first);
-    size_t *code = need_bytes(c, tokens * v->h, sizeof *code);
-    float *score = need_bytes(c, tokens * v->h, sizeof *score);
+    const size_t tokens = smaller(v->chunk, s->tokens - first), slots = variant_slots(v);
+    size_t *code = need_bytes(c, tokens * slots, sizeof *code);
+    float *score = need_bytes(c, tokens * slots, sizeof *score);
     const char *wrong = "";
     *element = value;
     run_project(c, s->x + first * v->d, tokens, GUARD_END, code, score);
     run_ffn(c, c->functions.ffn, s->x, s->tokens, GUARD_END, 0xFF, y);
     *element = before;
-    for (size_t k = 0; k < v->h; ++k) {
-        const size_t found = code[(victim - first) * v->h + k];
+    for (size_t slot = 0; slot < slots; ++slot) {
+        const size_t found = code[(victim - first) * slots + slot];
         if (found >> v->tau != 0)
             wrong = "its code is not below 2^tau";
-        else if (isnan(value) && found != 0)
+        else if (isnan(value) && v->neighbours == 1 && found != 0)
             wrong = "a NaN gives a bit";
     }
     for (size_t o = 0; isnan(value) && o < v->d_out; ++o)

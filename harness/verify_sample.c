@@ -54,6 +54,8 @@ void sample_free(sample *s)
     free(s->x);
     free(s->z);
     free(s->bound);
+    free(s->most_cost);
+    free(s->near);
     free(s->score);
     free(s->score_error);
     free(s->code);
@@ -66,17 +68,68 @@ void sample_free(sample *s)
 
 static bool allocate(sample *s)
 {
-    const size_t bits = s->model->h * s->model->tau, tables = s->tokens * s->model->h;
+    const size_t bits = s->model->h * s->model->tau, tables = s->tokens * s->model->h, slots = tables * s->model->neighbours;
     s->z = malloc(s->tokens * bits * sizeof *s->z);
     s->bound = malloc(s->tokens * bits * sizeof *s->bound);
-    s->score = malloc(tables * sizeof *s->score);
-    s->score_error = malloc(tables * sizeof *s->score_error);
-    s->code = malloc(tables * sizeof *s->code);
-    s->row_scale = malloc(tables * sizeof *s->row_scale);
+    s->most_cost = malloc(tables * sizeof *s->most_cost);
+    s->near = malloc(tables * sizeof *s->near);
+    s->code = malloc(slots * sizeof *s->code);
+    s->score = malloc(slots * sizeof *s->score);
+    s->score_error = malloc(slots * sizeof *s->score_error);
+    s->row_scale = malloc(slots * sizeof *s->row_scale);
     s->y = malloc(s->tokens * s->model->d_out * sizeof *s->y);
     s->gather_error = malloc(s->tokens * sizeof *s->gather_error);
     s->error = malloc(s->tokens * sizeof *s->error);
-    return s->x && s->z && s->bound && s->score && s->score_error && s->code && s->row_scale && s->y && s->gather_error && s->error;
+    return s->x && s->z && s->bound && s->most_cost && s->near && s->code && s->score && s->score_error && s->row_scale && s->y &&
+           s->gather_error && s->error;
+}
+
+bool sample_near_bit(const sample *s, size_t token, size_t bit)
+{
+    const size_t at = token * s->model->h * s->model->tau + bit;
+    return s->bound[at] > 0.0 && fabs(s->z[at]) <= s->bound[at];
+}
+
+double sample_slack(const sample *s, size_t token, size_t table, size_t code, size_t other)
+{
+    const size_t tau = s->model->tau, at = (token * s->model->h + table) * tau;
+    double slack = 0.0, sum = 0.0;
+    for (size_t j = 0; j < tau; ++j) {
+        slack += ((code ^ other) >> (tau - 1 - j) & 1) != 0 ? s->bound[at + j] : 0.0;
+        sum += fabs(s->z[at + j]);
+    }
+    return slack + (s->model->neighbours > 1 ? 2.0 * (double)tau * ROUNDING_UNIT * sum : 0.0);
+}
+
+/* Whether rounding may take vertex `out` in place of `in`, which a kernel has taken. */
+static bool may_swap(const sample *s, size_t token, size_t table, size_t in, size_t out)
+{
+    const reference_model *model = s->model;
+    const double *z = s->z + (token * model->h + table) * model->tau, slack = sample_slack(s, token, table, in, out);
+    return slack > 0.0 && reference_cost(model, z, out) - reference_cost(model, z, in) <= slack;
+}
+
+/* Fills most_cost and near of one table.  vertices [2^tau]: overwritten */
+static bool rank_vertices(const sample *s, size_t token, size_t table, size_t *vertices)
+{
+    const reference_model *model = s->model;
+    const size_t count = (size_t)1 << model->tau, m = model->neighbours, at = token * model->h + table;
+    const double *z = s->z + at * model->tau;
+    s->most_cost[at] = 0.0;
+    s->near[at] = false;
+    if (m == 1) {
+        for (size_t j = 0; j < model->tau; ++j)
+            s->near[at] = s->near[at] || sample_near_bit(s, token, table * model->tau + j);
+        return true;
+    }
+    if (!reference_vertices(model, z, vertices))
+        return false;
+    s->most_cost[at] = reference_cost(model, z, vertices[m - 1]);
+    const double slack = sample_slack(s, token, table, 0, count - 1);
+    for (size_t in = m; in-- > 0 && s->most_cost[at] - reference_cost(model, z, vertices[in]) <= slack;)
+        for (size_t out = m; out < count && reference_cost(model, z, vertices[out]) - s->most_cost[at] <= slack; ++out)
+            s->near[at] = s->near[at] || may_swap(s, token, table, vertices[in], vertices[out]);
+    return true;
 }
 
 bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share)
@@ -85,53 +138,42 @@ bool sample_create(sample *s, const reference_model *model, const reference_weig
     *s = (sample){.model = model, .weights = weights, .tokens = tokens, .share = share, .x = x};
     rounding *bounds = rounding_create(model, weights);
     double *input = malloc(2 * d * sizeof *input);
-    bool done = allocate(s) && bounds && input;
+    size_t *vertices = malloc(sizeof *vertices << tau);
+    bool done = allocate(s) && bounds && input && vertices;
     for (size_t token = 0; done && token < tokens; ++token) {
-        double *z = s->z + token * h * tau, *bound = s->bound + token * h * tau;
         for (size_t i = 0; i < d; ++i)
             input[i] = (double)x[token * d + i];
         reference_norm(model, weights, input, input + d);
-        done = reference_project(model, weights, input + d, z) && rounding_project(bounds, input, bound);
-        for (size_t k = 0; done && k < h; ++k) {
-            s->code[token * h + k] = reference_code(model, z + k * tau);
-            s->score[token * h + k] = reference_score(model, z + k * tau);
-            s->score_error[token * h + k] = rounding_score(model, z + k * tau, bound + k * tau);
-        }
+        done = reference_project(model, weights, input + d, s->z + token * h * tau) &&
+               rounding_project(bounds, input, s->bound + token * h * tau);
+        for (size_t k = 0; done && k < h; ++k)
+            done = rank_vertices(s, token, k, vertices);
     }
     rounding_free(bounds);
     free(input);
-    return done && sample_set_code(s, s->code);
+    free(vertices);
+    return done;
 }
 
 bool sample_set_code(sample *s, const size_t *code)
 {
-    const size_t h = s->model->h;
+    const reference_model *model = s->model;
+    const size_t m = model->neighbours, slots = model->h * m;
     bool done = true;
-    if (code != s->code)
-        memcpy(s->code, code, s->tokens * h * sizeof *code);
+    memcpy(s->code, code, s->tokens * slots * sizeof *code);
+    for (size_t i = 0; i < s->tokens * slots; ++i) {
+        const size_t at = i / m * model->tau;
+        s->score[i] = reference_score(model, s->z + at, code[i]);
+        s->score_error[i] = rounding_score(model, s->z + at, s->bound + at, code[i]);
+        s->row_scale[i] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, i / m % model->h, code[i]) : 1.0;
+    }
     for (size_t token = 0; done && token < s->tokens; ++token) {
-        const size_t *own = s->code + token * h;
-        const double *score = s->score + token * h;
-        for (size_t k = 0; k < h; ++k)
-            s->row_scale[token * h + k] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, k, own[k]) : 1.0;
-        done = reference_gather(s->model, s->weights, own, score, s->y + token * s->model->d_out) &&
-               rounding_gather(s->model, s->weights, own, score, s->score_error + token * h, &s->gather_error[token], &s->error[token]);
+        const size_t *own = s->code + token * slots;
+        const double *score = s->score + token * slots;
+        done = reference_gather(model, s->weights, own, score, s->y + token * model->d_out) &&
+               rounding_gather(model, s->weights, own, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
     }
     return done;
-}
-
-double sample_row_scale(const sample *s, size_t token, size_t table, size_t code)
-{
-    const size_t at = token * s->model->h + table;
-    if (code == s->code[at] || !s->weights->row_scale)
-        return s->row_scale[at];
-    return s->weights->row_scale(s->weights->row_source, table, code);
-}
-
-bool sample_near(const sample *s, size_t token, size_t bit)
-{
-    const size_t at = token * s->model->h * s->model->tau + bit;
-    return s->bound[at] > 0.0 && fabs(s->z[at]) <= s->bound[at];
 }
 
 static double distance(const float *y, const double *expected, size_t count)
@@ -162,27 +204,49 @@ static void raise_to(double *maximum, double value)
         *maximum = value;
 }
 
-/* expected <- the reference's output for the codes, near bits flipped where that brings it closer to y.  work [2][d_out] */
-static bool flip_near_bits(const sample *s, size_t token, const float *y, double *expected, double *work)
+/* expected <- the reference's output with `out` in place of the slot's vertex where that brings it closer to y; then *code is `out`.
+   work [2][d_out] */
+static bool try_swap(const sample *s, size_t token, size_t table, size_t *code, size_t out, const float *y, double *expected, double *work)
 {
     const reference_model *model = s->model;
-    const size_t d_out = model->d_out, tau = model->tau;
+    const size_t d_out = model->d_out;
+    const double *z = s->z + (token * model->h + table) * model->tau;
+    const double lost = model->scale * reference_score(model, z, *code), gained = model->scale * reference_score(model, z, out);
+    if (!s->weights->row(s->weights->row_source, table, *code, work) || !s->weights->row(s->weights->row_source, table, out, work + d_out))
+        return false;
+    for (size_t o = 0; o < d_out; ++o)
+        work[o] = expected[o] + gained * work[d_out + o] - lost * work[o];
+    if (distance(y, work, d_out) < distance(y, expected, d_out)) {
+        memcpy(expected, work, d_out * sizeof *work);
+        *code = out;
+    }
+    return true;
+}
+
+static bool is_taken(const size_t *code, size_t count, size_t wanted)
+{
+    for (size_t n = 0; n < count; ++n)
+        if (code[n] == wanted)
+            return true;
+    return false;
+}
+
+/* expected <- the reference's output for the codes, other vertices in place of near ones where that brings it closer to y.
+   code [neighbours], work [2][d_out] */
+static bool swap_near(const sample *s, size_t token, const float *y, double *expected, size_t *code, double *work)
+{
+    const reference_model *model = s->model;
+    const size_t m = model->neighbours;
     for (size_t k = 0; k < model->h; ++k) {
-        size_t code = s->code[token * model->h + k];
-        const double factor = model->scale * s->score[token * model->h + k];
-        for (size_t j = 0; j < tau; ++j) {
-            const size_t flipped = code ^ (size_t)1 << (tau - 1 - j);
-            if (!sample_near(s, token, k * tau + j))
+        const size_t at = token * model->h + k;
+        const double *z = s->z + at * model->tau, most = s->most_cost[at] + sample_slack(s, token, k, 0, ((size_t)1 << model->tau) - 1);
+        memcpy(code, s->code + at * m, m * sizeof *code);
+        for (size_t out = 0; s->near[at] && out >> model->tau == 0; ++out) {
+            if (reference_cost(model, z, out) > most || is_taken(code, m, out))
                 continue;
-            if (!s->weights->row(s->weights->row_source, k, code, work) ||
-                !s->weights->row(s->weights->row_source, k, flipped, work + d_out))
-                return false;
-            for (size_t o = 0; o < d_out; ++o)
-                work[o] = expected[o] + factor * (work[d_out + o] - work[o]);
-            if (distance(y, work, d_out) < distance(y, expected, d_out)) {
-                memcpy(expected, work, d_out * sizeof *work);
-                code = flipped;
-            }
+            for (size_t n = 0; n < m && !is_taken(code, m, out); ++n)
+                if (may_swap(s, token, k, code[n], out) && !try_swap(s, token, k, &code[n], out, y, expected, work))
+                    return false;
         }
     }
     return true;
@@ -192,14 +256,15 @@ bool sample_compare(const sample *s, const float *y, size_t tokens, bool only_ga
 {
     const size_t d_out = s->model->d_out;
     double *expected = malloc(3 * d_out * sizeof *expected);
-    bool done = expected != NULL;
+    size_t *code = malloc(s->model->neighbours * sizeof *code);
+    bool done = expected && code;
     for (size_t token = 0; done && token < tokens; ++token, y += d_out) {
         const size_t from = token % s->tokens;
         const double allowed = s->share * (only_gather ? s->gather_error[from] : s->error[from]);
         memcpy(expected, s->y + from * d_out, d_out * sizeof *expected);
         double error = distance(y, expected, d_out), error_relative = relative(error, norm(expected, d_out));
         if (!only_gather && !(error_relative <= SAMPLE_TOLERANCE || error <= allowed)) {
-            done = flip_near_bits(s, from, y, expected, expected + d_out);
+            done = swap_near(s, from, y, expected, code, expected + d_out);
             error = distance(y, expected, d_out);
             error_relative = relative(error, norm(expected, d_out));
         }
@@ -216,6 +281,7 @@ bool sample_compare(const sample *s, const float *y, size_t tokens, bool only_ga
         for (size_t o = 0; o < d_out; ++o)
             raise_to(&tally->worst_absolute, fabs((double)y[o] - expected[o]));
     }
+    free(code);
     free(expected);
     return done;
 }

@@ -7,17 +7,21 @@
 
 #include <stdint.h>
 
+/* A slot of a token is one of the rows that it takes: [h][neighbours]. */
 typedef struct {
     const reference_model *model;
     const reference_weights *weights;
     size_t tokens;
-    double share;                /* of what the rounding bounds allow, that an output may use when it is over the tolerance */
-    float *x;                    /* [tokens][d] */
-    double *z, *bound;           /* [tokens][h tau], and the rounding bound of each */
-    double *score, *score_error; /* [tokens][h], without the model's scale */
-    size_t *code;                /* [tokens][h]: the reference's; the kernel's after sample_set_code */
-    double *row_scale;           /* [tokens][h]: the factor of the score that those codes' rows have; 1 without */
-    double *y;                   /* [tokens][d_out] for those codes */
+    double share;      /* of what the rounding bounds allow, that an output may use when it is over the tolerance */
+    float *x;          /* [tokens][d] */
+    double *z, *bound; /* [tokens][h tau], and the rounding bound of each */
+    double *most_cost; /* [tokens][h]: the reference_cost of the last of the best vertices */
+    bool *near;        /* [tokens][h]: whether rounding may take another vertex in place of one of them */
+    /* Of the kernel's codes, after sample_set_code: */
+    size_t *code;                /* [tokens][slots] */
+    double *score, *score_error; /* [tokens][slots], without the model's scale */
+    double *row_scale;           /* [tokens][slots]: the factor of the score that the codes' rows have; 1 without */
+    double *y;                   /* [tokens][d_out] */
     double *gather_error;        /* [tokens]: |y - reference| that rounding in the gather explains */
     double *error;               /* [tokens]: the same with that of the scores */
 } sample;
@@ -46,22 +50,25 @@ const char *sample_special_name(size_t token);
 #define SAMPLE_RANDOM_SHARE 0.25
 #define SAMPLE_SPECIAL_SHARE 1.0
 
-/* Takes x[tokens][d], from malloc, and computes what the reference has to say. False when memory is short or a table cannot be read; the
-   sample is to be freed in either case. */
+/* Takes x[tokens][d], from malloc, and computes what the reference has to say but for codes. False when memory is short; the sample is to
+   be freed in either case. */
 bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share);
 void sample_free(sample *s);
 
-/* Takes a kernel's codes [tokens][h], each below 2^tau, and recomputes their factors, y and the errors for them. */
+/* Takes a kernel's codes [tokens][slots], each below 2^tau, and computes scores, factors, y and errors for them. False when memory is short
+   or a table cannot be read. */
 bool sample_set_code(sample *s, const size_t *code);
 
-/* The factor that a kernel's score has when it takes that row. */
-double sample_row_scale(const sample *s, size_t token, size_t table, size_t code);
+/* A bit of the only code that a token takes of a table may differ from the reference's: |z| is within the bound, which an exact 0 never
+   is.  bit [h tau] */
+bool sample_near_bit(const sample *s, size_t token, size_t bit);
 
-/* A bit of one token that may differ from the reference's: |z| is within the bound, which an exact 0 never is. */
-bool sample_near(const sample *s, size_t token, size_t bit);
+/* How much the difference of two vertices' costs may be off: the bounds of the bits in which they differ and, where costs are summed, the
+   rounding of sums of |z|. */
+double sample_slack(const sample *s, size_t token, size_t table, size_t code, size_t other);
 
-/* Compares y[tokens][d_out] with the sample, from its first token on and over again. The output of a token may also be the one for codes
-   with near bits flipped. only_gather: y came from the sample's codes and scores. False when a table cannot be read. */
+/* Compares y[tokens][d_out] with the sample, from its first token on and over again. The output of a token may also be the one with other
+   vertices in place of near ones. only_gather: y came from the sample's codes and scores. False when a table cannot be read. */
 bool sample_compare(const sample *s, const float *y, size_t tokens, bool only_gather, sample_tally *tally);
 
 #define SAMPLE_TOLERANCE 1e-5 /* of |y - reference| / |reference|, and of a score */

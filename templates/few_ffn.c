@@ -7,13 +7,16 @@ $(include("templates/scale_scores.c"))
 /* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(few.chunk) tokens, features and tables in the lanes.
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
-   code     [tokens][$(shape.h)]; score likewise
+   code     [tokens]$(slots_text); score likewise
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, name in ipairs(buffers) do
     float *$(name == "x" and "normalised" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[name])));
+//$ end
+//$ if hash.bytes > 0 then
+    void *vertices = $(sum("(unsigned char *) scratch", few.scratch.vertices));
 //$ end
 
 //$ if norm then
@@ -22,7 +25,7 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 //$ end
     $(few.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.h), score + token * $(shape.h));
+        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots), score + token * $(shape.slots)$(vertices_argument));
 //$ if tables.scaled then
     $(helper)_scale_scores(weights->table_scales, code, score, tokens);
 //$ end

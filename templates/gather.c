@@ -12,9 +12,9 @@ $(include("templates/dot_scores.c"))
 //$ end
 //$ for _, t in ipairs(v.gather) do
 
-/* Adds one row of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
    table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
-   code    [$(tile == 1 and "tokens" or "tiles")][$(shape.h)]$(lane_axis), from the first of the tables on; score likewise
+   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(ask and "" or " */")
 //$ if ask then
@@ -26,12 +26,12 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
-        const uint16_t *token_code = code + token * $(shape.h);
+        const uint16_t *token_code = code + token * $(shape.slots);
 //$     if dot then
         uint32_t token_high[$(dot_words)], token_low[$(dot_words)];
-        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.h .. ", tables, token_high, token_low)"));
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_high, token_low)"));
 //$     else
-        const float *token_score = score + token * $(shape.h);
+        const float *token_score = score + token * $(shape.slots);
 //$     end
         const float *y_from = from + token * from_step;
         float *y_to = y + token * y_step;
@@ -41,15 +41,15 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     if dot then
         uint32_t high[$(dot_words * tile)], low[$(dot_words * tile)];
         float units[$(tile)];
-        $(helper)_split_scores(score + first * $(shape.h), tables, high, low, units);
+        $(helper)_split_scores(score + first * $(shape.slots), tables, high, low, units);
 //$     end
         for (size_t token = 0; token < end; ++token) {
-            const uint16_t *token_code = code + first * $(shape.h) + token;
+            const uint16_t *token_code = code + first * $(shape.slots) + token;
 //$     if dot then
             const uint32_t *token_high = high + token, *token_low = low + token;
             const $(isa.vector) unit = $(isa.broadcast("units[token]"));
 //$     else
-            const float *token_score = score + first * $(shape.h) + token;
+            const float *token_score = score + first * $(shape.slots) + token;
 //$     end
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
@@ -78,7 +78,7 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
 }
 //$ end
 
-/* Gather: y = bias + sum over the $(shape.h) tables of score times row (LookupFFN, section "Put it together").
+/* Gather: y = bias + sum over the $(shape.neighbours == 1 and "" or shape.neighbours .. " rows of each of ")$(shape.h) tables of score times row (LookupFFN, section "Put it together").
 //$ if tables.scaled then
    Rows are in units of their scale, which the score has as a factor.
 //$ end
@@ -86,7 +86,7 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
    Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
 //$ end
    weights  bound weights
-   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")[$(shape.h)]$(lane_axis), each below $(shape.rows)
+   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
 //$ local sums = v.scratch.sums
@@ -117,6 +117,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
 //$ end
+//$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
 $(i)$(helper)_columns_$(t.width)($(sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
@@ -133,13 +134,13 @@ $(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$     if looped == whole then
 //$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
 //$     end
-//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. tile }, waiting, waiting, next)
+//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, waiting, waiting, next)
 //$ end
 //$ if looped < whole and whole > 1 then
-//$     call(i, v.group, { table = looped * slice, token = looped * v.group * tile }, waiting, into_y, after)
+//$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, waiting, into_y, after)
 //$ end
 //$ if rest > 0 then
-//$     call(i, rest, { table = whole * slice, token = whole * v.group * tile }, waiting, into_y, after)
+//$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
 //$ end
 //$ if t.count > 1 then
     }

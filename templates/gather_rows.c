@@ -26,12 +26,12 @@ $(i)$(isa.vector) sum$(first + n) = $(isa.load_unaligned("y_from", sum(at, n * i
 $(i)$(isa.vector) sum$(last) = $(isa.load_partial("y_from", sum(at, vectors * isa.lanes), partial));
 //$     end
 //$     if #together > 1 then
-$(i)for (size_t k = 0; k$(rest_rows and " + " .. #together .. " <=" or " <") tables; k += $(#together)) {
+$(i)for (size_t k = 0; k$(rest_rows and " + " .. #together .. " <=" or " <") $(count); k += $(#together)) {
 //$         rows("k", together, at, vectors, partial, i .. "    ", first, looped)
 $(i)}
 //$     end
 //$     if #together == 1 or rest_rows then
-$(i)for (size_t k = $(#together == 1 and "0" or "tables - tables % " .. #together); k < tables; ++k) {
+$(i)for (size_t k = $(#together == 1 and "0" or count .. " - " .. count .. " % " .. #together); k < $(count); ++k) {
 //$         rows("k", { 0 }, at, vectors, partial, i .. "    ", first, looped)
 $(i)}
 //$     end
@@ -43,7 +43,7 @@ $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. 
 //$     end
 //$ end
 //$ if v.prefetch then
-$(i)for (size_t k = 0; k < tables; ++k) {
+$(i)for (size_t k = 0; k < $(count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.vectors_left * isa.lanes + s.partial) - 1, line_elements do
 $(i)    $(isa.prefetch("row", element));

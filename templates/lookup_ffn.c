@@ -8,13 +8,16 @@ $(include("templates/scale_scores.c"))
 /* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
    weights  bound weights
    x        [tokens][$(shape.d)], any alignment
-   code     [tiles of $(tile) tokens][$(shape.h)][$(tile)]; score likewise, both 64-byte aligned
+   code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, name in ipairs(buffers) do
     float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
+//$ end
+//$ if hash.bytes > 0 then
+    void *vertices = $(sum("(unsigned char *) scratch", v.scratch.vertices));
 //$ end
 
     for (size_t first = 0; first < tokens; first += $(step)) {
@@ -27,10 +30,10 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
         }
         $(v.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.h),
-                score + (first + tile * $(tile)) * $(shape.h));
+            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots),
+                score + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ if tables.scaled then
-        $(helper)_scale_scores(weights->table_scales, code + first * $(shape.h), score + first * $(shape.h), tiles);
+        $(helper)_scale_scores(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$ end
     }
 }

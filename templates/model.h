@@ -2,7 +2,11 @@
 #define $(names.macro("H_INCLUDED"))
 
 /* $(model): one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
+//$ if shape.neighbours == 1 then
    y = bias + sum over $(shape.h) tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
+//$ else
+   y = bias + sum over $(rows_text) of $(shape.h) tables of s T_k[c]: codes c and scores s of a token come from the signs and sizes of
+//$ end
    $(shape.tau) projected values. $(formula)
 
    No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
@@ -23,6 +27,9 @@
 #define $(names.macro("D_OUT")) $(shape.d_out) /* output width */
 #define $(names.macro("TABLES")) $(shape.h) /* hash tables, h */
 #define $(names.macro("TAU")) $(shape.tau) /* bits of a code */
+//$ if shape.neighbours > 1 then
+#define $(names.macro("NEIGHBOURS")) $(shape.neighbours) /* rows that a token takes of a table */
+//$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob and scratch, in bytes */
 #ifdef $(names.macro("OPENMP"))
 #if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(most_threads)

@@ -1,14 +1,20 @@
 //$ lines("", prologue)
-$(include("templates/hash_lanes.c"))
+$(include(hash.template))
 
 /* Sign hash and score of one tile of $(tile) tokens (LookupFFN, section "Put it together").
    z      [$(shape.h) tables][$(shape.tau) bits][$(tile)]
+//$ if shape.neighbours == 1 then
    code   [$(shape.h)][$(tile)]  row of each table: bit j is z > 0, the first bit the most significant
    score  [$(shape.h)][$(tile)]
+//$ else
+   code   [$(shape.h)][$(shape.neighbours)][$(tile)]  $(rows_text)
+   score  [$(shape.h)][$(shape.neighbours)][$(tile)]
+   vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
+//$ end
    z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score)
+void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter))
 {
-    for (size_t table = 0; table < $(shape.h); ++table, z += $(shape.tau * tile), code += $(tile), score += $(tile))
+    for (size_t table = 0; table < $(shape.h); ++table, z += $(shape.tau * tile), code += $(shape.neighbours * tile), score += $(shape.neighbours * tile))
         for (size_t token = 0; token < $(tile); token += $(lanes))
-            $(helper)_hash_lanes(z + token, code + token, score + token);
+            $(helper)_hash_lanes(z + token, code + token, score + token$(vertices_argument));
 }

@@ -54,11 +54,20 @@ other=$work/other.lua
 cat >"$other" <<'END'
 return { name = "other", d = 13, d_out = 21, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax", scale = "1/h" }
 END
+# Three rows of a table, and all.
+cat >"$work/near.lua" <<'END'
+return { name = "near", d = 24, d_out = 37, h = 19, tau = 5, neighbours = 3, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+END
+cat >"$work/all.lua" <<'END'
+return { name = "all", d = 16, h = 9, tau = 4, neighbours = 16, projection = { kind = "dense" }, score = "softmax", norm = { kind = "layernorm" } }
+END
 bundle tiny gen/models/tiny.lua
+bundle near "$work/near.lua" --tables i8
+bundle all "$work/all.lua"
 bundle base gen/models/roberta_base.lua
 bundle other "$other"
 
-for name in tiny base other; do
+for name in tiny base other near all; do
     for cc in gcc clang; do
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
@@ -97,13 +106,17 @@ ok "wrong flags of the instruction set and -ffast-math stop with #error"
 
 # Portable C99 is portable: a bundle of scalar for CPUs that are not this one.
 bundle scalar gen/models/tiny.lua --isa scalar
+bundle scalar_near "$work/near.lua" --isa scalar
+bundle scalar_all "$work/all.lua" --isa scalar
 for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-none-elf powerpc64-none-elf wasm32 i386-none-elf; do
-    compile scalar scalar.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
+    for name in scalar scalar_near scalar_all; do
+        compile $name $name.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
+    done
 done
 ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
 
 for cc in gcc clang; do
-    for name in tiny base other; do
+    for name in tiny base other near all; do
         prefix=$name
         [[ $name == base ]] && prefix=roberta_base
         nm -u "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${prefix}_" && fail "$name: $cc needs these symbols"

@@ -59,6 +59,14 @@ function test.the_plan_says_what_is_done()
     check.equal(plan.work(p, v, false, 4096), roberta_small { projection_flops = p.mflop.projection * 1e6, pass = v.tile * v.tiles, chunk = v.chunk })
     check.near(p.mflop.projection, 0.536576, 1e-9)
     check.equal(plan.work(p, v, true, 1).pass, v.few.tokens)
+    -- Four rows of a table are four times the bytes.
+    local given = {}
+    for key, value in pairs(model.load("gen/models/roberta_small.lua")) do given[key] = value end
+    given.neighbours = 4
+    local four = plan.build(model.validate(given, "", "m"), isa.select("avx512"))
+    check.equal(plan.work(four, four.variants[1], false, 4096).row_bytes, 4 * 262144)
+    check.near(four.mflop.lookup - p.mflop.lookup, 3 * 2 * 128 * 512 / 1e6, 1e-9)
+    check.near(four.mflop.folded - p.mflop.folded, 3 * 2 * 128 * 512 / 1e6, 1e-9)
 end
 
 return test

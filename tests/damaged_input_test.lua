@@ -91,7 +91,9 @@ function test.models_against_the_rules()
     wrong(":1: name = \"a b\": ", '"small"', '"a b"')
     wrong(":1: name = \"../up\": ", '"small"', '"../up"')
     wrong(":1: h = 65536: tables of h * 2^tau * d_out float32 take ", "d = 6, h = 3, tau = 4", "d = 65536, h = 65536, tau = 16")
-    wrong("neighbours = 2: ", "d = 6,", "d = 6, neighbours = 2,")
+    wrong(":1: neighbours = 17: must be at most 2^tau = 16", "d = 6,", "d = 6, neighbours = 17,")
+    wrong(":1: neighbours = 65536: h * neighbours = 1114112 rows a token, at most 1048576 are allowed", "d = 6, h = 3, tau = 4",
+        "d = 6, h = 17, tau = 16, neighbours = 65536")
 end
 
 -- ## Weights

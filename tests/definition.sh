@@ -56,6 +56,16 @@ END
 cat >"$work/layer.lua" <<'END'
 return { name = "layer", d = 20, h = 9, tau = 3, projection = { kind = "bh4", block = 16 }, score = "gelu", norm = { kind = "layernorm" } }
 END
+cat >"$work/near.lua" <<'END'
+return { name = "near", d = 40, d_out = 30, h = 19, tau = 6, neighbours = 3, projection = { kind = "bh4", block = 16 }, score = "gelu",
+    norm = { kind = "layernorm" } }
+END
+cat >"$work/most.lua" <<'END'
+return { name = "most", d = 20, d_out = 33, h = 5, tau = 9, neighbours = 100, projection = { kind = "dense" }, score = "softmax", scale = "1/h" }
+END
+cat >"$work/all.lua" <<'END'
+return { name = "all", d = 64, h = 18, tau = 4, neighbours = 16, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+END
 
 model tiny 64
 model dense 24
@@ -63,10 +73,14 @@ model scaled 32
 model odd 37
 model deep 3
 model whole 50
+model near 40
+model most 20
+model all 64
 for type in bf16 f16 i8; do
     model tiny 64 --tables $type
     model scaled 32 --tables $type
     model odd 37 --tables $type
+    model near 40 --tables $type
 done
 agrees odd && fail "the type of the tables makes no difference"
 model tiny 64 --projection bf16

@@ -5,7 +5,7 @@ definition_check.py MODEL.json WEIGHTS.safetensors X.npy Y.npy [--prefix P] [--b
 
 MODEL.json is what `lookupc plan MODEL.lua --json` prints. Exit status 1 when a token's |y - reference| / |reference| is above 1e-5; with
 tables in i8, whose scores kernels may round to 1/65535 of a token's largest, above 5e-5. Where
-some |z| is within float32 rounding of 0 the token may have either bit: such tokens are counted, and the ones that use it are printed.
+two vertices are equally good within float32 rounding of z a token may take either: such tables are counted, and those that use it are printed.
 """
 import argparse
 import itertools
@@ -17,8 +17,8 @@ import numpy as np
 
 TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5}
 UNIT = 2.0**-24
-FACTOR = 16.0  # |z| up to FACTOR UNIT sqrt(roundings) times the magnitudes that z is summed from may have either sign
-CHOICES = 10   # near bits of one token that are tried in all combinations
+FACTOR = 16.0  # z may be off by FACTOR UNIT sqrt(roundings) times the magnitudes that it is summed from
+CHOICES = 10   # near vertices of one token that are tried in all combinations
 
 
 def read_safetensors(path):
@@ -77,13 +77,22 @@ def project_bh4(x, weight, decay, count):
     return np.concatenate(z, axis=1)[:, :count], np.concatenate(size, axis=1)[:, :count]
 
 
-def hash_and_score(z, kind):
-    """Codes [tokens][h] and scores of z [tokens][h][tau]."""
+def vertices(z, kind):
+    """For all vertices of every table, z [tokens][h][tau]: what they lack of the best one's <z, S>, halved, and their scores [tokens][h][2^tau]."""
     tau = z.shape[2]
-    code = ((z > 0) * 2 ** np.arange(tau - 1, -1, -1)).sum(axis=2)
-    magnitude = np.abs(z)
-    probability = np.prod(1.0 / (1.0 + np.exp(-2.0 * magnitude)), axis=2)
-    return code, probability * magnitude.sum(axis=2) if kind == "gelu" else probability
+    bits = (np.arange(1 << tau)[:, None] >> np.arange(tau - 1, -1, -1)) & 1
+    cost = np.maximum(z, 0.0) @ (1 - bits).T + np.maximum(-z, 0.0) @ bits.T
+    share = np.exp(-2.0 * cost - np.log1p(np.exp(-2.0 * np.abs(z))).sum(axis=2, keepdims=True))
+    return cost, share * (z @ (2 * bits - 1).T) if kind == "gelu" else share
+
+
+def near_swaps(cost, taken, bound):
+    """Of one table: pairs of a vertex that is taken and one that float32 may take in its place.  bound [tau]"""
+    tau, most, slack = len(bound), cost[taken].max(), bound.sum()
+    inside = [c for c in taken if cost[c] >= most - slack]
+    outside = np.setdiff1d(np.flatnonzero(cost <= most + slack), taken)
+    differing = lambda a, b: bound[[j for j in range(tau) if (a ^ b) >> (tau - 1 - j) & 1]].sum()
+    return [(a, b) for a in inside for b in outside if differing(a, b) > 0 and cost[b] - cost[a] <= differing(a, b)]
 
 
 def rounded(tables, kind):
@@ -124,19 +133,18 @@ def relative_error(y, expected):
     return 0.0 if error == 0.0 else error / np.linalg.norm(expected)
 
 
-def nearest(y, expected, code, score, near, tables, tau):
-    """The smallest relative error over all choices of the near bits, and the bits flipped for it: [(table, bit)]."""
-    best, flipped = relative_error(y, expected), ()
-    for count in range(1, len(near) + 1):
-        for choice in itertools.combinations(near, count):
-            other = code.copy()
-            for k, j in choice:
-                other[k] ^= 1 << (tau - 1 - j)
-            changed = expected + sum(score[k] * (tables[k, other[k]] - tables[k, code[k]]) for k in {k for k, _ in choice})
+def nearest(y, expected, score, swaps, tables):
+    """The smallest relative error over all choices of the swaps (table, vertex, other), and those made for it."""
+    best, made = relative_error(y, expected), ()
+    for count in range(1, len(swaps) + 1):
+        for choice in itertools.combinations(swaps, count):
+            if len({(k, a) for k, a, _ in choice}) < count or len({(k, b) for k, _, b in choice}) < count:
+                continue
+            changed = expected + sum(score[k, b] * tables[k, b] - score[k, a] * tables[k, a] for k, a, b in choice)
             error = relative_error(y, changed)
             if error < best:
-                best, flipped = error, choice
-    return best, flipped
+                best, made = error, choice
+    return best, made
 
 
 def check(arguments):
@@ -144,8 +152,6 @@ def check(arguments):
         model = json.load(file)["model"]
     d, d_out, h, tau = model["d"], model["d_out"], model["h"], model["tau"]
     projection, norm = model["projection"], model.get("norm")
-    if model.get("neighbours", 1) != 1:
-        sys.exit("definition_check: neighbours: must be 1")
     tensors = read_safetensors(arguments.weights)
     tensor = lambda name: tensors[arguments.prefix + name]()
     x, y = np.load(arguments.x).astype(np.float64), np.load(arguments.y).astype(np.float64)
@@ -177,28 +183,29 @@ def check(arguments):
             z = t @ rounded(weight * gain, arguments.projection).T + weight @ offset
     bound = FACTOR * UNIT * np.sqrt(roundings) * (size * np.reshape(amplified, (-1, 1)) + np.abs(bias))
     z = (z + bias).reshape(-1, h, tau)
-    near = (np.abs(z) <= bound.reshape(z.shape)) & (z != 0.0)
+    bound = bound.reshape(z.shape)
 
-    code, score = hash_and_score(z, model["score"])
+    cost, score = vertices(z, model["score"])
+    taken = np.argsort(cost, axis=2, kind="stable")[:, :, : model["neighbours"]]
     factor = 1.0 / h if model.get("scale", "none") == "1/h" else 1.0
     tables, output_bias = rounded(tensor("tables") * factor, arguments.tables), tensor("bias")
-    worst, wrong, flips, tolerance = 0.0, 0, 0, TOLERANCE[arguments.tables]
+    worst, wrong, within, swapped, tolerance = 0.0, 0, 0, 0, TOLERANCE[arguments.tables]
     for token in range(len(x)):
-        expected = output_bias + sum(score[token, k] * tables[k, code[token, k]] for k in range(h))
+        expected = output_bias + sum(score[token, k, taken[token, k]] @ tables[k, taken[token, k]] for k in range(h))
+        swaps = [(k, a, b) for k in range(h) for a, b in near_swaps(cost[token, k], taken[token, k], bound[token, k])]
+        within += len({k for k, _, _ in swaps})
         error = relative_error(y[token], expected)
         if not error <= tolerance:
-            bits = [tuple(bit) for bit in np.argwhere(near[token])][:CHOICES]
-            error, flipped = nearest(y[token], expected, code[token], score[token], bits, tables, tau)
-            for k, j in flipped:
-                flips += 1
-                print(f"token {token}, table {k}, bit {j}: z = {z[token, k, j]:.3g} counts with the other sign")
+            error, made = nearest(y[token], expected, score[token], swaps[:CHOICES], tables)
+            for k, a, b in made:
+                swapped += 1
+                print(f"token {token}, table {k}: row {b} instead of {a}, better by {cost[token, k, b] - cost[token, k, a]:.3g}")
         if not error <= tolerance:
             wrong += 1
             print(f"token {token}: relative error {error:.3g}")
         worst = max(worst, error) if error == error else np.inf
-    within = int(near.any(axis=2).sum())
-    print(f"{len(x)} tokens: {wrong} wrong, worst relative error {worst:.2g}; {within} of {code.size} codes have a |z| within rounding, "
-          f"{flips} bits flipped")
+    print(f"{len(x)} tokens: {wrong} wrong, worst relative error {worst:.2g}; in {within} of {len(x) * h} tables rounding may take another row, "
+          f"{swapped} did")
     return 1 if wrong else 0
 
 

@@ -23,7 +23,7 @@ local function generator(seed)
 end
 
 -- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few and many tables; every
--- kind of projection, score, norm.
+-- kind of projection, score, norm; one row of a table, some, or all.
 function fuzz.model(index)
     local random = generator(index * 7919 + 17)
     for _ = 1, 8 do random(0, 1) end
@@ -44,7 +44,12 @@ function fuzz.model(index)
     if random(0, 1) == 0 then m.norm = { kind = "layernorm", eps = 1e-5 } end
     if random(0, 2) == 0 then m.scale = "1/h" end
     if random(0, 1) == 0 then m.d_out = nil m.h = math.max(1, math.min(m.h, (1 << 21) // (m.d << m.tau))) end
-    return m, dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
+    local tables, projection = dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
+    if random(0, 2) == 0 then
+        local rows = 1 << m.tau
+        m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
+    end
+    return m, tables, projection
 end
 
 -- The model as the text of a model file.

@@ -58,6 +58,27 @@ function test.what_is_no_file_is_refused()
     check.equal(host.list(folder), {})
 end
 
+function test.lines_are_appended()
+    local path = process.temporary_directory() .. "/log"
+    for _, line in ipairs { "a", "", "b\0c" } do check.equal(host.append_line(path, line), true) end
+    check.equal(host.read(path), "a\n\nb\0c\n")
+    host.write_file(path, "cut off")
+    host.append_line(path, "d")
+    check.equal(host.read(path), "cut off\nd\n")
+    check.equal(pcall(host.append_line, path, "two\nlines"), false)
+    check.fails_with("/dev/full: is not a regular file", host.append_line, "/dev/full", "x")
+    check.fails_with("none/a: No such file or directory", host.append_line, "none/a", "x")
+end
+
+function test.moving_never_writes_over_a_file()
+    local folder = process.temporary_directory()
+    host.write_directory(folder, { a = "1", b = "2" })
+    check.fails_with("/b: File exists", host.move, folder .. "/a", folder .. "/b")
+    check.equal(host.move(folder .. "/a", folder .. "/c"), true)
+    check.equal({ host.list(folder), host.read(folder .. "/c") }, { { "b", "c" }, "1" })
+    check.fails_with("/a: ", host.move, folder .. "/a", folder .. "/d")
+end
+
 function test.kind_and_list()
     local folder = process.temporary_directory()
     host.write_directory(folder, { b = "", a = "", ["Z"] = "" })

@@ -60,7 +60,7 @@ function test.folding_never_adds_work()
             check.equal(p.mflop.folded < p.mflop.lookup, true)
         else
             check.equal(p.mflop.folded, p.mflop.lookup)
-            check.equal(p.mflop.folded, (2 * m.d * m.h * m.tau + 2 * m.h * m.d_out) / 1e6)
+            check.equal(p.mflop.folded, (2 * m.d * m.h * m.tau + 2 * m.h * m.neighbours * m.d_out) / 1e6)
         end
         check.equal(p.mflop.dense, 2 * 4 * m.d * (m.d + m.d_out) / 1e6)
     end)
@@ -99,13 +99,23 @@ function test.sections_of_the_blob_lie_apart()
     end)
 end
 
+-- What choosing m rows takes, in vectors of a float a lane: a cost and the flipped bits of as many vertices as the next power of two; of all
+-- rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores are then laid out table by table.
+local function bytes_to_choose(regime, m)
+    if m.neighbours == 1 then return nil end
+    local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
+    local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * 6 or 0
+    return regime.isa.lanes * (lists * 4 * model.power_of_two_at_least(m.neighbours) + spread)
+end
+
 -- The buffers of one regime, each `tokens` tokens wide in the projection.
 local function buffers_lie_apart(regime, m, shape, tokens)
     local rows = regime.projection.rows
     check.equal(rows.x, m.d)
     check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
     if shape.kind == "bh4" then check.equal({ rows.a, rows.b }, { shape.padded, shape.padded }) end
-    local bytes = { code = 2 * regime.chunk * m.h, score = 4 * regime.chunk * m.h }
+    local slots = regime.chunk * m.h * m.neighbours
+    local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
     if regime.unpacks then bytes.unpacked = regime.projection.panel_floats * 4 end
     if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
@@ -135,6 +145,20 @@ function test.buffers_of_scratch_lie_apart()
         end
         check.equal(p.scratch_bytes, most)
     end)
+end
+
+-- With many rows a token, the default schedules keep fewer tokens waiting; no schedule takes more than some GiB.
+function test.many_rows_a_token_take_little_scratch()
+    local function build(h, tau, neighbours, wanted)
+        local given = { name = "m", d = 64, h = h, tau = tau, neighbours = neighbours, projection = { kind = "dense" }, score = "gelu" }
+        return plan.build(model.validate(given, "", "m"), sets, wanted and schedule.for_all(sets, wanted))
+    end
+    for _, case in ipairs { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } } do
+        check.equal(build(table.unpack(case)).scratch_bytes <= 256 << 20, true)
+    end
+    check.equal(build(16, 16, 65536, { ["tile.vectors"] = 4 }).scratch_bytes < 1 << 32, true)
+    check.fails_with("--schedule: chunk.tokens = 4096: ", build, 16, 16, 65536, { ["chunk.tokens"] = 4096 })
+    check.fails_with("--schedule: project.tiles = 16: ", build, 16, 16, 65536, { ["tile.vectors"] = 4, ["project.tiles"] = 16 })
 end
 
 -- Where each element of a section comes from, as the packer reads the boxes: calls found(to, from, count, step, to_step) for

@@ -72,6 +72,9 @@ function test.facts()
     check.equal(process.cpu_count() >= 1, true)
     check.matches(process.executable(), "^/.*lua_runner$")
     check.equal(type(process.is_terminal(0)), "boolean")
+    check.equal(process.time() > 1700000000, true)
+    check.equal(process.variable("LOOKUPC_NEVER_SET"), nil)
+    check.equal(process.variable("LOOKUPC"), check.lookupc)
 end
 
 return test

@@ -193,8 +193,9 @@ static double along_vertex(const double *z, size_t tau, size_t vertex)
     return sum;
 }
 
-/* The code is the vertex with the largest <z, S>; p is its share in the softmax over all vertices; gelu multiplies it by <z, S>. */
-static void code_and_score_are_the_softmax(void **state)
+/* The code is the vertex with the largest <z, S>; scores are shares of the softmax over all vertices, for gelu times <z, S>; the best
+   vertices are those with the largest shares, and costs say what they lack. */
+static void codes_and_scores_are_the_softmax(void **state)
 {
     (void)state;
     random_state random = random_seed(2);
@@ -208,10 +209,22 @@ static void code_and_score_are_the_softmax(void **state)
                 if (along_vertex(z, tau, vertex) > along_vertex(z, tau, best))
                     best = vertex;
             }
-            const double share = exp(along_vertex(z, tau, best)) / total;
+            size_t vertices[256], seen = 0;
             assert_int_equal(reference_code(&softmax, z), best);
-            assert_near(reference_score(&softmax, z), share, 1e-14);
-            assert_near(reference_score(&gelu, z), share * along_vertex(z, tau, best), 1e-13);
+            assert_true(reference_vertices(&softmax, z, vertices));
+            assert_int_equal(vertices[0], best);
+            for (size_t i = 0; i < (size_t)1 << tau; ++i) {
+                const size_t vertex = vertices[i];
+                const double along = along_vertex(z, tau, vertex), share = exp(along) / total;
+                assert_near(reference_along(&softmax, z, vertex), along, 1e-14);
+                assert_near(reference_cost(&softmax, z, vertex), (along_vertex(z, tau, best) - along) / 2.0, 1e-14);
+                assert_near(reference_score(&softmax, z, vertex), share, 1e-14);
+                assert_near(reference_score(&gelu, z, vertex), share * along, 1e-13);
+                assert_true(i == 0 ||
+                            reference_score(&softmax, z, vertex) <= reference_score(&softmax, z, vertices[i - 1]) * (1.0 + 1e-14));
+                seen += vertex;
+            }
+            assert_int_equal(seen, ((size_t)1 << tau) * (((size_t)1 << tau) - 1) / 2);
             free(z);
         }
     }
@@ -222,12 +235,38 @@ static void score_at_its_ends(void **state)
 {
     (void)state;
     const reference_model softmax = {.tau = 2, .score = REFERENCE_SOFTMAX}, gelu = {.tau = 2, .score = REFERENCE_GELU};
-    assert_true(reference_score(&softmax, (double[]){-1e300, 1e300}) == 1.0);
-    assert_true(reference_score(&gelu, (double[]){-1e300, 1e300}) == 2e300);
-    assert_true(reference_score(&softmax, (double[]){0, 0}) == 0.25);
-    assert_true(reference_score(&gelu, (double[]){0, 0}) == 0.0);
-    assert_true(isnan(reference_score(&softmax, (double[]){NAN, 1})));
-    assert_true(isnan(reference_score(&gelu, (double[]){NAN, 1})));
+    assert_true(reference_score(&softmax, (double[]){-1e300, 1e300}, 1) == 1.0);
+    assert_true(reference_score(&gelu, (double[]){-1e300, 1e300}, 1) == 2e300);
+    for (size_t code = 0; code < 4; ++code) {
+        assert_true(code == 1 || reference_score(&softmax, (double[]){-1e300, 1e300}, code) == 0.0);
+        assert_true(reference_score(&softmax, (double[]){0, 0}, code) == 0.25);
+        assert_true(reference_score(&gelu, (double[]){0, 0}, code) == 0.0);
+        assert_true(isnan(reference_score(&softmax, (double[]){NAN, 1}, code)));
+        assert_true(isnan(reference_score(&gelu, (double[]){NAN, 1}, code)));
+    }
+}
+
+/* z = 3 -1 0.5: the best vertex is 101; bits cost 3, 1, 0.5. Of equal ones the lower code comes first, which is what a bit of 0 or NaN is.
+ */
+static void vertices_by_hand(void **state)
+{
+    (void)state;
+    const reference_model model = {.tau = 3};
+    const struct {
+        double z[3];
+        size_t vertices[8];
+    } cases[] = {
+        {{3, -1, 0.5}, {5, 4, 7, 6, 1, 0, 3, 2}},    {{0.5, 0.5, 2}, {7, 3, 5, 1, 6, 2, 4, 0}},
+        {{0, 1, -0.0}, {2, 3, 6, 7, 0, 1, 4, 5}},    {{1e-30, 1, 1e9}, {7, 3, 1, 5, 2, 6, 0, 4}}, /* 1 + 1e-30 is 1 */
+        {{NAN, NAN, NAN}, {0, 1, 2, 3, 4, 5, 6, 7}},
+    };
+    for (size_t i = 0; i < COUNT(cases); ++i) {
+        size_t vertices[8];
+        assert_true(reference_vertices(&model, cases[i].z, vertices));
+        assert_int_equal(vertices[0], reference_code(&model, cases[i].z));
+        for (size_t n = 0; n < 8; ++n)
+            assert_int_equal(vertices[n], cases[i].vertices[n]);
+    }
 }
 
 /* tau = 1, T_k = {0, V_k}, z = 0.5 x·w: the best row alone gives V sigmoid(x·w) where x·w > 0, and 0 elsewhere. */
@@ -235,7 +274,7 @@ static void one_bit_is_half_a_sigmoid(void **state)
 {
     (void)state;
     const reference_model model = {
-        .d = 1, .d_out = 2, .h = 1, .tau = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
+        .d = 1, .d_out = 2, .h = 1, .tau = 1, .neighbours = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
     const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL};
@@ -243,18 +282,72 @@ static void one_bit_is_half_a_sigmoid(void **state)
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));
         const size_t code = reference_code(&model, &z);
-        const double score = reference_score(&model, &z), sigmoid = x > 0.0 ? 1.0 / (1.0 + exp(-x)) : 0.0;
+        const double score = reference_score(&model, &z, code), sigmoid = x > 0.0 ? 1.0 / (1.0 + exp(-x)) : 0.0;
         assert_true(reference_gather(&model, &weights, &code, &score, y));
         assert_near(y[0], 3.0 * sigmoid, 1e-15);
         assert_near(y[1], -4.0 * sigmoid, 1e-15);
     }
 }
 
-/* Two tables of four rows, scale 1/h. */
+/* y of a model with one bit a table and T_k = {0, V_k} that takes both rows.  d = 3, h = 5, d_out = 2 */
+static void take_both_rows(reference_score_kind score, double gain, double factor, const double *w, const double *v, const double *x,
+                           double *y)
+{
+    const reference_model model = {
+        .d = 3, .d_out = 2, .h = 5, .tau = 1, .neighbours = 2, .projection = REFERENCE_DENSE, .score = score, .scale = 1.0};
+    double rows[5 * 3], table[5 * 2 * 2] = {0}, z[5], scores[10];
+    const double bias[5] = {0}, output_bias[2] = {0.5, -0.25};
+    size_t codes[10];
+    for (size_t i = 0; i < 15; ++i)
+        rows[i] = gain * w[i];
+    for (size_t k = 0; k < 5; ++k)
+        for (size_t o = 0; o < 2; ++o)
+            table[(2 * k + 1) * 2 + o] = factor * v[2 * k + o];
+    memory_tables tables = {&model, table};
+    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL};
+    assert_true(reference_project(&model, &weights, x, z));
+    for (size_t k = 0; k < 5; ++k) {
+        assert_true(reference_vertices(&model, z + k, codes + 2 * k));
+        for (size_t n = 0; n < 2; ++n)
+            scores[2 * k + n] = reference_score(&model, z + k, codes[2 * k + n]);
+    }
+    assert_true(reference_gather(&model, &weights, codes, scores, y));
+}
+
+/* z = 0.5 x·w and the softmax give a sigmoid FFN; z = 0.851 x·w and <z, S>, undone in the tables, x·w sigmoid(1.702 x·w), the fast GELU. */
+static void both_rows_of_one_bit_are_an_ffn(void **state)
+{
+    (void)state;
+    random_state random = random_seed(4);
+    for (int repeat = 0; repeat < 50; ++repeat) {
+        double *w = random_values(&random, 15, 1.0), *v = random_values(&random, 10, 1.0), *x = random_values(&random, 3, 1.0), y[2];
+        double sigmoids[2] = {0.5, -0.25}, gelus[2] = {0.5, -0.25};
+        for (size_t k = 0; k < 5; ++k) {
+            const double u = w[3 * k] * x[0] + w[3 * k + 1] * x[1] + w[3 * k + 2] * x[2];
+            for (size_t o = 0; o < 2; ++o) {
+                sigmoids[o] += v[2 * k + o] / (1.0 + exp(-u));
+                gelus[o] += v[2 * k + o] * u / (1.0 + exp(-1.702 * u));
+            }
+        }
+        take_both_rows(REFERENCE_SOFTMAX, 0.5, 1.0, w, v, x, y);
+        for (size_t o = 0; o < 2; ++o)
+            assert_near(y[o], sigmoids[o], 1e-14);
+        take_both_rows(REFERENCE_GELU, 0.851, 1.0 / 0.851, w, v, x, y);
+        for (size_t o = 0; o < 2; ++o)
+            assert_near(y[o], gelus[o], 1e-13);
+        free(w);
+        free(v);
+        free(x);
+    }
+}
+
+/* Two tables of four rows, scale 1/h; one row of each, then two. */
 static void gather_by_hand(void **state)
 {
     (void)state;
-    const reference_model model = {.d_out = 2, .h = 2, .tau = 2, .scale = 0.5};
+    const reference_model model = {.d_out = 2, .h = 2, .tau = 2, .neighbours = 1, .scale = 0.5};
+    reference_model two = model;
+    two.neighbours = 2;
     const double table[16] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40, 50, 60, 70, 80}, output_bias[2] = {0.25, -0.25},
                  score[2] = {2.0, 0.5};
     const size_t code[2] = {3, 1};
@@ -264,6 +357,9 @@ static void gather_by_hand(void **state)
     assert_true(reference_gather(&model, &weights, code, score, y));
     assert_true(y[0] == 0.25 + 0.5 * (2.0 * 7 + 0.5 * 30));
     assert_true(y[1] == -0.25 + 0.5 * (2.0 * 8 + 0.5 * 40));
+    assert_true(reference_gather(&two, &weights, (size_t[]){3, 1, 1, 0}, (double[]){2.0, 1.0, 0.5, -4.0}, y));
+    assert_true(y[0] == 0.25 + 0.5 * (2.0 * 7 + 1.0 * 3 + 0.5 * 30 - 4.0 * 10));
+    assert_true(y[1] == -0.25 + 0.5 * (2.0 * 8 + 1.0 * 4 + 0.5 * 40 - 4.0 * 20));
     weights.row = broken_row;
     assert_false(reference_gather(&model, &weights, code, score, y));
 }
@@ -511,6 +607,7 @@ static void score_error_follows_z(void **state)
     random_state random = random_seed(3);
     for (int repeat = 0; repeat < 200; ++repeat) {
         const reference_model model = {.tau = 3, .score = repeat % 2 == 0 ? REFERENCE_GELU : REFERENCE_SOFTMAX};
+        const size_t code = (size_t)repeat / 2 % 8;
         double z[3], moved[3], bound[3], largest = 0.0;
         for (size_t j = 0; j < 3; ++j) {
             z[j] = random_normal(&random);
@@ -519,13 +616,15 @@ static void score_error_follows_z(void **state)
         for (int corner = 0; corner < 8; ++corner) {
             for (size_t j = 0; j < 3; ++j)
                 moved[j] = z[j] + ((corner >> j & 1) != 0 ? bound[j] : -bound[j]);
-            largest = fmax(largest, fabs(reference_score(&model, moved) - reference_score(&model, z)));
+            largest = fmax(largest, fabs(reference_score(&model, moved, code) - reference_score(&model, z, code)));
         }
-        const double error = rounding_score(&model, z, bound);
-        assert_true(largest <= 1.001 * error + 1e-15 && error <= 1.001 * largest + 1e-15);
+        const double error = rounding_score(&model, z, bound, code);
+        assert_true(largest <= 1.001 * error + 1e-15);
+        if (code == reference_code(&model, z)) /* for gelu others' two derivatives may have different signs */
+            assert_true(error <= 1.001 * largest + 1e-15);
     }
     const reference_model gelu = {.tau = 2, .score = REFERENCE_GELU};
-    assert_near(rounding_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}), 0.25 * 8e-7, 1e-20);
+    assert_near(rounding_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-20);
 }
 
 int main(void)
@@ -534,7 +633,8 @@ int main(void)
         cmocka_unit_test(pads_and_repeats),        cmocka_unit_test(hadamard_of_a_unit_vector),
         cmocka_unit_test(one_step_by_hand),        cmocka_unit_test(bh4_of_identities),
         cmocka_unit_test(bh4_as_a_dense_matrix),   cmocka_unit_test(dense_by_hand),
-        cmocka_unit_test(code_of_signs),           cmocka_unit_test(code_and_score_are_the_softmax),
+        cmocka_unit_test(code_of_signs),           cmocka_unit_test(codes_and_scores_are_the_softmax),
+        cmocka_unit_test(vertices_by_hand),        cmocka_unit_test(both_rows_of_one_bit_are_an_ffn),
         cmocka_unit_test(score_at_its_ends),       cmocka_unit_test(one_bit_is_half_a_sigmoid),
         cmocka_unit_test(gather_by_hand),          cmocka_unit_test(layernorm_by_hand),
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),

@@ -3,31 +3,15 @@
 import json
 import os
 import re
-import struct
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-LOOKUPC = os.environ["LOOKUPC"]
+from lookupc import run, write_safetensors
+
 H, ROWS, D_OUT = 3, 4, 70  # rows of more than a cache line in every type
 MODEL = 'return { name = "types", d = 4, d_out = 70, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax", scale = "%s" }\n'
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F64", "shape": list(values.shape), "data_offsets": [len(data), len(data) + values.nbytes]}
-        data += values.astype("<f8").tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def run(*arguments):
-    return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
 
 
 def bf16(values):

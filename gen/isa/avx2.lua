@@ -8,7 +8,7 @@ avx2.l2_bytes = 512 << 10
 avx2.flags = { "-mavx2", "-mfma" }
 avx2.guard = "defined(__AVX2__) && defined(__FMA__)"
 avx2.cpu = { leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 5, xcr0 = 0x6 } -- FMA, OSXSAVE, AVX; AVX2; xmm and ymm state
-avx2.vector, avx2.index = "__m256", "__m256i"
+avx2.vector, avx2.index, avx2.mask = "__m256", "__m256i", "__m256"
 
 -- Lanes 0 … n-1 set, as an __m256i.
 local function first(n)
@@ -47,6 +47,9 @@ function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
 function avx2.power_of_two(n)
     return call("castsi256_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
 end
+function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end
+function avx2.select(mask, a, b) return call("blendv_ps", b, a, mask) end
+function avx2.index_select(mask, a, b) return call("blendv_epi8", b, a, call("castps_si256", mask)) end
 function avx2.index_zero() return call("setzero_si256") end
 function avx2.index_or_if_positive(index, z, bit)
     local positive = call("castps_si256", call("cmp_ps", z, call("setzero_ps"), "_CMP_GT_OQ"))

@@ -10,7 +10,7 @@ avx512.guard = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX51
 avx512.cpu = { -- FMA, OSXSAVE, AVX; AVX-512 F, DQ, BW, VL; xmm, ymm, zmm and mask state
     leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, xcr0 = 0xe6,
 }
-avx512.vector, avx512.index = "__m512", "__m512i"
+avx512.vector, avx512.index, avx512.mask = "__m512", "__m512i", "__mmask16"
 
 local function first(n) return string.format("0x%04x", (1 << n) - 1) end
 
@@ -88,6 +88,9 @@ function avx512.abs(v) return call("abs_ps", v) end
 function avx512.power_of_two(n)
     return call("castsi512_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
 end
+function avx512.less(a, b) return call("cmp_ps_mask", a, b, "_CMP_LT_OQ") end
+function avx512.select(mask, a, b) return call("mask_blend_ps", mask, b, a) end
+function avx512.index_select(mask, a, b) return call("mask_blend_epi32", mask, b, a) end
 function avx512.index_zero() return call("setzero_si512") end
 function avx512.index_or_if_positive(index, z, bit)
     return call("mask_or_epi32", index, call("cmp_ps_mask", z, call("setzero_ps"), "_CMP_GT_OQ"), index, call("set1_epi32", bit))

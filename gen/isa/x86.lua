@@ -63,6 +63,8 @@ return function(bits)
         max = function(a, b) return call("max_ps", a, b) end,
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
         round_negative = function(v) return call("cvtepi32_ps", call("cvtps_epi32", v)) end,
+        index_broadcast = function(n) return call("set1_epi32", "(int) " .. n) end,
+        index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
         reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
     }
 end

@@ -1,0 +1,37 @@
+-- Plans how the rows that a token takes of a table are chosen: the best one, the m best ones, or all of them.
+
+local neighbours = {}
+
+-- `lanes` groups of bits at a time; `spread`: the lanes are tables of one token. Returns
+--   template  that has the function <helper>_hash_lanes
+--   bytes     of the buffer `vertices` that it works in, 0: none
+-- and for m > 1
+--   at        offsets of the parts of that buffer: lists [count][lanes] and, to be spread, scores and codes [m][lanes]
+--   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
+--   spread
+function neighbours.plan(m, shape, lanes, spread)
+    if shape.neighbours == 1 then return { template = "templates/hash_lanes.c", bytes = 0 } end
+    local all = shape.neighbours == shape.rows
+    local plan = { template = all and "templates/all_lanes.c" or "templates/nearest_lanes.c", bytes = 0, at = {}, grown = 0, spread = spread }
+    while 1 << plan.grown < shape.neighbours do plan.grown = plan.grown + 1 end
+    plan.count = 1 << plan.grown
+    local function add(name, bytes)
+        plan.at[name] = plan.bytes
+        plan.bytes = plan.bytes + bytes
+    end
+    local function add_list(name) add(name, plan.count * lanes * 4) end
+    if all then
+        add_list "share"
+        if m.score == "gelu" then add_list "along" end
+    else
+        add_list "cost"
+        add_list "flips"
+    end
+    if spread then
+        add("score", shape.neighbours * lanes * 4)
+        add("code", shape.neighbours * lanes * 2)
+    end
+    return plan
+end
+
+return neighbours

@@ -1,0 +1,169 @@
+-- What a file of data may hold: from a Lua table and a list of keys to a valid table, or one line that says file, line, field, value and rule.
+--
+-- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless `optional`), `only`
+-- restricts the key to one kind of its table.
+local schema = {}
+
+function schema.integer(first, last)
+    return {
+        words = string.format("must be an integer from %d to %d", first, last),
+        holds = function(v) return math.type(v) == "integer" and v >= first and v <= last end,
+    }
+end
+
+function schema.number(words, holds)
+    return { words = words, holds = function(v) return type(v) == "number" and holds(v) end }
+end
+
+function schema.choice(...)
+    local list, set = { ... }, {}
+    for i, word in ipairs(list) do set[word] = true list[i] = '"' .. word .. '"' end
+    return { words = "must be " .. table.concat(list, " or "), holds = function(v) return set[v] == true end }
+end
+
+-- A table with the rows `keys`, which are described as `fields`.
+function schema.table(fields, keys)
+    return { words = "must be a table of " .. fields, table = keys }
+end
+
+-- The edit distance of two words, a swap of neighbours counting as one step.
+local function distance(a, b)
+    local d = {}
+    for i = 0, #a do d[i] = { [0] = i } end
+    for j = 0, #b do d[0][j] = j end
+    for i = 1, #a do
+        for j = 1, #b do
+            local cost = a:byte(i) == b:byte(j) and 0 or 1
+            d[i][j] = math.min(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + cost)
+            if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+                d[i][j] = math.min(d[i][j], d[i - 2][j - 2] + 1)
+            end
+        end
+    end
+    return d[#a][#b]
+end
+
+-- The candidate nearest to a misspelt word, or nil when none is near.
+function schema.nearest(word, candidates)
+    local best, least = nil, math.max(2, #word // 3) + 1
+    for _, candidate in ipairs(candidates) do
+        local steps = distance(word:lower(), candidate:lower())
+        if steps < least then best, least = candidate, steps end
+    end
+    return best
+end
+
+-- `source` with comments and strings blanked, and ["a.b"] = turned into a.b =; newlines and places stay.
+local function code_of(source)
+    local list, at = {}, 1
+    local function keep(text) list[#list + 1] = text at = at + #text end
+    while at <= #source do
+        local before, key, after = source:match("^(%[%s*[\"'])([%w_.]+)([\"']%s*%])", at)
+        local comment = source:match("^%-%-()", at)
+        local level, quote = source:match("^%[(=*)%[", comment or at), source:match("^[\"']", at)
+        local last
+        if level then
+            last = select(2, source:find("]" .. level .. "]", at, true))
+        elseif comment then
+            last = source:find("\n", at, true)
+        elseif quote then
+            last = at + 1
+            while source:sub(last, last) ~= quote do last = last + (source:sub(last, last) == "\\" and 2 or 1) end
+        end
+        if key then
+            keep(before:gsub("[^\n]", " ") .. key .. after:gsub("[^\n]", " "))
+        elseif last or comment then
+            keep((source:sub(at, last or #source):gsub("[^\n]", " ")))
+        else
+            keep(source:sub(at, (source:find("[-%[\"']", at + 1) or #source + 1) - 1))
+        end
+    end
+    return table.concat(list)
+end
+
+-- The line of `source` where the key chain such as {"projection", "block"} is written in the returned table, or else
+-- the line of the longest beginning of the chain, or nil.
+local function line_of(source, chain)
+    local code = code_of(source)
+    local start = code:match(".*%f[%w_]()return%s*{") or 1
+    local depth, matched, found = 0, 0, nil
+    for at, brace, word, equals in code:gmatch("()([{}]?)([%w_.]*)%s*(=*)", start) do
+        if brace == "{" then depth = depth + 1 elseif brace == "}" then depth = depth - 1 end
+        if equals == "=" and word ~= "" then
+            if matched > 0 and depth <= matched then break end -- the table of the last key has ended
+            if depth == matched + 1 and word == chain[matched + 1] then
+                matched, found = matched + 1, at + #brace
+                if matched == #chain then break end
+            end
+        end
+    end
+    if not found then return nil end
+    local _, newlines = source:sub(1, found - 1):gsub("\n", "")
+    return newlines + 1
+end
+
+-- A string of a model file as text that stays on a line and is not long.
+local function quoted(text)
+    if #text > 60 then text = text:sub(1, 57) .. "..." end
+    return (string.format("%q", text):gsub("\\\n", "\\n"))
+end
+
+local function shown(value)
+    if type(value) == "string" then return quoted(value) end
+    if type(value) == "table" then return "{...}" end
+    if math.type(value) == "float" then return (string.format("%.14g", value)) end
+    return tostring(value)
+end
+
+-- Raises one line `path:line: a.b = value: rule`.
+function schema.refuse(context, chain, value, rule)
+    local line = line_of(context.source, chain)
+    local where = line and context.path .. ":" .. line or context.path
+    local field = table.concat(chain, ".")
+    error(where .. ": " .. field .. (value ~= nil and " = " .. shown(value) or "") .. ": " .. rule, 0)
+end
+
+local function extended(chain, key)
+    local copy = { table.unpack(chain) }
+    key = tostring(key)
+    copy[#copy + 1] = key:find("^[%w_.-]+$") and #key <= 60 and key or "[" .. quoted(key) .. "]"
+    return copy
+end
+
+-- The valid copy of `given`, which stands at the key chain `chain` of the file of `context` { path, source }; raises one line on the first error.
+function schema.validate(context, keys, given, chain)
+    local known, list = {}, {}
+    for _, row in ipairs(keys) do known[row.key] = row list[#list + 1] = row.key end
+    local present = {}
+    for key in pairs(given) do present[#present + 1] = key end
+    table.sort(present, function(a, b) return tostring(a) < tostring(b) end)
+    for _, key in ipairs(present) do
+        if not known[key] then
+            local near = type(key) == "string" and schema.nearest(key, list)
+            schema.refuse(context, extended(chain, key), given[key],
+                near and 'unknown key; did you mean "' .. near .. '"?' or "unknown key; the keys are " .. table.concat(list, ", "))
+        end
+    end
+    local valid = {}
+    for _, row in ipairs(keys) do
+        local here, value = extended(chain, row.key), given[row.key]
+        local applies = not row.only or row.only == valid.kind
+        if value ~= nil and not applies then
+            schema.refuse(context, here, value, 'only for kind = "' .. row.only .. '"')
+        elseif value == nil and applies then
+            if row.default ~= nil then valid[row.key] = row.default
+            elseif not row.optional then schema.refuse(context, here, nil, "required key is missing; it " .. row.rule.words) end
+        elseif value ~= nil and row.rule.table then
+            if type(value) ~= "table" then schema.refuse(context, here, value, row.rule.words) end
+            valid[row.key] = schema.validate(context, row.rule.table, value, here)
+        elseif value ~= nil then
+            -- An integer written as a float (512.0) is the integer.
+            if math.type(value) == "float" and math.tointeger(value) then value = math.tointeger(value) end
+            if not row.rule.holds(value) then schema.refuse(context, here, given[row.key], row.rule.words) end
+            valid[row.key] = value
+        end
+    end
+    return valid
+end
+
+return schema

@@ -1,0 +1,135 @@
+-- What a schedule should cost, from operations and bytes alone: a guess that orders candidates, and never decides between two of them.
+--
+-- Cycles of a nominal core: two loads and one or two multiply-adds a cycle, and so many bytes a cycle from each cache. A real core
+-- differs; measuring is what tuning is for.
+local estimate = {}
+
+local fma_latency = 4
+local loads_a_cycle = 2
+local l1_rate, l2_rate, l3_rate, memory_rate = 64, 32, 8, 4 -- bytes a cycle
+local instruction_bytes = 8 -- of a vector instruction with an address
+
+-- Bytes a cycle from the smallest cache that holds `bytes`.
+local function rate(bytes, caches)
+    return bytes <= caches.l1d and l1_rate or bytes <= caches.l2 and l2_rate or bytes <= caches.l3 and l3_rate or memory_rate
+end
+
+local function up(n, step) return (n + step - 1) // step end
+
+local function log2(n)
+    local bits = 0
+    while 1 << bits < n do bits = bits + 1 end
+    return bits
+end
+
+-- Floats of a vector: compilers make vectors of four out of portable C, with 16 registers.
+local function lanes_of(isa) return math.max(isa.lanes, 4) end
+
+-- Cycles of `flops` of products with `inputs` vectors of inputs times `weights` weights held in registers.
+local function products(flops, isa, inputs, weights)
+    local per_cycle = isa.lanes >= 16 and 1 or 2
+    local fmas = flops / 2 / lanes_of(isa)
+    local waiting = math.max(1, fma_latency * per_cycle / (inputs * weights))
+    return math.max(fmas / per_cycle * waiting, fmas * (1 / inputs + 1 / weights) / loads_a_cycle)
+end
+
+-- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a multiply-add a vector.
+local function row(shape, vectors, unroll, dot)
+    local each = dot and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
+    return math.max(1.5 + 1 / unroll + vectors * each, fma_latency / 2)
+end
+
+-- The buffers of a pass of the projection, and the slice of the tables that a group of them is: what should stay in L2, in bytes.
+function estimate.tile_bytes(shape, isa, s)
+    local rows = shape.kind == "bh4" and 2 * shape.padded or shape.padded + shape.bits
+    return rows * s["project.tiles"] * s["tile.vectors"] * isa.lanes * 4
+end
+function estimate.slice_bytes(shape, s) return math.min(s["gather.group"], shape.h) * shape.rows * s["gather.columns"] * shape.tables.bytes end
+
+-- Vector registers that the innermost loops need at once.
+function estimate.registers(isa, s, regime)
+    if regime == "few" then return math.max(s["few.vectors"] * isa.lanes // lanes_of(isa) * s["few.tokens"], s["few.accumulators"] * isa.lanes // lanes_of(isa)) + 2 end
+    return math.max(s["product.outputs"] * s["tile.vectors"] * isa.lanes // lanes_of(isa), s["butterfly.radix"], s["gather.vectors"]) + 2
+end
+
+-- Code of the innermost loops of all stages, in bytes.
+function estimate.text_bytes(shape, isa, s, regime)
+    local few = regime == "few"
+    local vectors, weights = s["tile.vectors"], s["product.outputs"]
+    if few then vectors, weights = s["few.tokens"], s["few.vectors"] end
+    local radix = s["butterfly.radix"]
+    local sums, unroll = few and s["few.accumulators"] or s["gather.vectors"], few and 1 or s["gather.unroll"]
+    local ahead = s[few and "few.prefetch" or "gather.prefetch"] > 0 and 4 + sums or 0
+    local product = vectors * weights + vectors + weights
+    local butterfly = shape.kind == "bh4" and radix * (2 + log2(radix)) or 0
+    local hash = shape.tau * 8
+    local rows = unroll * (2 * sums + 5 + ahead) + 2 * sums
+    return (product + butterfly + hash + rows) * instruction_bytes
+end
+
+-- Local arrays of the kernels in bytes: pointers to the rows of a tile, and scores of rows that are summed as integers.
+function estimate.stack_bytes(shape, isa, s, regime, dot)
+    local tile = regime == "few" and 1 or s["tile.vectors"] * isa.lanes
+    local tables = regime == "few" and math.min(shape.h, 256) or s["gather.group"]
+    local scores = dot and (2 * up(tables, dot.rows) + 1) * 4 * tile or 0
+    return math.max(8 * tile, scores, regime == "few" and (shape.tau + 1) * isa.lanes * 4 or 0)
+end
+
+local function many(p, isa, s, caches, batch, dot)
+    local shape, lanes = p.shape, lanes_of(isa)
+    local tile = s["tile.vectors"] * isa.lanes
+    local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
+    local stages = shape.kind == "bh4" and 4 * shape.repeats or 1
+    local blocks = shape.kind == "bh4" and shape.padded // shape.block or 1
+
+    local cycles = products(p.mflop.projection * 1e6, isa, math.max(1, tile // lanes), s["product.outputs"])
+    cycles = cycles + p.projection_bytes / pass / rate(p.projection_bytes, caches)
+    cycles = cycles + stages * 2 * shape.padded * 4 / rate(estimate.tile_bytes(shape, isa, s), caches)
+    local passes = up(log2(blocks), log2(s["butterfly.radix"]))
+    cycles = cycles + stages * shape.padded / lanes * (passes * 1.5 + log2(blocks) / 2)
+
+    -- Every group of tables and tile of columns visits a token: its sums come and go, its codes are read.
+    local columns, group = s["gather.columns"], s["gather.group"]
+    local visits = up(shape.d_out, columns) * up(shape.h, group)
+    local waiting = chunk * (columns * 4 + shape.slots * 6)
+    cycles = cycles + visits * (8 + 2 * columns * 4 / l1_rate) + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
+    local strips = up(shape.d_out, columns) * up(columns, s["gather.vectors"] * lanes)
+    local width = math.min(columns, s["gather.vectors"] * lanes)
+    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], dot)
+
+    local slice = estimate.slice_bytes(shape, s)
+    local near, home = rate(2 * slice, caches), rate(p.table_bytes, caches) -- the next slice comes while this one is read
+    if s["gather.prefetch"] > 0 then
+        cycles = cycles + shape.slots * strips * (2 + width * shape.tables.bytes / 64)
+        near = near < l2_rate and near * 1.5 or near
+    end
+    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
+    if home < rate(slice, caches) then -- a slice comes from there once a chunk
+        local next = s["gather.next"] == 1
+        cycles = cycles + p.table_bytes / math.min(chunk, batch) / home * (next and 0.7 or 1) + (next and p.table_bytes / 64 / chunk or 0)
+    end
+    return cycles
+end
+
+local function few(p, isa, s, caches, batch, dot)
+    local shape, lanes = p.shape, lanes_of(isa)
+    local tokens = math.min(s["few.tokens"], batch)
+    local cycles = products(p.mflop.projection * 1e6, isa, tokens, math.max(1, s["few.vectors"] * isa.lanes // lanes))
+    cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
+    local width = s["few.accumulators"] * lanes
+    local strips = up(shape.d_out, width)
+    cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
+    -- Rows met at random come as fast as they are asked for ahead; a row read in more strips than one is met again.
+    local from, ahead = rate(p.table_bytes, caches), s["few.prefetch"]
+    local hidden = from >= l2_rate and 1 or ({ [0] = 0.6, [1] = 0.7, [2] = 0.8, [4] = 0.9, [16] = 0.98 })[ahead] or 1
+    cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden * (1 + 0.05 * (strips - 1))
+    return cycles + (ahead > 0 and shape.h * strips * (2 + width * shape.tables.bytes / 64) / 2 or 0)
+end
+
+-- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with schedule `s` of `isa`.
+--   caches  l1d, l2, l3 in bytes    dot  words of sums of integers (gen/gather.lua), nil: none
+function estimate.cycles(p, isa, s, regime, caches, batch, dot)
+    return (regime == "few" and few or many)(p, isa, s, caches, batch, dot)
+end
+
+return estimate

@@ -1,0 +1,113 @@
+-- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two keys are.
+local cpu = require "cpu"
+local emit = require "gen.emit"
+local host = require "host"
+local json = require "json"
+
+local key = {}
+
+local function is_text(value) return type(value) == "string" and value ~= "" and not value:find("%c") end
+local function is_natural(value) return math.type(value) == "integer" and value >= 0 end
+
+-- What a field may hold: whether a value does, and the rule in words.
+key.kinds = {
+    text = { is_text, "must be a text without control characters" },
+    natural = { is_natural, "must be an integer from 0" },
+    count = { function(value) return is_natural(value) and value > 0 end, "must be an integer from 1" },
+    flag = { function(value) return type(value) == "boolean" end, "must be true or false" },
+    digest = { function(value) return type(value) == "string" and #value == 64 and not value:find("[^0-9a-f]") end, "must be 64 hexadecimal digits" },
+}
+
+-- From near to far. A record of another CPU is of use where both run the same instruction sets.
+key.levels = { "exact", "microarchitecture", "isa" }
+local same_cpu, other_cpu = 2, 3
+
+-- One row a field; `differs` is the nearest level at which it may differ, nil: it must agree. In the order in which reasons are told.
+key.fields = {
+    { name = "templates", kind = "digest" },
+    { name = "model", kind = "digest" },
+    { name = "tables", kind = "text" },
+    { name = "projection", kind = "text" },
+    { name = "isa", kind = "text" },
+    { name = "isa_usable", kind = "text" },
+    { name = "arch", kind = "text" },
+    { name = "threads", kind = "count" },
+    { name = "flags", kind = "text" },
+    { name = "compiler", kind = "text", differs = same_cpu, part = function(value) return value:match("^%S+") end },
+    { name = "generator", kind = "text", differs = same_cpu },
+    { name = "cpu_vendor", kind = "text", differs = other_cpu },
+    { name = "cpu_family", kind = "natural", differs = other_cpu },
+    { name = "cpu_model", kind = "natural", differs = other_cpu },
+    { name = "cpu_stepping", kind = "natural", differs = same_cpu },
+    { name = "cpu_name", kind = "text", differs = same_cpu },
+    { name = "virtual", kind = "flag", differs = same_cpu },
+    { name = "l1d", kind = "natural", differs = same_cpu },
+    { name = "l1i", kind = "natural", differs = same_cpu },
+    { name = "l2", kind = "natural", differs = same_cpu },
+    { name = "l3_share", kind = "natural", differs = same_cpu },
+}
+
+-- The key's name: the SHA-256 of its sorted JSON.
+function key.id(k) return host.sha256(assert(json.encode(k, "compact"))) end
+
+-- The compiler of the first line of its --version: "gcc" or "clang" and the rest, whatever the program was called.
+function key.compiler(version)
+    if version:find("clang", 1, true) then return "clang " .. version end
+    local program, rest = version:match("^(%S+)(%s.*)$")
+    local name = program and ("-" .. program:gsub("%-[%d.]+$", ""))
+    return name and name:find("%-g?cc$") and "gcc" .. rest or version
+end
+
+-- The CPU's part of a key.
+local function cpu_fields()
+    local facts = cpu.describe()
+    local usable = { table.unpack(facts.isa) }
+    for _, feature in ipairs { "f16c", "avx512vnni" } do
+        if facts[feature] then usable[#usable + 1] = feature end
+    end
+    return {
+        arch = facts.architecture, cpu_vendor = facts.vendor, cpu_family = facts.family, cpu_model = facts.number, cpu_stepping = facts.stepping,
+        cpu_name = facts.model, isa_usable = table.concat(usable, ","), virtual = facts.virtual,
+        l1d = facts.l1d or 0, l1i = facts.l1i or 0, l2 = facts.l2 or 0, l3_share = facts.l3_share or 0,
+    }
+end
+
+-- The key of a measurement on this machine. `what`: { compiler = first line of --version, flags, model = the plan's digest, tables,
+-- projection, isa, threads }.
+function key.here(what)
+    local k = cpu_fields()
+    k.generator, k.templates = host.version, emit.digest()
+    k.compiler = key.compiler(what.compiler)
+    for _, name in ipairs { "flags", "model", "tables", "projection", "isa", "threads" } do k[name] = what[name] end
+    return k
+end
+
+-- A name for this machine that tells nothing of it.
+function key.host_id()
+    local machine, name = host.read("/etc/machine-id", 4096) or "", host.read("/proc/sys/kernel/hostname", 4096) or ""
+    return host.sha256(machine .. name):sub(1, 12)
+end
+
+local function shown(value)
+    local text = tostring(value)
+    return text:find("^%x+$") and #text == 64 and text:sub(1, 12) or text
+end
+
+-- How near key `other` is to key `wanted`: the number of its level, and the differing fields that this level allows; or nil and the
+-- differing fields that none does. Fields as { name, text }.
+function key.compare(wanted, other)
+    local level, allowed, refused = 1, {}, {}
+    for _, field in ipairs(key.fields) do
+        local a, b = wanted[field.name], other[field.name]
+        if a ~= b then
+            local good = field.differs and (not field.part or field.part(a) == field.part(b))
+            local list = good and allowed or refused
+            list[#list + 1] = { name = field.name, text = string.format("%s differs (%s, not %s)", field.name, shown(b), shown(a)) }
+            if good then level = math.max(level, field.differs) end
+        end
+    end
+    if #refused > 0 then return nil, refused end
+    return level, allowed
+end
+
+return key

@@ -1,0 +1,374 @@
+-- Decides which of many candidates is the fastest and how sure that is; measures nothing itself.
+--
+-- Successive halving (Jamieson, Talwalkar, "Non-stochastic best arm identification", 2016) leaves a few finalists, which
+-- then run against each other in interleaved rounds until all but equals are out. A new process confirms the winner.
+--
+--   race.run {
+--       candidates = { { name, bytes } … }   the default first; bytes of object code, may be absent
+--       measure(names, repetitions, order_seed, heat) -> { [name] = { one time a repetition } }
+--                    in one process, in an order that each repetition draws anew from order_seed; race.twin stands for
+--                    the default once more. Absent or false: could not be measured.
+--       confirm      the same in a new process and always in the order of `names`: the winner first, the default last
+--       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
+--       known(heat)  optional: the times of a heat that an earlier run has logged and the seconds that it took, or nil
+--       seed, rules  optional; rules replace some of race.rules
+--   }
+--
+-- All times that are compared come from one heat: { id, phase = "halving"|"final"|"confirm", round, number, names, repetitions, seed }.
+-- Same candidates, seed and times: same heats. So a run that was killed goes on by replaying its log through `known`;
+-- what stands in the log is not measured again, and its seconds count as spent.
+--
+-- The result:
+--   winner, ratio, low, high, samples   time over the default's, its 95 % interval, number of pairs; 1 for the default
+--   decided   "winner", "tie" (equals: the smaller object code, then the default), or the default is kept: "too noisy", "no time"
+--   reason    one line
+--   loss      how much slower than the best finalist the winner may be: 0.01 is 1 %
+--   unmeasured   candidates that there was no time for
+--   leader, control   the fastest finalist and the A/A control: { name, median, low, high, samples }
+--   history   { phase, round, number, candidate, time, ratio, low, high, samples, dropped } a candidate and heat or round:
+--             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
+local statistics = require "harness.tune.statistics"
+
+local race = {
+    twin = "A/A control", -- the name under which the default is measured a second time
+    rules = {
+        tolerance = 0.01, -- times this close are equal
+        limit = 0.03, -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
+        heat = 16, -- candidates of one heat of halving
+        first = 3, -- repetitions of the first round of halving, doubled from round to round …
+        most = 12, -- … up to so many
+        finalists = 6,
+        repetitions = 8, -- of one heat of the finals
+        least = 3, -- heats of the finals before anything is concluded
+        heats = 12, -- heats of the finals at most
+        resamples = 1000,
+    },
+}
+
+local function usable(samples, repetitions)
+    if type(samples) ~= "table" or #samples ~= repetitions then return false end
+    for _, time in ipairs(samples) do
+        if not (time > 0 and time < math.huge) then return false end
+    end
+    return true
+end
+
+-- Whether a log holds a whole heat: times of every name, or false for one that could not be measured.
+local function complete(samples, heat)
+    for _, name in ipairs(heat.names) do
+        if samples[name] ~= false and not usable(samples[name], heat.repetitions) then return false end
+    end
+    return true
+end
+
+local Race = {}
+Race.__index = Race
+
+function Race:left() return self.options.left() - self.replayed end
+
+-- Seconds that `runners` of `repetitions` each will take, by what was measured so far.
+function Race:seconds(runners, repetitions) return self.measured > 0 and runners * repetitions * self.spent / self.measured or 0 end
+
+-- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
+function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, self.rules.repetitions * self.rules.least) end
+
+-- The times of one heat, from the log or measured. Candidates that could not be measured are not in it.
+function Race:run(phase, round, number, names, repetitions)
+    self.count = self.count + 1
+    local heat = {
+        id = string.format("%s %d.%d", phase, round, number), phase = phase, round = round, number = number,
+        names = names, repetitions = repetitions, seed = self.seed * 1000003 + self.count,
+    }
+    local samples, seconds
+    if self.options.known then samples, seconds = self.options.known(heat) end
+    if samples and complete(samples, heat) then
+        seconds = seconds or 0
+        self.replayed = self.replayed + seconds
+    else
+        local before = self.options.left()
+        samples = self.options[phase == "confirm" and "confirm" or "measure"](names, repetitions, heat.seed, heat)
+        seconds = before - self.options.left()
+    end
+    if seconds > 0 then self.spent, self.measured = self.spent + seconds, self.measured + #names * repetitions end
+    local good = {}
+    for _, name in ipairs(names) do
+        if usable(samples[name], repetitions) then good[name] = samples[name] end
+    end
+    if not good[self.default] or not good[race.twin] then error(heat.id .. ": the default schedule could not be measured", 0) end
+    return good
+end
+
+function Race:note(event) self.history[#self.history + 1] = event end
+
+-- Paired ratios of two names, a group a heat.
+local function ratios(heats, name, reference)
+    local groups = {}
+    for _, samples in ipairs(heats) do
+        if samples[name] and samples[reference] then groups[#groups + 1] = statistics.paired(samples[name], samples[reference]) end
+    end
+    return groups
+end
+
+local function flat(groups)
+    local list = {}
+    for _, group in ipairs(groups) do table.move(group, 1, #group, #list + 1, list) end
+    return list
+end
+
+function Race:interval(heats, name, reference) return statistics.interval(ratios(heats, name, reference), self.seed, self.rules.resamples) end
+
+-- Adds one heat of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different heats
+-- compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
+function Race:halving_heat(round, number, names, repetitions, found, in_time)
+    local samples = in_time and self:run("halving", round, number, { self.default, race.twin, table.unpack(names) }, repetitions)
+    local reference, out = {}, {}
+    for i = 1, samples and repetitions or 0 do reference[i] = (samples[self.default][i] + samples[race.twin][i]) / 2 end
+    for _, name in ipairs(names) do
+        if samples and samples[name] then
+            local f = found[name] or { ratios = {} }
+            found[name] = f
+            local list = statistics.paired(samples[name], reference)
+            table.move(list, 1, #list, #f.ratios + 1, f.ratios)
+            f.ratio, f.time, f.number = statistics.median(f.ratios), statistics.median(samples[name]), number
+        elseif samples then
+            out[name] = "could not be measured"
+        elseif not found[name] then
+            out[name], self.unmeasured = "no time left to measure it", self.unmeasured + 1
+        end
+    end
+    return out
+end
+
+-- The names of the fastest few, found with few samples of all.
+function Race:halve(names)
+    local found, place = {}, {}
+    for i, name in ipairs(names) do place[name] = i end
+    local function faster(a, b)
+        if found[a].ratio ~= found[b].ratio then return found[a].ratio < found[b].ratio end
+        return place[a] < place[b]
+    end
+    local rules, round, repetitions, in_time = self.rules, 0, self.rules.first, true
+    while #names > rules.finalists and in_time do
+        round = round + 1
+        local rest = {}
+        for first = 1, #names, rules.heat do
+            local number, few = (first - 1) // rules.heat + 1, table.move(names, first, math.min(first + rules.heat - 1, #names), 1, {})
+            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(2)
+            local out = self:halving_heat(round, number, few, repetitions, found, in_time)
+            for _, name in ipairs(few) do
+                if out[name] then
+                    self:note { phase = "halving", round = round, number = number, candidate = name, dropped = out[name] }
+                else
+                    rest[#rest + 1] = name
+                end
+            end
+        end
+        table.sort(rest, faster)
+        local keep = in_time and math.max(rules.finalists, (#rest + 1) // 2) or rules.finalists
+        local why = in_time and "not in the faster half" or "no time left for more rounds"
+        for i, name in ipairs(rest) do
+            local f = found[name]
+            self:note { phase = "halving", round = round, number = f.number, candidate = name, time = f.time, ratio = f.ratio, samples = #f.ratios,
+                dropped = i > keep and why or nil }
+        end
+        names, repetitions = table.move(rest, 1, math.min(keep, #rest), 1, {}), math.min(2 * repetitions, rules.most)
+    end
+    return names
+end
+
+-- What the heats of the finals say about the finalists `alive`, the default among them or not. `sound`: the winner's lead
+-- over the default is larger than what the control shows without any cause. `settled`: nothing is left to find out.
+function Race:judge(heats, alive)
+    local tolerance, default = self.rules.tolerance, self.default
+    local v = { against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
+    v.control = self:interval(heats, race.twin, default)
+    for _, name in ipairs(alive) do
+        v.ratio[name] = statistics.median(flat(ratios(heats, name, default)))
+        if not v.leader or v.ratio[name] < v.ratio[v.leader] then v.leader = name end
+    end
+    v.fastest = self:interval(heats, v.leader, default)
+    v.fastest.name, v.winner = v.leader, v.leader
+    local function smaller(a, b) -- among equals: object code, then the default, then the order that was given
+        local bytes_a, bytes_b = self.by_name[a].bytes or math.huge, self.by_name[b].bytes or math.huge
+        if bytes_a ~= bytes_b then return bytes_a < bytes_b end
+        return self.by_name[a].place < self.by_name[b].place
+    end
+    for _, name in ipairs(alive) do
+        local interval = name ~= v.leader and self:interval(heats, name, v.leader)
+        v.against[name] = interval or nil
+        if interval and interval.low > 1 + tolerance then
+            v.dropped[name] = string.format("slower than the leader: %.3fx (%.3f … %.3f)", interval.median, interval.low, interval.high)
+        elseif interval and (interval.low < 1 - tolerance or interval.high > 1 + tolerance) then
+            if interval.low <= 1 then v.open[#v.open + 1] = name end
+        else
+            v.equal[name] = true
+            if name ~= v.leader then v.tie = true end
+            if smaller(name, v.winner) then v.winner = name end
+        end
+    end
+    -- How much slower than the best of the others `name` may be.
+    function v.loss(name)
+        local least = 1
+        for _, other in ipairs(alive) do
+            if other ~= name and not v.dropped[other] then
+                local interval = name == v.leader and v.against[other] or self:interval(heats, other, name)
+                least = math.min(least, interval.low)
+            end
+        end
+        return 1 / least - 1
+    end
+    v.lead = v.winner == v.leader and v.fastest or self:interval(heats, v.winner, default)
+    local spread = statistics.spread(v.control)
+    v.calm = v.control.low <= 1 + tolerance and v.control.high >= 1 - tolerance
+    v.quiet = v.calm and spread < 2 * self.rules.limit -- else "nothing is faster than the default" says nothing
+    if v.winner == default or v.equal[default] then
+        v.sound = v.quiet
+    else
+        v.sound = v.calm and v.lead.high < 1 and spread < 1 - v.lead.median
+    end
+    v.settled = v.sound and #v.open == 0
+    return v
+end
+
+-- Whether a new process finds the winner's lead over the default again.
+function Race:confirms(round, v, repetitions)
+    if self:left() <= self:seconds(3, repetitions) then return false, "no time was left to confirm it" end
+    local heats = { self:run("confirm", round, 1, { v.winner, race.twin, self.default }, repetitions) }
+    local event = { phase = "confirm", round = round, number = 1, candidate = v.winner }
+    self:note(event)
+    if not heats[1][v.winner] then
+        event.dropped = "could not be measured"
+        return false, "a new process could not measure it"
+    end
+    local lead, control = self:interval(heats, v.winner, self.default), self:interval(heats, race.twin, self.default)
+    event.time, event.ratio, event.low, event.high, event.samples = statistics.median(heats[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
+    local good
+    if v.equal[self.default] then
+        good = lead.low <= 1 + self.rules.tolerance
+    else
+        good = lead.high < 1 and statistics.spread(control) < 1 - lead.median
+    end
+    if good then return true end
+    event.dropped = string.format("a new process finds %.3fx of the default (%.3f … %.3f), its control %.3f … %.3f", lead.median, lead.low, lead.high, control.low, control.high)
+    return false, event.dropped
+end
+
+local function show(interval) return string.format("%.3f (%.3f … %.3f)", interval.median, interval.low, interval.high) end
+
+-- The result of the finals, whose last verdict is `v`.
+function Race:conclude(round, v, repetitions)
+    local rules, default = self.rules, self.default
+    local loss, why = v.loss(v.winner), nil
+    if not v.calm then
+        why = "the default differs from itself"
+    elseif not v.sound then
+        why = "no lead is larger than what the default shows against itself"
+    elseif loss > rules.limit then
+        why = "finalists cannot be told apart"
+    elseif v.winner ~= default then
+        local confirmed, failure = self:confirms(round, v, repetitions)
+        why = not confirmed and failure or nil
+    end
+    local result = { winner = default, ratio = 1, low = 1, high = 1, samples = v.control.samples, leader = v.fastest, control = v.control }
+    if not why then
+        result.winner, result.ratio, result.low, result.high, result.samples = v.winner, v.lead.median, v.lead.low, v.lead.high, v.lead.samples
+        result.decided, result.loss = v.tie and "tie" or "winner", loss
+        result.reason = v.tie and "of equal finalists the smaller object code, then the default" or "faster than all others"
+    elseif v.quiet and v.loss(default) <= rules.limit then
+        result.decided, result.loss, result.reason = "tie", v.loss(default), "no finalist is proven faster than the default by more than the limit"
+    else
+        result.decided, result.loss = "too noisy", math.max(0, 1 / v.fastest.low - 1)
+        result.reason = string.format("%s: leader %s of the default, default against itself %s", why, show(v.fastest), show(v.control))
+    end
+    return result
+end
+
+-- Runs one heat of the finals; returns who could be measured.
+function Race:final_heat(round, heats, alive, repetitions)
+    local runners = { self.default, race.twin }
+    for _, name in ipairs(alive) do
+        if name ~= self.default then runners[#runners + 1] = name end
+    end
+    local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #heats + 1))
+    if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
+    local samples, rest = self:run("final", round, #heats + 1, runners, repetitions), {}
+    heats[#heats + 1] = samples
+    for _, name in ipairs(alive) do
+        if samples[name] then
+            rest[#rest + 1] = name
+        else
+            self:note { phase = "final", round = round, number = #heats, candidate = name, dropped = "could not be measured" }
+        end
+    end
+    return rest
+end
+
+function Race:note_final(round, heats, name, ratio, interval, dropped)
+    local list = {}
+    for i, samples in ipairs(heats) do list[i] = samples[name] end
+    list = flat(list)
+    self:note { phase = "final", round = round, number = #heats, candidate = name, time = statistics.median(list), ratio = ratio,
+        low = interval.low, high = interval.high, samples = #list, dropped = dropped }
+end
+
+function Race:default_result(decided, reason)
+    return { winner = self.default, ratio = 1, low = 1, high = 1, samples = 0, loss = 0, decided = decided, reason = reason }
+end
+
+-- The finalists against each other until only equals are left, or until heats or time are used up; then the confirmation.
+function Race:finals(round, finalists, repetitions)
+    local alive, heats, v = { self.default, table.unpack(finalists) }, {}, nil
+    while #heats < self.rules.heats and not (v and v.settled) do
+        local measured = self:final_heat(round, heats, alive, repetitions)
+        if not measured then break end
+        alive = measured
+        if #heats >= self.rules.least then
+            v = self:judge(heats, alive)
+            local rest = {}
+            for _, name in ipairs(alive) do
+                local interval = v.against[name] or { low = 1, high = 1 }
+                self:note_final(round, heats, name, v.ratio[name], interval, v.dropped[name])
+                if not v.dropped[name] then rest[#rest + 1] = name end
+            end
+            self:note_final(round, heats, race.twin, v.control.median, v.control)
+            alive = rest
+        end
+    end
+    if v then return self:conclude(round, v, repetitions * #heats) end
+    return self:default_result("no time", string.format("%d of %d heats of the finals were measured", #heats, self.rules.least))
+end
+
+function race.run(options)
+    local rules = {}
+    for rule, value in pairs(race.rules) do rules[rule] = options.rules and options.rules[rule] or value end
+    local self = setmetatable({
+        options = options, rules = rules, seed = options.seed or 1, default = options.candidates[1].name,
+        by_name = {}, history = {}, count = 0, replayed = 0, spent = 0, measured = 0, unmeasured = 0,
+    }, Race)
+    local names = {}
+    for i, candidate in ipairs(options.candidates) do
+        if self.by_name[candidate.name] or candidate.name == race.twin then error("race: candidate " .. candidate.name .. " is there twice", 0) end
+        self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
+        if i > 1 then names[#names + 1] = candidate.name end
+    end
+    local finalists, repetitions, result = self:halve(names), self.rules.repetitions, nil
+    while #finalists > 1 and self:reserve(#finalists) > self:left() do
+        self:note { phase = "final", round = 1, number = 0, candidate = table.remove(finalists), dropped = "no time left for so many finalists" }
+    end
+    if #finalists > 0 then
+        result = self:finals(1, finalists, repetitions)
+        if result.decided == "too noisy" then
+            local again = self:finals(2, finalists, 2 * repetitions)
+            if again.decided ~= "no time" then result = again end
+        end
+    elseif self.unmeasured > 0 then
+        result = self:default_result("no time", "nothing was measured")
+    else
+        result = self:default_result("winner", #names == 0 and "there is no other candidate" or "no other candidate could be measured")
+    end
+    if self.unmeasured > 0 then result.reason = string.format("%s; no time for %d other candidates", result.reason, self.unmeasured) end
+    result.unmeasured, result.history = self.unmeasured, self.history
+    return result
+end
+
+return race

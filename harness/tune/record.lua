@@ -1,0 +1,129 @@
+-- A record: one measured or rejected candidate, as a table and as one line of JSON that carries its own check.
+local host = require "host"
+local json = require "json"
+local key = require "harness.tune.key"
+
+local record = {}
+
+local function one_of(...)
+    local words = { ... }
+    return { function(value)
+        for _, word in ipairs(words) do
+            if value == word then return true end
+        end
+        return false
+    end, "must be one of " .. table.concat(words, ", ") }
+end
+
+local function is_samples(value)
+    if type(value) ~= "table" or #value == 0 then return false end
+    for _, sample in ipairs(value) do
+        if type(sample) ~= "number" or not (sample > 0 and sample < math.huge) then return false end
+    end
+    return true
+end
+
+local kinds = key.kinds
+local samples = { is_samples, "must be a list of positive numbers" }
+
+-- One row a field; `of`: the status of the records that must have it, nil: all; `only`: no others may; `optional`: none must.
+record.fields = {
+    { name = "candidate", kind = kinds.text },
+    { name = "regime", kind = one_of("many", "few") },
+    { name = "cc", kind = kinds.text },
+    { name = "status", kind = one_of("ok", "rejected") },
+    { name = "reason", kind = kinds.text, of = "rejected", only = true },
+    { name = "batch", kind = kinds.count, of = "ok" },
+    { name = "samples_us", kind = samples, of = "ok", only = true },
+    { name = "codes", kind = one_of("uniform", "skewed"), of = "ok", only = true },
+    { name = "tables", kind = one_of("warm", "cold"), of = "ok", only = true },
+    { name = "object_bytes", kind = kinds.natural, of = "ok" },
+    { name = "run", kind = kinds.text },
+    { name = "host", kind = kinds.text },
+    { name = "time", kind = kinds.natural },
+    { name = "phase", kind = kinds.text, optional = true }, -- of the race that took the samples, and its round in that
+    { name = "round", kind = kinds.natural, optional = true },
+}
+
+-- What is wrong with the fields of `rows` in `values` beside those in `known`, in one line; nil: nothing.
+local function problem(rows, values, known, prefix)
+    local names = { table.unpack(known) }
+    for _, name in ipairs(known) do names[name] = true end
+    for _, row in ipairs(rows) do
+        names[row.name] = true
+        local value, kind = values[row.name], type(row.kind) == "string" and kinds[row.kind] or row.kind
+        local needed = not row.optional and (not row.of or row.of == values.status)
+        if value == nil and needed then return string.format('field "%s%s": is missing', prefix, row.name) end
+        if value ~= nil and row.only and row.of ~= values.status then
+            return string.format('field "%s%s": only a record with status %s has it', prefix, row.name, row.of)
+        end
+        local shown = type(value) == "table" and "{…}" or tostring(value):gsub("%c", "?"):sub(1, 80)
+        if value ~= nil and not kind[1](value) then return string.format('field "%s%s": %s: %s', prefix, row.name, shown, kind[2]) end
+    end
+    local unknown = {}
+    for name in pairs(values) do
+        if not names[name] then unknown[#unknown + 1] = tostring(name):gsub("%c", "?"):sub(1, 80) end
+    end
+    table.sort(unknown)
+    return unknown[1] and string.format('field "%s%s": is unknown', prefix, unknown[1])
+end
+
+-- What is wrong with record `r`, in one line; nil: nothing.
+local function fault(r)
+    if type(r) ~= "table" then return "is no object" end
+    if type(r.key) ~= "table" then return 'field "key": must be an object' end
+    return problem(key.fields, r.key, {}, "key.") or problem(record.fields, r, { "key", "check" }, "")
+end
+
+local function check_of(body) return host.sha256(body):sub(1, 16) end
+
+-- The line of a record: sorted JSON without spaces.
+function record.line(r) return assert(json.encode(r, "compact")) end
+
+-- Whether a line is as it was written: its check is the digest of the rest of it. "check" cannot be the last field, "time" follows, and
+-- quotes inside texts are escaped.
+function record.intact(line)
+    local before, check, after = line:match('^(.-)"check":"(%x+)",(.*)$')
+    return check ~= nil and #check == 16 and check == check_of(before .. after)
+end
+
+-- The record of a line | nil, what is wrong with it.
+function record.parse(line)
+    if not line:find("^{.*}$") then return nil, "is cut off or no record" end
+    if not record.intact(line) then return nil, "does not match its check" end
+    local r, message = json.decode(line)
+    if not r then return nil, message end
+    local found = fault(r)
+    if found then return nil, found end
+    return r
+end
+
+-- A record of `fields`, with its check; numbers as they will be read back. Raises one line for a field that breaks a rule.
+function record.make(fields)
+    local r = {}
+    for name, value in pairs(fields) do r[name] = value end
+    r.check = nil
+    local found = fault(r)
+    if found then error("record: " .. found, 0) end
+    r.check = check_of(record.line(r))
+    return assert(record.parse(record.line(r)))
+end
+
+local longest = 1 << 16 -- bytes of a line that `record.find` looks at
+
+-- All whole records in `bytes`, whatever lies between them: the lines of those that a damaged file still holds.
+function record.find(bytes)
+    local lines, seen, start = {}, {}, 1
+    while true do
+        start = bytes:find('{"[bc]a', start) -- "batch" or "candidate", the first in order
+        if not start then return lines end
+        local _, stop = bytes:sub(start, start + longest):find('"time":%d+}')
+        local line = stop and bytes:sub(start, start + stop - 1)
+        local r = line and record.parse(line)
+        if r and not seen[r.check] then lines[#lines + 1] = line end
+        if r then seen[r.check] = true end
+        start = r and start + stop or start + 1
+    end
+end
+
+return record

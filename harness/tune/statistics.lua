@@ -1,0 +1,84 @@
+-- What repeated timings say: medians, paired ratios and how far chance may have moved them.
+local statistics = {}
+
+-- Numbers that depend on the seed only: each call of the result draws an integer from 1 to n, at most 2^31.
+-- Source: splitmix64 of Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
+function statistics.random(seed)
+    local state = seed
+    return function(n)
+        state = state + 0x9e3779b97f4a7c15
+        local z = state
+        z = (z ~ z >> 30) * 0xbf58476d1ce4e5b9
+        z = (z ~ z >> 27) * 0x94d049bb133111eb
+        return ((z ~ z >> 31) >> 33) * n // 0x80000000 + 1
+    end
+end
+
+-- The middle of a list, or the mean of the two in the middle; nil for an empty one. Leaves the list as it is.
+function statistics.median(list)
+    local sorted = table.move(list, 1, #list, 1, {})
+    table.sort(sorted)
+    return #sorted > 0 and (sorted[(#sorted + 1) // 2] + sorted[#sorted // 2 + 1]) / 2 or nil
+end
+
+-- Ratios of samples that were taken in the same round. Drift that is slow against a round cancels.
+-- Source: Kalibera, Jones, "Rigorous benchmarking in reasonable time" (2013), who compare by ratios.
+function statistics.paired(samples, reference)
+    local ratios = {}
+    for i = 1, math.min(#samples, #reference) do ratios[i] = samples[i] / reference[i] end
+    return ratios
+end
+
+-- Median of all values and the interval that holds 95 % of the medians of resampled values. `groups` are lists of values
+-- from one process each: a process moves all of its values together (pages, alignment), so processes are drawn first and
+-- then values within them. Both levels with replacement: slightly too wide rather than too narrow.
+-- Source: percentile interval of Efron, Tibshirani, "An introduction to the bootstrap" (1993), chapter 13; two levels:
+-- Davison, Hinkley, "Bootstrap methods and their application" (1997), section 3.8.
+function statistics.interval(groups, seed, resamples)
+    local values, rank = {}, {}
+    for g, group in ipairs(groups) do
+        rank[g] = {}
+        for i, value in ipairs(group) do values[#values + 1] = { value = value, group = g, index = i } end
+    end
+    table.sort(values, function(a, b)
+        if a.value ~= b.value then return a.value < b.value end
+        if a.group ~= b.group then return a.group < b.group end
+        return a.index < b.index
+    end)
+    local sorted, count = {}, {}
+    for i, value in ipairs(values) do
+        sorted[i], count[i] = value.value, 0
+        rank[value.group][value.index] = i
+    end
+    -- The value at a place of the resample in hand, from how often each value was drawn.
+    local function at(place)
+        local i, seen = 0, 0
+        while seen < place do i, seen = i + 1, seen + count[i + 1] end
+        return sorted[i]
+    end
+    local random, medians = statistics.random(seed), {}
+    for r = 1, resamples do
+        for i = 1, #count do count[i] = 0 end
+        local drawn = 0
+        for _ = 1, #rank do
+            local group = rank[random(#rank)]
+            for _ = 1, #group do
+                local i = group[random(#group)]
+                count[i] = count[i] + 1
+            end
+            drawn = drawn + #group
+        end
+        medians[r] = (at((drawn + 1) // 2) + at(drawn // 2 + 1)) / 2
+    end
+    table.sort(medians)
+    local tail = math.max(1, resamples // 40)
+    return { median = statistics.median(sorted), low = medians[tail], high = medians[resamples + 1 - tail], samples = #sorted }
+end
+
+-- The largest effect that nothing has had: the width of an A/A control's interval, reaching to the 1 that it should be.
+function statistics.spread(control) return math.max(control.high, 1) - math.min(control.low, 1) end
+
+-- Whether other work shared the core: a process that has it for itself uses the processor all of the time.
+function statistics.contended(cpu_times, wall_times) return statistics.median(statistics.paired(cpu_times, wall_times)) < 0.97 end
+
+return statistics
