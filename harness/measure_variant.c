@@ -103,7 +103,8 @@ void measure_variant_gather(const measure_variant *variant, size_t batch, size_t
     const variant_description *job = variant->job;
     if (batch < job->tile) {
         fill_tile(variant, take(variant, batch, batch, position), batch);
-        variant->bound.functions.gather(variant->bound.weights, variant->chunk_code, variant->chunk_score, y, batch, variant->bound.scratch);
+        variant->bound.functions.gather(variant->bound.weights, variant->chunk_code, variant->chunk_score, y, batch,
+                                        variant->bound.scratch);
         return;
     }
     const size_t place = take(variant, batch, round_up(batch, job->tile), position);
