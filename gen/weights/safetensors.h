@@ -61,11 +61,21 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 /* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
 double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
 
-/* What a writer needs to know of a tensor beforehand. All are written as F32. */
+/* The dtype that the format calls `name`; DTYPE_UNREADABLE for any other. */
+safetensors_dtype safetensors_dtype_named(const char *name);
+
+/* Bytes of an element of a dtype that can be read. */
+size_t safetensors_width(safetensors_dtype dtype);
+
+/* Lets the memory that elements first ... first + count - 1 of a tensor take go; they are read from the file again when next needed. */
+void safetensors_release(const safetensors_tensor *tensor, size_t first, size_t count);
+
+/* What a writer needs to know of a tensor beforehand. */
 typedef struct {
     const char *name; /* UTF-8 */
     int rank;
     int64_t shape[SAFETENSORS_MAX_RANK];
+    safetensors_dtype dtype; /* one that can be read */
 } safetensors_description;
 
 typedef struct safetensors_writer safetensors_writer;
@@ -75,9 +85,9 @@ typedef struct safetensors_writer safetensors_writer;
 safetensors_writer *safetensors_create(const char *path, const safetensors_description *tensors, size_t count, char *error,
                                        size_t error_size);
 
-/* Appends values[count], the next ones in row-major order, tensor after tensor; a call may end inside a tensor or span several. Values are
-   not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
-bool safetensors_append(safetensors_writer *writer, const float *values, size_t count, char *error, size_t error_size);
+/* Appends data[bytes], the next values in row-major order, tensor after tensor, in their dtypes; a call may end inside a tensor or span
+   several. Values are not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
+bool safetensors_append(safetensors_writer *writer, const void *data, size_t bytes, char *error, size_t error_size);
 
 /* Flushes to the disk and gives the file its name. Frees the writer, whether it succeeds or not. Fails with one line that starts with the
    path, also when values are missing; then no new file exists and what stood at path before stays. */
