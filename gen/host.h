@@ -19,6 +19,7 @@ int luaopen_host(lua_State *L);
 int luaopen_sandbox(lua_State *L);
 int luaopen_json(lua_State *L);
 int luaopen_weights(lua_State *L);
+int luaopen_fuse(lua_State *L);
 int luaopen_process(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_kernel(lua_State *L);

@@ -307,6 +307,11 @@ void safetensors_close(safetensors *file)
 
 /* ---- looking up ---- */
 
+const char *safetensors_path(const safetensors *file)
+{
+    return file->path;
+}
+
 size_t safetensors_count(const safetensors *file)
 {
     return file->count;
@@ -634,6 +639,11 @@ bool safetensors_append(safetensors_writer *writer, const void *data, size_t byt
     }
     writer->missing -= bytes;
     return files_append(&writer->file, data, bytes, error, error_size);
+}
+
+size_t safetensors_missing(const safetensors_writer *writer)
+{
+    return writer->missing;
 }
 
 bool safetensors_finish(safetensors_writer *writer, char *error, size_t error_size)

@@ -36,6 +36,8 @@ safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 /* NULL is allowed. */
 void safetensors_close(safetensors *file);
 
+const char *safetensors_path(const safetensors *file);
+
 /* The number of tensors, and one of them; index from 0 in the order of names (strcmp). */
 size_t safetensors_count(const safetensors *file);
 const safetensors_tensor *safetensors_at(const safetensors *file, size_t index);
@@ -88,6 +90,9 @@ safetensors_writer *safetensors_create(const char *path, const safetensors_descr
 /* Appends data[bytes], the next values in row-major order, tensor after tensor, in their dtypes; a call may end inside a tensor or span
    several. Values are not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
 bool safetensors_append(safetensors_writer *writer, const void *data, size_t bytes, char *error, size_t error_size);
+
+/* The bytes that are still to come. */
+size_t safetensors_missing(const safetensors_writer *writer);
 
 /* Flushes to the disk and gives the file its name. Frees the writer, whether it succeeds or not. Fails with one line that starts with the
    path, also when values are missing; then no new file exists and what stood at path before stays. */

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+"""A fused transformer computes in float64 (NumPy) what the unfused one does, and no longer when one merged matrix is left out."""
+import itertools
+import sys
+import tempfile
+
+import numpy as np
+
+import transformer
+from lookupc import read_safetensors, run, write_safetensors
+from transformer import Shape
+
+WORK = tempfile.TemporaryDirectory()
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED fuse: " + text)
+
+
+def fused(shape, eliminate, tensors, dtype, *options):
+    model, weights, output = WORK.name + "/m.lua", WORK.name + "/w.safetensors", WORK.name + "/f.safetensors"
+    with open(model, "w") as file:
+        file.write(shape.source(eliminate))
+    write_safetensors(weights, tensors, dtype)
+    result = run("fuse", model, "--weights", weights, "-o", output, *options)
+    check(result.returncode == 0, f"{shape.source(eliminate)}{result.stderr}")
+    return read_safetensors(output)[0]
+
+
+def difference(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+def eliminated(model, word, layers):
+    return [(letter + end, layer) for letter in word for end in ("", ".bias") for layer in range(layers) if (letter + end, layer) in model]
+
+
+def check_case(seed, eliminate, dtype="F32", tolerance=1e-5, **given):
+    """Compares logits; then once for every matrix that fusing changed, with the old one instead. Returns the difference."""
+    shape = Shape(**given)
+    name = f"seed {seed}, eliminate {eliminate}, {given}"
+    unfused = transformer.random_model(shape, seed)
+    if dtype == "F32":
+        unfused = {key: values.astype(np.float32).astype(np.float64) for key, values in unfused.items()}
+    tokens = np.random.default_rng(seed).integers(0, shape.vocab, 9)
+    expected = transformer.logits(shape, unfused, tokens)
+    new = transformer.from_fused(shape, fused(shape, eliminate, transformer.to_checkpoint(shape, unfused), dtype))
+    off = difference(transformer.logits(shape, new, tokens), expected)
+    check(off < tolerance, f"{name}: logits differ by {off}")
+
+    gone = eliminated(unfused, eliminate, shape.layers)
+    check(gone and not set(gone) & set(new), f"{name}: {set(gone) & set(new)} is still there")
+    check(set(unfused) - set(new) == set(gone), f"{name}: {set(unfused) - set(new) - set(gone)} is lost")
+    changed = [key for key in new if key not in unfused or new[key].shape != unfused[key].shape or not np.array_equal(new[key], unfused[key])]
+    check(len(changed) >= shape.layers, f"{name}: only {changed} changed")
+    for key in changed:
+        without = unfused.get(key, np.zeros_like(new[key]))
+        if without.shape != new[key].shape:
+            without = np.pad(without, [(0, b - a) for a, b in zip(without.shape, new[key].shape)])
+        check(difference(transformer.logits(shape, {**new, key: without}, tokens), expected) > 1e-3, f"{name}: without the merged {key} nothing would change")
+    return off
+
+
+def check_all():
+    seeds = itertools.count(1)
+    for dtype, tolerance in (("F32", 1e-5), ("F64", 1e-11)):
+        cases = []
+        for layers, kv_heads, bias, ffn in itertools.product((1, 2, 4), (4, 2, 1), (False, True), ("mlp", "glu")):
+            given = {"layers": layers, "kv_heads": kv_heads, "bias": bias, "ffn": ffn}
+            for eliminate in ("QP", "KP", "VP", "Q", "K", "V"):
+                if kv_heads == 4 or eliminate[0] == "Q":
+                    cases.append((eliminate, given))
+                    if "P" not in eliminate:
+                        cases.append((eliminate, {**given, "parallel": True}))
+        worst = max(check_case(next(seeds), eliminate, dtype, tolerance, **given) for eliminate, given in cases)
+        print(f"ok     fuse: {dtype}: {len(cases)} models compute what the unfused ones do, logits differ by {worst:.1e} at most")
+
+    for parallel, bias in itertools.product((False, True), (False, True)):
+        eliminate = "Q" if parallel else "VP"
+        check_case(next(seeds), eliminate, family="gpt_neox", parallel=parallel, bias=bias, rope=0.25, layers=3)
+        check_case(next(seeds), eliminate, family="roberta", parallel=parallel, bias=bias, rope=0, causal=False, positions=20, token_types=2, layers=3, tied=True)
+    print("ok     fuse: tensor names of GPT-NeoX, interleaved, and RoBERTa, with three embeddings")
+
+    check_case(next(seeds), "QP", tied=True, layers=1)
+    check_case(next(seeds), "QP", d=200, heads=8, kv_heads=2, f=333, vocab=211, layers=2, ffn="glu")
+    check_case(next(seeds), "KP", d=260, heads=4, f=130, vocab=64, layers=1)
+    print("ok     fuse: a tied embedding; sizes that are no multiples of a block")
+
+    for bias, kv_heads in itertools.product((False, True), (4, 2)):
+        for eliminate in ("Q", "QP", "QKV", "QKVP"):
+            check_case(next(seeds), eliminate, ffn="lookup", bias=bias, kv_heads=kv_heads, layers=3)
+        for eliminate in ("Q", "QKV"):
+            check_case(next(seeds), eliminate, ffn="lookup", bias=bias, kv_heads=kv_heads, layers=3, projection="bh4")
+    check_case(next(seeds), "Q", ffn="lookup", layers=2, parallel=True, bias=True)
+    check_case(next(seeds), "KP", ffn="lookup", layers=2, bias=True)
+    print("ok     fuse: Q, or Q, K and V, in the tables of a lookup FFN")
+
+
+check_all()
