@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A fused transformer computes in float64 (NumPy) what the unfused one does, and no longer when one merged matrix is left out."""
 import itertools
+import os
 import sys
 import tempfile
 
@@ -10,7 +11,8 @@ import transformer
 from lookupc import read_safetensors, run, write_safetensors
 from transformer import Shape
 
-WORK = tempfile.TemporaryDirectory()
+# in memory where that is possible: every output waits for its disk
+WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
 
 def check(condition, text):
@@ -32,6 +34,11 @@ def difference(a, b):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
+def most_changed(a, b):
+    """The largest relative difference of a token's logits."""
+    return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
+
+
 def eliminated(model, word, layers):
     return [(letter + end, layer) for letter in word for end in ("", ".bias") for layer in range(layers) if (letter + end, layer) in model]
 
@@ -43,7 +50,7 @@ def check_case(seed, eliminate, dtype="F32", tolerance=1e-5, **given):
     unfused = transformer.random_model(shape, seed)
     if dtype == "F32":
         unfused = {key: values.astype(np.float32).astype(np.float64) for key, values in unfused.items()}
-    tokens = np.random.default_rng(seed).integers(0, shape.vocab, 9)
+    tokens = transformer.some_tokens(shape, seed)
     expected = transformer.logits(shape, unfused, tokens)
     new = transformer.from_fused(shape, fused(shape, eliminate, transformer.to_checkpoint(shape, unfused), dtype))
     off = difference(transformer.logits(shape, new, tokens), expected)
@@ -55,15 +62,20 @@ def check_case(seed, eliminate, dtype="F32", tolerance=1e-5, **given):
     changed = [key for key in new if key not in unfused or new[key].shape != unfused[key].shape or not np.array_equal(new[key], unfused[key])]
     check(len(changed) >= shape.layers, f"{name}: only {changed} changed")
     for key in changed:
+        if key[0] == "K.bias" and not shape.rope:
+            continue  # adds the same to all scores of a token: nothing changes with any value
         without = unfused.get(key, np.zeros_like(new[key]))
         if without.shape != new[key].shape:
             without = np.pad(without, [(0, b - a) for a, b in zip(without.shape, new[key].shape)])
-        check(difference(transformer.logits(shape, {**new, key: without}, tokens), expected) > 1e-3, f"{name}: without the merged {key} nothing would change")
+        left_out = most_changed(transformer.logits(shape, {**new, key: without}, tokens), expected)
+        check(left_out > 1e-3, f"{name}: without the merged {key} logits differ by {left_out} only")
     return off
 
 
-def check_all():
-    seeds = itertools.count(1)
+seeds = itertools.count(1)
+
+
+def check_eliminations():
     for dtype, tolerance in (("F32", 1e-5), ("F64", 1e-11)):
         cases = []
         for layers, kv_heads, bias, ffn in itertools.product((1, 2, 4), (4, 2, 1), (False, True), ("mlp", "glu")):
@@ -76,17 +88,23 @@ def check_all():
         worst = max(check_case(next(seeds), eliminate, dtype, tolerance, **given) for eliminate, given in cases)
         print(f"ok     fuse: {dtype}: {len(cases)} models compute what the unfused ones do, logits differ by {worst:.1e} at most")
 
+
+def check_families():
     for parallel, bias in itertools.product((False, True), (False, True)):
         eliminate = "Q" if parallel else "VP"
         check_case(next(seeds), eliminate, family="gpt_neox", parallel=parallel, bias=bias, rope=0.25, layers=3)
         check_case(next(seeds), eliminate, family="roberta", parallel=parallel, bias=bias, rope=0, causal=False, positions=20, token_types=2, layers=3, tied=True)
     print("ok     fuse: tensor names of GPT-NeoX, interleaved, and RoBERTa, with three embeddings")
 
+
+def check_sizes():
     check_case(next(seeds), "QP", tied=True, layers=1)
-    check_case(next(seeds), "QP", d=200, heads=8, kv_heads=2, f=333, vocab=211, layers=2, ffn="glu")
-    check_case(next(seeds), "KP", d=260, heads=4, f=130, vocab=64, layers=1)
+    check_case(next(seeds), "QP", d=208, heads=8, kv_heads=2, f=333, vocab=211, layers=2, ffn="glu")
+    check_case(next(seeds), "KP", d=264, heads=4, f=130, vocab=64, layers=1)
     print("ok     fuse: a tied embedding; sizes that are no multiples of a block")
 
+
+def check_lookups():
     for bias, kv_heads in itertools.product((False, True), (4, 2)):
         for eliminate in ("Q", "QP", "QKV", "QKVP"):
             check_case(next(seeds), eliminate, ffn="lookup", bias=bias, kv_heads=kv_heads, layers=3)
@@ -97,4 +115,8 @@ def check_all():
     print("ok     fuse: Q, or Q, K and V, in the tables of a lookup FFN")
 
 
-check_all()
+if __name__ == "__main__":
+    check_eliminations()
+    check_families()
+    check_sizes()
+    check_lookups()

@@ -37,6 +37,11 @@ class Shape:
 """
 
 
+def some_tokens(shape, seed):
+    """The input for which random_model keeps values in range."""
+    return np.random.default_rng(seed).integers(0, shape.vocab, 9)
+
+
 def random_model(shape, seed):
     """{ key: array } with maps as the checkpoint stores them, [out][in]; keys are ("Q", layer) and, for a bias, ("Q.bias", layer)."""
     random = np.random.default_rng(seed)
@@ -67,6 +72,7 @@ def random_model(shape, seed):
             if s.bias:
                 model[key + ".bias", layer] = 0.3 * random.standard_normal(rows)
     model["head", 0] = model["word", 0].copy() if s.tied else random.standard_normal((s.vocab, s.d))
+    logits(s, model, some_tokens(s, seed), balance=True)
     return model
 
 
@@ -168,8 +174,18 @@ def lookup_ffn(s, model, layer, x):
     return model["T.bias", layer] + np.einsum("tk,tkd->td", score, model["T", layer][np.arange(s.h), code])
 
 
-def logits(s, model, tokens):
-    """Of token numbers [tokens]; a map that is absent does nothing."""
+def logits(s, model, tokens, balance=False):
+    """Of token numbers [tokens]; a map that is absent does nothing. balance: scales maps so that values, scores and what tells tokens apart
+    neither grow nor shrink from layer to layer."""
+
+    def scale(key, layer, factor):
+        for name in (key, key + ".bias"):
+            if (name, layer) in model:
+                model[name, layer] = model[name, layer] * factor
+        return factor
+
+    def size(values):
+        return np.sqrt((values**2).mean())
 
     def apply(key, layer, x):
         if (key, layer) not in model:
@@ -186,12 +202,22 @@ def logits(s, model, tokens):
             q, k, v = np.split(x, [s.d, s.d + s.e], axis=1)
         else:
             q, k, v = (apply(key, layer, x) for key in "QKV")
-        mixed = apply("P", layer, attention(s, q, k, v))
+        if balance:
+            k = k * scale("K", layer, 2 / (size(k) * size(q)))
+        mixed = attention(s, q, k, v)
+        if balance:  # what all tokens share would soon be all that is left
+            shared = mixed.mean(axis=0) / np.linalg.norm(mixed.mean(axis=0))
+            model["P", layer] = model["P", layer] - 0.9 * np.outer(model["P", layer] @ shared, shared)
+        mixed = apply("P", layer, mixed)
+        if balance:
+            mixed = mixed * scale("P", layer, 1 / size(mixed))
         inner = x if s.parallel else mixed
         if s.ffn == "lookup":
             out = lookup_ffn(s, model, layer, inner)
         else:
             hidden = np.maximum(apply("G" if s.ffn == "glu" else "M", layer, inner), 0)
             out = apply("O", layer, hidden * apply("M", layer, inner) if s.ffn == "glu" else hidden)
+        if balance:
+            out = out * scale("T" if s.ffn == "lookup" else "O", layer, 1 / size(out))
         x = out + mixed if s.parallel else out
     return x @ model["head", 0].T
