@@ -11,6 +11,7 @@
 
 #include <lauxlib.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,9 +130,9 @@ static bool read_rows(fusion *f, const view *v, size_t first, size_t count, doub
         const size_t at = (row / v->group * v->stride + v->offset + inside) * v->columns;
         if (!safetensors_read(v->file, v->tensor, at, run * v->columns, out + (row - first) * v->columns, f->error, sizeof f->error))
             return false;
-        safetensors_release(v->tensor, at, run * v->columns);
         row += run;
     }
+    safetensors_release(v->file);
     return true;
 }
 
@@ -261,7 +262,7 @@ static bool step_copy(fusion *f, int step, int results)
         if (!safetensors_read(v.file, v.tensor, at, count, f->work[0], f->error, sizeof f->error) ||
             !append(f, v.tensor->data + at * width, count * width) || !tick(f, (double)count))
             return false;
-        safetensors_release(v.tensor, at, count);
+        safetensors_release(v.file);
     }
     return true;
 }
@@ -619,14 +620,21 @@ static int fuse_run(lua_State *L)
     lua_newtable(L);
     const int results = lua_gettop(L);
     const char *directory = field_text(L, 1, "job.", "directory", "");
+    sigset_t interrupts, before; /* they wait until nothing is half done */
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGTERM);
+    sigaddset(&interrupts, SIGHUP);
+    sigprocmask(SIG_BLOCK, &interrupts, &before);
     const bool made = *directory != '\0' && mkdir(directory, 0777) == 0;
     const bool good = run_job(&f, 1, results);
     progress_end(&f.progress);
     while (f.out_count > 0)
         safetensors_abandon(f.out[--f.out_count]);
+    files_discard(&f.index);
     if (made && !good)
         rmdir(directory);
-    files_discard(&f.index);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     free(f.out);
     shards_close(f.in);
     free(f.matrix);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* A file is
 
@@ -530,16 +529,9 @@ size_t safetensors_width(safetensors_dtype dtype)
     return dtypes[dtype].bits / 8;
 }
 
-void safetensors_release(const safetensors_tensor *tensor, size_t first, size_t count)
+void safetensors_release(const safetensors *file)
 {
-    if (tensor->count == 0) {
-        return;
-    }
-    const size_t width = tensor->bytes / tensor->count;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = (uintptr_t)(tensor->data + first * width) / page * page;
-    const uintptr_t end = (uintptr_t)(tensor->data + (first + count) * width);
-    madvise((void *)begin, (size_t)(end - begin), MADV_DONTNEED);
+    madvise((void *)(uintptr_t)file->mapped.data, file->mapped.bytes, MADV_DONTNEED);
 }
 
 /* ---- writing ---- */

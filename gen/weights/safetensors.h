@@ -69,8 +69,9 @@ safetensors_dtype safetensors_dtype_named(const char *name);
 /* Bytes of an element of a dtype that can be read. */
 size_t safetensors_width(safetensors_dtype dtype);
 
-/* Lets the memory that elements first ... first + count - 1 of a tensor take go; they are read from the file again when next needed. */
-void safetensors_release(const safetensors_tensor *tensor, size_t first, size_t count);
+/* Lets go of the memory that what was read so far takes; it comes from the file again when next needed. All of the file, since the kernel
+   maps pages beside those that are read. */
+void safetensors_release(const safetensors *file);
 
 /* What a writer needs to know of a tensor beforehand. */
 typedef struct {
