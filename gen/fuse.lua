@@ -202,17 +202,17 @@ function fuse.check(m, eliminate, option)
         if option then error("--eliminate: " .. tostring(eliminate) .. ": " .. rule, 0) end
         model_file.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
+    for _, key in ipairs { "skip", "norm" } do
+        if m[key] then model_file.refuse(m, { key }, key == "skip" or nil, "fuse merges weights across it, which is exact only without skip connections and norms") end
+    end
+    local chain, value, rule = checkpoint.misfit(m)
+    if chain then model_file.refuse(m, chain, value, rule) end
     local reason = transformer_model.impossible(m, eliminate)
     if reason then refuse(reason) end
     if eliminate == "none" then refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones' end
     if m.parallel and eliminate:find("P", 1, true) then
         refuse("the P of a parallel block adds to the FFN's output and cannot be merged exactly; eliminate " .. eliminate:sub(1, 1) .. " alone")
     end
-    for _, key in ipairs { "skip", "norm" } do
-        if m[key] then model_file.refuse(m, { key }, key == "skip" or nil, "fuse merges weights across it, which is exact only without skip connections and norms") end
-    end
-    local chain, value, rule = checkpoint.misfit(m)
-    if chain then model_file.refuse(m, chain, value, rule) end
 end
 
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something else.

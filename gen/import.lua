@@ -73,7 +73,7 @@ end
 
 local function common(r, kind, options)
     local m = {
-        name = options.name or name_from((r.string("_name_or_path", ""):match "[^/]*$")),
+        name = options.name or name_from(r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type"),
         d = r.integer "hidden_size", heads = r.integer "num_attention_heads", layers = r.integer "num_hidden_layers", vocab = r.integer "vocab_size",
         attention = { eliminate = options.eliminate, context = r.integer "max_position_embeddings" },
         ffn = { kind = kind.ffn, f = r.integer "intermediate_size" },
@@ -126,14 +126,14 @@ local function literal(value)
     return tonumber(short) == value and short or string.format("%.17g", value)
 end
 
--- The fields of a table in the order of `keys`, on one line.
-local function fields(keys, t)
+-- The fields of a table in the order of `keys`, on one line; defaults only in inner tables.
+local function fields(keys, t, inner)
     local list = {}
     for _, row in ipairs(keys) do
         local value = t[row.key]
         if type(value) == "table" then
-            list[#list + 1] = row.key .. " = { " .. fields(row.rule.table, value) .. " }"
-        elseif value ~= nil and value ~= row.default then
+            list[#list + 1] = row.key .. " = { " .. fields(row.rule.table, value, true) .. " }"
+        elseif value ~= nil and (inner or value ~= row.default) then
             list[#list + 1] = row.key .. " = " .. literal(value)
         end
     end
@@ -160,9 +160,8 @@ function import.model(path, options)
         if line ~= "" then lines[#lines + 1] = "    " .. line .. "," end
     end
     lines[#lines + 1] = "}"
-    local source = table.concat(lines, "\n") .. "\n"
     model_file.validate(m, "", path)
-    return source
+    return table.concat(lines, "\n") .. "\n"
 end
 
 return import

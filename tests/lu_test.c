@@ -63,7 +63,8 @@ static void products_are_those_of_plain_loops(void **state)
 {
     (void)state;
     random_state random = random_seed(3);
-    static const size_t sizes[][3] = {{1, 1, 1}, {6, 16, 8}, {7, 17, 3}, {193, 33, 257}, {13, 100, 600}, {200, 1, 300}, {1, 50, 256}, {5, 5, 0}};
+    static const size_t sizes[][3] = {{1, 1, 1},      {6, 16, 8},    {7, 17, 3},   {193, 33, 257},
+                                      {13, 100, 600}, {200, 1, 300}, {1, 50, 256}, {5, 5, 0}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
         for (int form = 0; form < 4; ++form) { /* a and b as they are or transposed */
             const size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], ldc = n + 3;

@@ -19,9 +19,9 @@
 
 enum {
     ERROR_SIZE = 4096 + 256,
-    CHUNK_ROWS = 192,         /* of a matrix that streams by */
-    CHUNK_VALUES = 8 << 20,   /* at most, of a result that waits for the end of a sum */
-    DEEP = 128,               /* rows of the other factor that are read at a time */
+    CHUNK_ROWS = 192,       /* of a matrix that streams by */
+    CHUNK_VALUES = 8 << 20, /* at most, of a result that waits for the end of a sum */
+    DEEP = 128,             /* rows of the other factor that are read at a time */
     MOST_REFINEMENTS = 3,
 };
 
@@ -40,7 +40,7 @@ typedef struct {
     files_writer index; /* all zeros for an output of one file */
     safetensors_writer **out;
     size_t out_count, out_at; /* files, and the one that is being written */
-    double *matrix, *offset; /* what "load" loaded: [rows][columns], and [rows] or NULL */
+    double *matrix, *offset;  /* what "load" loaded: [rows][columns], and [rows] or NULL */
     size_t rows, columns;
     double *factors; /* of matrix, after "factor" */
     size_t *swaps;
@@ -115,7 +115,10 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
         v->offset = (size_t)field_integer(L, at, "view.", "offset", 0, 0);
         v->tensor = shards_expect(f->in, field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
         good = v->tensor != NULL;
-        luaL_argcheck(L, !good || v->tensor->count == 0 || ((v->rows - 1) / v->group * v->stride + v->offset + (v->rows - 1) % v->group + 1) * v->columns <= v->tensor->count,
+        luaL_argcheck(L,
+                      !good || v->tensor->count == 0 ||
+                          ((v->rows - 1) / v->group * v->stride + v->offset + (v->rows - 1) % v->group + 1) * v->columns <=
+                              v->tensor->count,
                       1, "view");
     }
     lua_pop(L, 1);
@@ -206,7 +209,8 @@ static bool step_load(fusion *f, int step, int results)
         const int part = lua_gettop(L);
         good = open_view(f, part, "from", &v, &there) && open_view(f, part, "bias", &b, &has_bias);
         if (good) {
-            luaL_argcheck(L, there && v.columns == f->columns && at + v.rows <= f->rows && (!has_bias || (has_offset && b.rows == v.rows)), 1, "parts");
+            luaL_argcheck(L, there && v.columns == f->columns && at + v.rows <= f->rows && (!has_bias || (has_offset && b.rows == v.rows)),
+                          1, "parts");
             good = read_rows(f, &v, 0, v.rows, f->matrix + at * f->columns) && (!has_bias || read_rows(f, &b, 0, b.rows, f->offset + at));
             at += v.rows;
         }
@@ -464,8 +468,8 @@ static bool step_solve(fusion *f, int step, int results)
     }
     const double scale = size > 0.0 ? sqrt(size) : 1.0, error = sqrt(rounded) / scale;
     if (!(error <= f->most_error))
-        return fail(f, "%s: relative error %.2g in %s: must be at most %.2g (--max-error)", field_text(L, step, "step.", "name", NULL), error,
-                    field_text(L, step, "step.", "dtype", NULL), f->most_error);
+        return fail(f, "%s: relative error %.2g in %s: must be at most %.2g (--max-error)", field_text(L, step, "step.", "name", NULL),
+                    error, field_text(L, step, "step.", "dtype", NULL), f->most_error);
     lua_newtable(L);
     lua_pushnumber(L, sqrt(unrounded) / scale);
     lua_setfield(L, -2, "residual");
@@ -481,7 +485,8 @@ static const struct {
     const char *name;
     bool (*run)(fusion *f, int step, int results);
 } operations[] = {
-    {"load", step_load}, {"factor", step_factor}, {"copy", step_copy}, {"left", step_left}, {"vector", step_vector}, {"rows", step_rows}, {"right", step_right}, {"solve", step_solve},
+    {"load", step_load},     {"factor", step_factor}, {"copy", step_copy},   {"left", step_left},
+    {"vector", step_vector}, {"rows", step_rows},     {"right", step_right}, {"solve", step_solve},
 };
 
 static bool run_step(fusion *f, int step, int results)
@@ -608,8 +613,8 @@ static double field_number(lua_State *L, int table, const char *name)
 }
 
 /* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/fuse.lua's: weights, files = { { path, tensors = { { name,
-   dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be; steps, work, most_condition, most_error. Writes all
-   files or none. */
+   dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be; steps, work,
+   most_condition, most_error. Writes all files or none. */
 static int fuse_run(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

@@ -20,7 +20,7 @@ size_t shards_count(const shards *checkpoint);
 const safetensors *shards_at(const shards *checkpoint, size_t index);
 
 /* The tensor `name` of shape[rank], and in *file where it is. Returns NULL as safetensors_expect does. */
-const safetensors_tensor *shards_expect(const shards *checkpoint, const char *name, const int64_t *shape, int rank, const safetensors **file,
-                                        char *error, size_t error_size);
+const safetensors_tensor *shards_expect(const shards *checkpoint, const char *name, const int64_t *shape, int rank,
+                                        const safetensors **file, char *error, size_t error_size);
 
 #endif
