@@ -175,10 +175,10 @@ local function inline(map)
 end
 
 -- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch }: how many times as fast as the default,
--- the interval of that, and what it was measured on.
+-- the interval of that, and the batches that it was measured on.
 local function comment(note)
     if type(note) ~= "table" then return note and " -- " .. note or "" end
-    return string.format(" -- %.2fx the speed of the default (%.2f … %.2f, %d samples, batch %d)", note.ratio, note.low, note.high, note.samples, note.batch)
+    return string.format(" -- %.2fx the speed of the default (%.2f … %.2f, %d samples, batch %s)", note.ratio, note.low, note.high, note.samples, note.batch)
 end
 
 -- The text of a tuned file that holds `data`. title: comment lines on top; notes[isa][choice]: see above, both optional. Reading the

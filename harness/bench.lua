@@ -11,11 +11,15 @@ local statistics = require "harness.tune.statistics"
 
 local bench = {}
 
+-- Raises one line for an option that cannot be measured with.
+function bench.check_repetitions(repetitions)
+    if repetitions < 1 or repetitions > 1000 then error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0) end
+end
+
 -- The token counts of --batch; raises one line for what cannot be measured.
-function bench.batches(options)
-    if options.repetitions < 1 or options.repetitions > 1000 then error("--repetitions: " .. options.repetitions .. ": must be an integer from 1 to 1000", 0) end
+function bench.batches(text)
     local list = {}
-    for word in (options.batch .. ","):gmatch("([^,]*),") do
+    for word in (text .. ","):gmatch("([^,]*),") do
         local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
         if not batch or batch < 1 or batch > 65536 then error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0) end
         list[#list + 1] = batch
@@ -23,15 +27,8 @@ function bench.batches(options)
     return list
 end
 
--- Raises one line for a page that cannot be written, before anything is measured.
-function bench.check_page(path)
-    local folder = path:match("^(.*/)[^/]*$") or "."
-    if host.kind(folder) ~= "directory" then error(string.format('--html: "%s": there is no folder %s', path, folder), 0) end
-    if path:find("/$") or path == "" or host.kind(path) == "directory" then error('--html: "' .. path .. '": must be a file', 0) end
-end
-
 -- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
-local function caches_of(facts)
+function bench.caches_of(facts)
     local l2 = facts.l2 or 1 << 20
     return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
 end
@@ -170,8 +167,8 @@ local function job_of(builds, facts, options)
     local job = {
         model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
-        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, sweep_bytes = 0,
-        dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = caches_of(facts),
+        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, sweep_bytes = 0,
+        dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = bench.caches_of(facts),
     }
     job.sizes.rows = {}
     local known = {}

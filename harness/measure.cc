@@ -86,8 +86,11 @@ struct timed_call {
     size_t threads;
     bool cold;
     std::function<bool()> call;
+    size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
     benchmark::IterationCount calls = 1; // of one repetition
 };
+
+constexpr double cold_factor = 3.0; // a repetition of cold calls takes so much longer: emptying the caches takes most of it
 
 // Memory that is larger than all caches: reading it leaves nothing else in them.
 class cache_sweep
@@ -196,11 +199,13 @@ void add_variant(const measure_job &job, const measure_variant_job &of, const me
             continue;
         }
         const std::string rest = "/" + std::string(of.name) + "/" + std::to_string(batch);
-        const auto add_ffn = [&](const std::string &name, const measure_condition &condition) {
-            calls->push_back({name, job.threads, condition.cold, [=, pool = &pools[condition.skewed], position = size_t{0}]() mutable {
+        const auto add_ffn = [&](const std::string &name, const measure_condition &condition, size_t turn, size_t turns) {
+            calls->push_back({name, job.threads, condition.cold,
+                              [=, pool = &pools[condition.skewed], position = size_t{0}]() mutable {
                                   measure_variant_ffn(variant, pool, batch, &position, y);
                                   return true;
-                              }});
+                              },
+                              turn, turns});
         };
         const auto add_stage = [&](const char *name, auto stage) {
             calls->push_back({name + rest, 1, false, [=, position = size_t{0}]() mutable {
@@ -209,13 +214,14 @@ void add_variant(const measure_job &job, const measure_variant_job &of, const me
                               }});
         };
         for (size_t c = 0; c < job.condition_count; ++c) {
-            add_ffn("ffn" + rest + measure_condition_suffix(&job.conditions[c]), job.conditions[c]);
+            add_ffn("ffn" + rest + measure_condition_suffix(&job.conditions[c]), job.conditions[c], job.take_turns ? c : 0,
+                    job.take_turns ? job.condition_count : 1);
         }
         if (job.stages) {
             add_stage("project", measure_variant_project);
             add_stage("gather", measure_variant_gather);
             if (batch == job.largest_batch) {
-                add_ffn("ffn_again" + rest, {}); // A/A control: how far apart two figures for the same code are
+                add_ffn("ffn_again" + rest, {}, 0, 1); // A/A control: how far apart two figures for the same code are
             }
         }
     }
@@ -322,12 +328,14 @@ void run(const measure_job &job, std::vector<timed_call> *calls, const char *out
 
     const bool any_cold = std::any_of(calls->begin(), calls->end(), [](const timed_call &timed) { return timed.cold; });
     cache_sweep sweep(any_cold ? job.sweep_bytes : 0);
-    progress shown(calls->size() * job.repetitions);
+    size_t total = 0;
     std::vector<timed_call *> order;
     for (timed_call &timed : *calls) {
-        timed.calls = calls_of(timed, job.min_time, sweep);
+        total += (job.repetitions + timed.turns - 1 - timed.turn) / timed.turns;
+        timed.calls = calls_of(timed, job.min_time * (timed.cold ? cold_factor : 1.0), sweep);
         order.push_back(&timed);
     }
+    progress shown(total);
     random_state random = random_seed(job.order_seed);
     std::string failed;
     for (size_t repetition = 0; repetition < job.repetitions; ++repetition) {
@@ -335,7 +343,9 @@ void run(const measure_job &job, std::vector<timed_call> *calls, const char *out
             std::swap(order[left - 1], order[random_bits(&random) % left]);
         }
         for (const timed_call *timed : order) {
-            add_repetition(*timed, shown, sweep, &failed);
+            if (repetition % timed->turns == timed->turn) {
+                add_repetition(*timed, shown, sweep, &failed);
+            }
         }
     }
     silent_reporter silent;

@@ -39,6 +39,7 @@ typedef struct measure_job {
     bool stages; /* time project and gather alone, too, and the whole again at the largest batch */
     measure_condition conditions[4];
     size_t condition_count;
+    bool take_turns;    /* each repetition has the next one of the conditions; else each has all */
     size_t sweep_bytes; /* to be read to empty the caches */
     bool limits;        /* measure those of this core */
     limits_sizes sizes; /* for that */

@@ -475,6 +475,13 @@ static int process_time(lua_State *L)
     return 1;
 }
 
+/* process.clock() -> seconds of a clock that only goes forward */
+static int process_clock(lua_State *L)
+{
+    lua_pushnumber(L, seconds_now());
+    return 1;
+}
+
 int luaopen_process(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -487,6 +494,7 @@ int luaopen_process(lua_State *L)
         {"cpu_count", process_cpu_count},
         {"variable", process_variable},
         {"time", process_time},
+        {"clock", process_clock},
         {NULL, NULL},
     };
     clean_up_at_end();
