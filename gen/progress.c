@@ -1,22 +1,31 @@
 /* The progress of a long job: a bar on a terminal, and whether somebody wants it to end. */
 #include "gen/progress.h"
 
+#include "gen/host.h"
+
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { BAR_WIDTH = 40 };
 
 progress progress_start(double total)
 {
-    return (progress){.total = total, .label = "", .shown = isatty(STDERR_FILENO), .percent = -1};
+    return (progress){.total = total, .label = "", .percent = -1};
 }
 
+/* Whether a signal waits that nobody ignores, such as nohup's SIGHUP. */
 static bool interrupted(void)
 {
+    static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t waiting;
-    return sigpending(&waiting) == 0 &&
-           (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGHUP) == 1);
+    if (sigpending(&waiting) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; ++i) {
+        struct sigaction action;
+        if (sigismember(&waiting, interrupts[i]) == 1 && sigaction(interrupts[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            return true;
+    }
+    return false;
 }
 
 static void show(progress *p)
@@ -26,12 +35,12 @@ static void show(progress *p)
     if (percent == p->percent)
         return;
     p->percent = percent;
-    char bar[BAR_WIDTH + 1];
+    char bar[BAR_WIDTH + 1], text[BAR_WIDTH + 64];
     for (int i = 0; i < BAR_WIDTH; ++i)
         bar[i] = (double)i < share * BAR_WIDTH ? '#' : '.';
     bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r[%s] %3d %%  %s\033[K", bar, percent, p->label);
-    fflush(stderr);
+    snprintf(text, sizeof text, "[%s] %3d %%  %.40s", bar, percent, p->label);
+    host_show_status(text);
 }
 
 bool progress_add(progress *p, double work)
@@ -39,14 +48,12 @@ bool progress_add(progress *p, double work)
     if (p == NULL)
         return true;
     p->done += work;
-    if (p->shown)
-        show(p);
+    show(p);
     return !interrupted();
 }
 
 void progress_end(progress *p)
 {
-    if (p->shown && p->percent >= 0)
-        fputs("\r\033[K", stderr);
+    host_show_status("");
     p->percent = -1;
 }

@@ -7,15 +7,14 @@
 typedef struct {
     double total, done; /* in any unit of work */
     const char *label;  /* what is being done, such as "layer 3 of 32"; may change at any time */
-    bool shown;         /* whether standard error is a terminal */
     int percent;        /* last shown, -1 for none */
 } progress;
 
 /* Starts a job of `total` work. */
 progress progress_start(double total);
 
-/* Adds work that is done. Returns false if SIGINT, SIGTERM or SIGHUP waits, blocked as by files_create: the caller gives up, discards its
-   files, and the signal then takes its effect. NULL is allowed. */
+/* Adds work that is done. Returns false if SIGINT, SIGTERM or SIGHUP waits, blocked as by files_create and not ignored: the caller gives up,
+   discards its files, and the signal then takes its effect. NULL is allowed. */
 bool progress_add(progress *p, double work);
 
 /* Removes the bar. */

@@ -5,6 +5,8 @@ With --large FOLDER: a model of 32 layers and more than 2 GB, written to that fo
 """
 import json
 import os
+import pty
+import re
 import resource
 import signal
 import struct
@@ -87,6 +89,7 @@ def check_interrupts(model, weights, output):
     folder = os.path.dirname(output)
     before = sorted(os.listdir(folder))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # a shell may have started this in the background
         for old in (None, "old"):
             if old:
                 with open(output, "w") as file:
@@ -108,7 +111,32 @@ def check_interrupts(model, weights, output):
         check(process.poll() is None, "no files are there to be interrupted")
     process.send_signal(signal.SIGINT)
     check(finish(process)[2] == -signal.SIGINT and not os.path.exists(shards), "an interrupt leaves a folder of shards")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = start(model, weights, output)
+    while not any(".lookupc-" in name for name in os.listdir(folder)):
+        check(process.poll() is None, "no temporary file is there to be interrupted")
+    process.send_signal(signal.SIGHUP)
+    check(finish(process)[2] == 0, "a signal that is ignored, as with nohup, ends it")
+    os.remove(output)
     print("ok     fuse memory: an interrupt leaves nothing half-written")
+
+
+def check_bar(model, weights, output):
+    """On a terminal a bar grows; when all is done nothing is left of it."""
+    terminal, its_end = pty.openpty()
+    process = subprocess.Popen([LOOKUPC, "fuse", model, "--weights", weights, "-o", output], stdout=subprocess.DEVNULL, stderr=its_end)
+    os.close(its_end)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            break
+    check(process.wait() == 0, shown)
+    percents = [int(number) for number in re.findall(rb"\] +(\d+) %  layer \d", shown)]
+    check(len(percents) > 20 and percents == sorted(percents) and percents[-1] >= 90 and shown.endswith(b"\r\x1b[K"), f"{shown[-300:]}")
+    os.remove(output)
+    print("ok     fuse memory: a bar on a terminal")
 
 
 if __name__ == "__main__":
@@ -117,4 +145,6 @@ if __name__ == "__main__":
         if large:
             check_interrupts(*check_memory(work, Shape(d=1024, heads=32, kv_heads=8, f=4096, layers=32, vocab=32000, ffn="glu"), 1000))
         else:
-            check_interrupts(*check_memory(work, Shape(d=256, heads=8, kv_heads=2, f=1024, layers=32, vocab=4000, ffn="glu"), 40))
+            files = check_memory(work, Shape(d=256, heads=8, kv_heads=2, f=1024, layers=32, vocab=4000, ffn="glu"), 40)
+            check_interrupts(*files)
+            check_bar(*files)

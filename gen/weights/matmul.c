@@ -44,14 +44,16 @@ typedef struct {
     size_t columns;
 } tile;
 
-/* The widest tile that this CPU can compute. */
-static tile widest_tile(void)
+/* The widest tile of at most so many lanes that this CPU can compute. */
+static tile widest_tile(size_t lanes)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
+    if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
         return (tile){tile_of_8, 16};
-    if (__builtin_cpu_supports("avx2"))
+    if (lanes >= 4 && __builtin_cpu_supports("avx2"))
         return (tile){tile_of_4, 8};
+#else
+    (void)lanes;
 #endif
     return (tile){tile_of_2, 4};
 }
@@ -100,8 +102,13 @@ static void add_edge(const tile *t, size_t depth, const double *a, const double 
 
 void matmul_add(double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
 {
+    matmul_add_narrow(MOST_LANES, sign, m, n, k, a, b, c, ldc);
+}
+
+void matmul_add_narrow(size_t lanes, double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
+{
     double packed_a[BLOCK_ROWS * BLOCK_DEPTH], packed_b[BLOCK_DEPTH * 2 * MOST_LANES];
-    const tile t = widest_tile();
+    const tile t = widest_tile(lanes);
     for (size_t row = 0; row < m; row += BLOCK_ROWS) {
         const size_t rows = least(BLOCK_ROWS, m - row);
         for (size_t at = 0; at < k; at += BLOCK_DEPTH) {

@@ -15,4 +15,7 @@ typedef struct {
    Cannot fail. */
 void matmul_add(double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc);
 
+/* The same with vectors of at most `lanes` elements, at least 2: tests compare what CPUs with less would compute. */
+void matmul_add_narrow(size_t lanes, double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc);
+
 #endif
