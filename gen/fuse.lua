@@ -6,6 +6,7 @@
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.checkpoint"
+local lookup_model = require "gen.lookup_model"
 local model_file = require "gen.model"
 local transformer_model = require "gen.transformer_model"
 
@@ -14,12 +15,11 @@ local fuse = {}
 local widths = { F64 = 8, F32 = 4, F16 = 2, BF16 = 2 }
 
 -- Collects steps and the tensors that they write.
-local function builder(m, found, path, dtype)
+local function builder(found, dtype)
     local b = { steps = {}, tensors = {}, work = 0, used = {} }
     local label
 
     function b.label(text) label = text end
-    function b.has(view) return found[view.tensor] ~= nil end
 
     local function push(step, work)
         step.label = label
@@ -105,8 +105,7 @@ local function lookup_of(m, layer)
     local prefix, bits = family.layer:format(layer) .. family.lookup, ffn.h * ffn.tau
     local shape = { bits, m.d }
     if ffn.projection.kind == "bh4" then
-        local padded, block = 1, ffn.projection.block
-        while padded < m.d do padded = padded * 2 end
+        local padded, block = lookup_model.power_of_two_at_least(m.d), ffn.projection.block
         shape = { (bits + padded - 1) // padded, 4, padded // block, block, block }
     end
     return {
@@ -233,7 +232,7 @@ end
 -- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without the projections of
 -- the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil for that of those they replace.
 function fuse.steps(m, found, path, eliminate, dtype)
-    local b = builder(m, found, path, dtype)
+    local b = builder(found, dtype)
     local p
     local function output(layer) return m.ffn.kind ~= "lookup" and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
     for layer = 0, m.layers - 1 do p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1)) end

@@ -1,4 +1,5 @@
 -- Counts the weights of a transformer and those that it can do without (arXiv 2404.12362, section 4).
+local lookup_model = require "gen.lookup_model"
 local transformer_model = require "gen.transformer_model"
 
 local weight_count = {}
@@ -8,10 +9,9 @@ local function ffn_weights(m)
     local ffn = m.ffn
     if ffn.kind == "mlp" then return 2 * m.d * ffn.f end
     if ffn.kind == "glu" then return 3 * m.d * ffn.f end
-    local bits, projection = ffn.h * ffn.tau, nil
+    local bits, projection = ffn.h * ffn.tau
     if ffn.projection.kind == "bh4" then
-        local padded = 1
-        while padded < m.d do padded = padded * 2 end
+        local padded = lookup_model.power_of_two_at_least(m.d)
         projection = (bits + padded - 1) // padded * 4 * padded * ffn.projection.block
     else
         projection = m.d * bits

@@ -106,7 +106,7 @@ function test.other_commands_refuse_a_transformer()
     local rule = ":5: attention: is a transformer's key; of all commands only plan and fuse know transformers so far"
     local o = folder .. "/never"
     for _, words in ipairs { { "schedules", path }, { "emit", path, "-o", o }, { "sample", path, "-o", o }, { "pack", path, "--weights", o, "-o", o },
-        { "run", path, "--weights", o, "--input", o, "--output", o }, { "verify", path }, { "bench", path } } do
+        { "run", path, "--weights", o, "--input", o, "--output", o }, { "verify", path }, { "bench", path }, { "tune", path, "-o", o .. ".lua" } } do
         refuses(1, path .. rule, words)
     end
     check.equal(host.kind(o), nil)

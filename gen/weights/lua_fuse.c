@@ -70,6 +70,16 @@ static bool room(fusion *f, double **place, size_t rows, size_t columns)
     return *place != NULL || fail(f, "not enough memory for %zu by %zu float64", rows, columns);
 }
 
+static void free_work(fusion *f)
+{
+    for (size_t i = 0; i < sizeof f->work / sizeof *f->work; ++i) {
+        free(f->work[i]);
+        f->work[i] = NULL;
+    }
+    free(f->bytes);
+    f->bytes = NULL;
+}
+
 static bool tick(fusion *f, double work)
 {
     return progress_add(&f->progress, work) || files_error(f->error, sizeof f->error, "interrupted");
@@ -495,8 +505,11 @@ static bool run_step(fusion *f, int step, int results)
     f->label = field_text(f->L, step, "step.", "label", NULL);
     f->progress.label = f->label;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; ++i) {
-        if (strcmp(operations[i].name, name) == 0)
-            return tick(f, 0.0) && operations[i].run(f, step, results);
+        if (strcmp(operations[i].name, name) == 0) {
+            const bool good = tick(f, 0.0) && operations[i].run(f, step, results);
+            free_work(f);
+            return good;
+        }
     }
     return luaL_error(f->L, "unknown step %s", name);
 }
@@ -646,9 +659,7 @@ static int fuse_run(lua_State *L)
     free(f.offset);
     free(f.factors);
     free(f.swaps);
-    for (size_t i = 0; i < sizeof f.work / sizeof *f.work; ++i)
-        free(f.work[i]);
-    free(f.bytes);
+    free_work(&f);
     if (!good)
         return host_fail(L, f.error);
     lua_settop(L, results);
