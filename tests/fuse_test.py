@@ -2,6 +2,7 @@
 """A fused transformer computes in float64 (NumPy) what the unfused one does, and no longer when one merged matrix is left out."""
 import itertools
 import os
+import re
 import sys
 import tempfile
 
@@ -115,7 +116,29 @@ def check_lookups():
     print("ok     fuse: Q, or Q, K and V, in the tables of a lookup FFN")
 
 
+def check_report():
+    """What --report prints is what NumPy finds in the files."""
+    shape = Shape(layers=3, kv_heads=2)
+    unfused = {key: values.astype(np.float32).astype(np.float64) for key, values in transformer.random_model(shape, 7).items()}
+    for dtype in ("f32", "bf16", "f16", "f64"):
+        tensors = fused(shape, "QP", transformer.to_checkpoint(shape, unfused), "F32", "--type", dtype)
+        new = transformer.from_fused(shape, tensors)
+        printed = run("fuse", WORK.name + "/m.lua", "--weights", WORK.name + "/w.safetensors", "-o", WORK.name + "/f.safetensors", "--type", dtype, "--report").stdout
+        for layer in range(shape.layers):
+            q, name = unfused["Q", layer], f"model.layers.{layer}.self_attn."
+            condition = float(re.search(re.escape(name + "q_proj") + r" +(\S+)\n", printed).group(1))
+            ratio = condition / np.linalg.cond(q, 1)
+            check(1 / 3 < ratio < 1.06, f"condition number {condition}, is {np.linalg.cond(q, 1)}")
+            for letter in "KV":
+                residual, error = (float(word) for word in re.search(re.escape(f"{name}{letter.lower()}_proj.weight") + r" +(\S+) +(\S+)\n", printed).groups())
+                is_off = np.linalg.norm(new[letter, layer] @ q - unfused[letter, layer]) / np.linalg.norm(unfused[letter, layer])
+                check(0 <= residual < 2e-15, f"{dtype}: residual {residual}")
+                check(abs(error - is_off) < 0.06 * is_off + 1e-15, f"{dtype}: says error {error}, is {is_off}")
+    print("ok     fuse: condition numbers, residuals and errors of the report")
+
+
 if __name__ == "__main__":
+    check_report()
     check_eliminations()
     check_families()
     check_sizes()
