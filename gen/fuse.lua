@@ -67,7 +67,8 @@ local function builder(found, dtype)
         b.rows, b.columns = rows, maps[1].weight.columns
         push { op = "load", parts = parts, rows = rows, columns = b.columns, has_offset = b.offset }
     end
-    function b.factor(map) push({ op = "factor", name = map.name }, 2 / 3 * b.rows ^ 3) end
+    -- first_look: only to refuse what cannot be inverted.
+    function b.factor(map, first_look) push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * b.rows ^ 3) end
 
     -- Behind a linear map `map` comes the matrix; `add`: its offset as well.
     function b.left(map, add)
@@ -233,7 +234,14 @@ end
 -- the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil for that of those they replace.
 function fuse.steps(m, found, path, eliminate, dtype)
     local b = builder(found, dtype)
-    local p
+    local p, first = nil, eliminate:sub(1, 1)
+    -- Merging takes long: a matrix of the last layer that has no inverse shall not be found at the end.
+    for layer = 0, eliminate:find("QKV", 1, true) and -1 or m.layers - 1 do
+        local map = checkpoint.linear(m, layer, first, m.d, m.d)
+        b.label("layer " .. layer)
+        b.load { map }
+        b.factor(map, true)
+    end
     local function output(layer) return m.ffn.kind ~= "lookup" and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
     for layer = 0, m.layers - 1 do p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1)) end
     add_end(b, m, found, p, output(m.layers - 1))

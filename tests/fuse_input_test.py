@@ -73,6 +73,9 @@ def check_matrices():
     refuses(f"{WEIGHTS}: layer 1: model.layers.1.self_attn.q_proj: is singular: pivot 32 of 32 is 0")
     changed({Q: np.zeros_like(singular)})
     refuses("layer 1: model.layers.1.self_attn.q_proj: is singular: pivot 1 of 32 is 0")
+    # A last matrix without inverse is found before the first product, which would meet a NaN.
+    changed({"model.layers.2.self_attn.q_proj.weight": np.zeros_like(singular), **with_element("model.embed_tokens.weight", np.nan)})
+    refuses("layer 2: model.layers.2.self_attn.q_proj: is singular: pivot 1 of 32 is 0")
     changed({Q: matrix_of_condition(1e12)}, dtype="F64")
     refuses("layer 1: model.layers.1.self_attn.q_proj: condition number ")
     refuses(": must be at most 1e+10 (--max-condition)")

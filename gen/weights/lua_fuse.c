@@ -230,7 +230,7 @@ static bool step_load(fusion *f, int step, int results)
     return good;
 }
 
-/* {"factor", name}: LU of the matrix. Result: { condition }. */
+/* {"factor", name, first_look}: LU of the matrix. Result, unless it is but a first look: { condition }. */
 static bool step_factor(fusion *f, int step, int results)
 {
     const char *name = field_text(f->L, step, "step.", "name", NULL);
@@ -251,6 +251,8 @@ static bool step_factor(fusion *f, int step, int results)
     const double condition = lu_condition(&f->inverse, f->work[0]);
     if (!(condition <= f->most_condition))
         return fail(f, "%s: condition number %.2g: must be at most %.2g (--max-condition)", name, condition, f->most_condition);
+    if (field_true(f->L, step, "first_look"))
+        return true;
     lua_newtable(f->L);
     lua_pushnumber(f->L, condition);
     lua_setfield(f->L, -2, "condition");
