@@ -92,7 +92,7 @@ local function builder(found, dtype)
         step.dtype = writes(step.name, { v.rows, b.columns }, v)
         step.bias = present(map.bias)
         step.with_bias = step.bias ~= nil or offset_matters
-        if step.with_bias then writes(map.name .. ".bias", { v.rows }, step.bias or v) end
+        if step.with_bias then step.bias_dtype = writes(map.name .. ".bias", { v.rows }, step.bias or v) end
         push(step, work)
     end
     function b.solve(map) in_front("solve", map, 10 * map.weight.rows * b.columns ^ 2, b.offset) end

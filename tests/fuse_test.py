@@ -98,9 +98,25 @@ def check_families():
     print("ok     fuse: tensor names of GPT-NeoX, interleaved, and RoBERTa, with three embeddings")
 
 
+def check_mixed_types():
+    """Matrices in bfloat16, biases in float32: each merged tensor has the type of the one it replaces."""
+    shape = Shape(bias=True)
+    tensors = transformer.to_checkpoint(shape, transformer.random_model(shape, 3))
+    dtypes = {name: "BF16" if name.endswith(".weight") else "F32" for name in tensors}
+    fused(shape, "QP", tensors, dtypes)
+    new, written = read_safetensors(WORK.name + "/f.safetensors")
+    check(len(new) > 10 and written == {name: dtypes[name] for name in new}, f"types {written}")
+    given, _ = read_safetensors(WORK.name + "/w.safetensors")
+    k, q = (given[f"model.layers.1.self_attn.{letter}_proj.weight"] for letter in "kq")
+    check(difference(new["model.layers.1.self_attn.k_proj.weight"] @ q, k) < 1e-2, "a merged matrix in bfloat16")
+    check(difference(new["model.layers.1.self_attn.k_proj.bias"] + new["model.layers.1.self_attn.k_proj.weight"] @ given["model.layers.1.self_attn.q_proj.bias"],
+                     given["model.layers.1.self_attn.k_proj.bias"]) < 1e-6, "a merged bias in float32")
+
+
 def check_sizes():
     check_case(next(seeds), "QP", tied=True, layers=1)
     check_case(next(seeds), "QP", d=208, heads=8, kv_heads=2, f=333, vocab=211, layers=2, ffn="glu")
+    check_mixed_types()
     check_case(next(seeds), "KP", d=264, heads=4, f=130, vocab=64, layers=1)
     print("ok     fuse: a tied embedding; sizes that are no multiples of a block")
 

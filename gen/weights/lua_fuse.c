@@ -169,15 +169,15 @@ static quantise_type quantise_type_of(safetensors_dtype dtype)
     }
 }
 
-/* Rounds values[count] in place to the dtype in the field `dtype` of a step, and appends them. */
-static bool write_values(fusion *f, int step, double *values, size_t count)
+/* Rounds values[count] in place to the dtype in the field `key` of a step, and appends them. */
+static bool write_values(fusion *f, int step, const char *key, double *values, size_t count)
 {
-    const quantise_type type = quantise_type_of(safetensors_dtype_named(field_text(f->L, step, "step.", "dtype", NULL)));
+    const char *dtype = field_text(f->L, step, "step.", key, NULL);
+    const quantise_type type = quantise_type_of(safetensors_dtype_named(dtype));
     const size_t width = quantise_bytes(type);
     quantise_tally ignored = {0};
     if (!quantise_round(type, values, 1, count, NULL, &ignored))
-        return fail(f, "%s: a merged value is too large for %s", field_text(f->L, step, "step.", "name", NULL),
-                    field_text(f->L, step, "step.", "dtype", NULL));
+        return fail(f, "%s: a merged value is too large for %s", field_text(f->L, step, "step.", "name", NULL), dtype);
     free(f->bytes);
     f->bytes = malloc(count * width + 1);
     if (f->bytes == NULL)
@@ -308,7 +308,7 @@ static bool step_left(fusion *f, int step, int results)
             if (!tick(f, 2.0 * (double)count * (double)deep * (double)v.columns))
                 return false;
         }
-        if (!write_values(f, step, f->work[0], count * v.columns))
+        if (!write_values(f, step, "dtype", f->work[0], count * v.columns))
             return false;
     }
     return true;
@@ -332,7 +332,7 @@ static bool step_vector(fusion *f, int step, int results)
     const bool add = field_true(f->L, step, "add_offset") && f->offset != NULL;
     for (size_t i = 0; add && i < f->rows; ++i)
         sum[i] += f->offset[i];
-    return write_values(f, step, sum, f->rows);
+    return write_values(f, step, "dtype", sum, f->rows);
 }
 
 /* The bias that a step with the field `with_bias` writes behind its matrix, [rows]: as the view `bias` has it, or zeros; else NULL. */
@@ -381,10 +381,10 @@ static bool stream(fusion *f, int step, bool transposed)
         matmul_add(1.0, count, width, depth, rows_of(f->work[0], depth), factor, f->work[1], width);
         if (bias != NULL)
             add_offset(1.0, f->work[0], count, depth, f->offset, bias + row);
-        if (!write_values(f, step, f->work[1], count * width) || !tick(f, 2.0 * (double)count * (double)depth * (double)width))
+        if (!write_values(f, step, "dtype", f->work[1], count * width) || !tick(f, 2.0 * (double)count * (double)depth * (double)width))
             return false;
     }
-    return bias == NULL || write_values(f, step, bias, v.rows);
+    return bias == NULL || write_values(f, step, "bias_dtype", bias, v.rows);
 }
 
 /* {"rows", from, add_offset}: every row times the transposed matrix, plus the offset if that is asked for. */
@@ -470,7 +470,7 @@ static bool step_solve(fusion *f, int step, int results)
         spare = f->work[3];
         size += sum_of_squares(f->work[0], count * n);
         unrounded += solve_refined(f, f->work[0], count, &solution, &residual, &spare);
-        if (!write_values(f, step, solution, count * n))
+        if (!write_values(f, step, "dtype", solution, count * n))
             return false;
         rounded += residual_of(f, f->work[0], solution, count, residual);
         if (bias != NULL)
@@ -490,7 +490,7 @@ static bool step_solve(fusion *f, int step, int results)
     lua_pushstring(L, field_text(L, step, "step.", "name", NULL));
     lua_setfield(L, -2, "name");
     lua_rawseti(L, results, (lua_Integer)lua_rawlen(L, results) + 1);
-    return bias == NULL || write_values(f, step, bias, v.rows);
+    return bias == NULL || write_values(f, step, "bias_dtype", bias, v.rows);
 }
 
 static const struct {
