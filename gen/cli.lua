@@ -149,7 +149,7 @@ local function help_command(command)
     if #command.options > 0 then lines[#lines + 1] = "" end
     for _, option in ipairs(command.options) do
         local default = option.default ~= nil and option.default ~= "" and " (" .. option.default .. ")" or ""
-        lines[#lines + 1] = string.format("  %-18s %s%s", option_words(option), option.doc, default)
+        lines[#lines + 1] = string.format("  %-22s %s%s", option_words(option), option.doc, default)
     end
     return table.concat(lines, "\n")
 end
