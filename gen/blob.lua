@@ -49,7 +49,9 @@ end
 
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
 --   name, dtype (a row of gen/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape = its shape,
---   slices, steps, boxes; storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
+--   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor, `group` of every `stride`
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half: no tensor but rotary angles;
+--   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another one
 function blob.sections(m, shape, projection, tables)
     local list = {}
@@ -134,7 +136,7 @@ end
 function blob.packing(p, files)
     return {
         weights = files.weights, output = files.output, prefix = files.prefix, blocks_in_out = files.blocks_in_out,
-        tensors = p.tensors, sections = p.sections, bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        tensors = p.tensors, sections = p.pieces or p.sections, bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         magic = blob.magic, format = blob.format, digest = p.digest,
     }
 end

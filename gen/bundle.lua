@@ -6,6 +6,7 @@ local json = require "json"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
+local transformer_plan = require "gen.transformer_plan"
 
 local bundle = {}
 
@@ -51,7 +52,9 @@ local function plan_of_manifest(manifest, path)
     for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
-        return plan.build(m, isa.select(table.concat(names_of_isas, ",")), wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
+        local isas = isa.select(table.concat(names_of_isas, ","))
+        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

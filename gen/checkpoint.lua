@@ -2,18 +2,20 @@
 local checkpoint = {}
 
 -- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), m and o (FFN) are linear maps, `packed` holds q, k
--- and v as [heads][3][d / heads][d]. `behind`: what follows the last block and stays as it is. `separate`: names of q, k, v once they are
+-- and v as [heads][3][d / heads][d]. `norms`: of attention and FFN. `behind`: what follows the last block and stays as it is. `separate`: names of q, k, v once they are
 -- not packed any more.
 local families = {
     llama = {
         embeddings = { word = "model.embed_tokens.weight" }, head = "lm_head.weight", needs_head = true, behind = { "lm_head.", "model.norm.", "score." },
         layer = "model.layers.%d.", q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", p = "self_attn.o_proj",
         mlp = { "mlp.up_proj" }, glu = { "mlp.gate_proj", "mlp.up_proj" }, o = "mlp.down_proj", lookup = "mlp.",
+        norms = { "input_layernorm", "post_attention_layernorm" },
     },
     gpt_neox = {
         embeddings = { word = "gpt_neox.embed_in.weight" }, head = "embed_out.weight", needs_head = true, behind = { "embed_out.", "gpt_neox.final_layer_norm." },
         layer = "gpt_neox.layers.%d.", packed = "attention.query_key_value", q = "attention.query", k = "attention.key", v = "attention.value", p = "attention.dense",
         mlp = { "mlp.dense_h_to_4h" }, o = "mlp.dense_4h_to_h", lookup = "mlp.",
+        norms = { "input_layernorm", "post_attention_layernorm" },
     },
     roberta = {
         embeddings = { word = "roberta.embeddings.word_embeddings.weight", positions = "roberta.embeddings.position_embeddings.weight",
@@ -21,6 +23,7 @@ local families = {
         head = "lm_head.decoder.weight", behind = { "lm_head.", "classifier.", "roberta.pooler." },
         layer = "roberta.encoder.layer.%d.", q = "attention.self.query", k = "attention.self.key", v = "attention.self.value", p = "attention.output.dense",
         mlp = { "intermediate.dense" }, o = "output.dense", lookup = "FFN.",
+        norms = { "attention.output.LayerNorm", "output.LayerNorm" },
     },
 }
 
@@ -68,6 +71,21 @@ function checkpoint.linear(m, layer, letter, rows, columns)
     end
     map.name = prefix .. family[key]
     return map
+end
+
+-- The same map where it stands alone: as fuse leaves what was packed.
+function checkpoint.alone(map)
+    if not map.weight.group then return map end
+    local rows, columns = map.weight.rows, map.weight.columns
+    local copy = with_bias(map.name, { rows, columns }, rows, columns)
+    copy.name = map.name
+    return copy
+end
+
+-- The name of the first or second norm of a layer.
+function checkpoint.norm(m, layer, which)
+    local family = families[m.checkpoint]
+    return family.layer:format(layer) .. family.norms[which]
 end
 
 -- The maps that read the FFN's input, [f][d] each.

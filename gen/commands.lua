@@ -36,9 +36,7 @@ local function rounded(n) return n >= 1e9 and string.format("%.1fB", n / 1e9) or
 
 -- The table of arXiv 2404.12362, section 4.
 local function plan_transformer(m, options)
-    for _, name in ipairs { "isa", "schedule", "tuned", "tables", "projection" } do
-        if options[name] then error("--" .. name .. ": " .. options[name] .. ": is for a LookupFFN, not for a transformer", 0) end
-    end
+    request.check_options(m, options)
     local c = weight_count.of(m)
     if options.json then
         host.print(assert(json.encode { model = m, weights = c }))
@@ -134,7 +132,7 @@ function commands.sample(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1] })
     local p = load_plan(arguments[1], options)
-    assert(weights.sample(options.o, options.prefix, p.tensors, options.seed))
+    assert(weights.sample(options.o, options.prefix, p.samples or p.tensors, options.seed))
     host.print("wrote " .. options.o)
     return 0
 end
@@ -143,6 +141,14 @@ function commands.pack(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
+    if p.model.attention then
+        local errors, worst = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = "" }))), nil
+        for name, value in pairs(errors) do
+            if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
+        end
+        host.print(string.format("wrote %s, %s, weights in %s, relative error up to %.2g (%s)", options.o, bytes_text(p.packed_bytes), p.shape.type.name, errors[worst], worst))
+        return 0
+    end
     local errors = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
     host.print(string.format("wrote %s, %s, projection in %s, relative error %.2g, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes),
         p.projection.name, errors.projection, p.tables.name, errors.tables))

@@ -23,7 +23,7 @@ for _, row in ipairs(dtype.list) do
     if row.word then table.insert(dtype.projection_names, row.name) end
 end
 
--- The row of that name, f32 if absent; raises one line for a name that the option --`use` cannot have: "tables" (if absent) or
+-- The row of that name, f32 if absent; raises one line for a name that the option --`use` cannot have: "tables" (if absent), "type" or
 -- "projection".
 function dtype.get(name, use)
     for _, row in ipairs(dtype.list) do

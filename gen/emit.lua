@@ -5,6 +5,7 @@ local json = require "json"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
 local template = require "gen.template"
+local transformer_kernels = require "gen.transformer_kernels"
 
 local emit = {}
 
@@ -42,35 +43,26 @@ local function finish(p, path, text)
     return banner .. text:gsub("%$(%l)", p.names.model .. "_%1")
 end
 
-local function formula(p)
-    local words = { p.model.norm and "z projects LayerNorm(x)" or "z projects x" }
-    words[#words + 1] = p.shape.kind == "bh4" and "by BH4, blocks of " .. p.shape.block or "by one dense matrix"
-    return table.concat(words, " ") .. "."
-end
-
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
 function emit.files(p)
-    local isas, isa_list, integers = {}, {}, false
+    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
-    for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
-    local values = with_common(p, {
-        isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, integers = integers,
-        types = p.tables == p.projection and { p.tables } or { p.tables, p.projection }, statuses = statuses,
-        align = blob.align, scratch_bytes = p.scratch_bytes, most_threads = p.most_threads, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
-        rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
-        norm = p.model.norm ~= nil, format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)), formula = formula(p),
-        alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
-    })
+    local values = with_common(p, family.api(p))
+    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types,
+        align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
+    for key, value in pairs(own) do values[key] = value end
+    values.statuses = table.move(values.statuses, 1, #values.statuses, #statuses + 1, { table.unpack(statuses) })
     local files = {}
     local function add(name, path) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)) } end
-    add(p.names.header, "templates/model.h")
+    add(p.names.header, values.header)
     add(p.names.runtime, "templates/runtime.h")
-    add(p.names.source, "templates/model.c")
+    add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
-        for _, kernel in ipairs(kernels.files(p, v)) do
+        for _, kernel in ipairs(family.files(p, v)) do
             local text = finish(p, kernel.template, render(kernel.template, with_common(p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
@@ -87,9 +79,11 @@ function emit.manifest(p, files)
     for i, file in ipairs(files) do
         list[i] = { name = file.name, sha256 = host.sha256(file.text), flags = file.isa and json.array(file.isa.flags) or nil }
     end
+    local options = p.options
+    options.isa = json.array(isas)
     return json.encode {
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
-        options = { isa = json.array(isas), schedule = p.wanted, tables = p.tables.name, projection = p.projection.name }, files = json.array(list),
+        options = options, files = json.array(list),
     } .. "\n"
 end
 

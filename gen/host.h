@@ -28,5 +28,6 @@ int luaopen_cpu(lua_State *L);
 int luaopen_kernel(lua_State *L);
 int luaopen_verify(lua_State *L);
 int luaopen_store(lua_State *L);
+int luaopen_blocks(lua_State *L);
 
 #endif

@@ -8,7 +8,7 @@ local kernels = {}
 local sum = literal.sum
 
 -- The first lines of a kernel file: includes, and a stop for a compiler without the right flags.
-local function prologue(p, isa)
+function kernels.prologue(p, isa)
     local lines = { '#include "' .. p.names.runtime .. '"' }
     if isa.guard then
         lines[#lines + 1] = ""
@@ -208,7 +208,7 @@ local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
         isa = v.isa, v = v, hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
-        prologue = prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
+        prologue = kernels.prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
@@ -319,6 +319,24 @@ local function regime_files(p, v, add, templates)
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
     end)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
+end
+
+local function formula(p)
+    local words = { p.model.norm and "z projects LayerNorm(x)" or "z projects x" }
+    words[#words + 1] = p.shape.kind == "bh4" and "by BH4, blocks of " .. p.shape.block or "by one dense matrix"
+    return table.concat(words, " ") .. "."
+end
+
+-- The templates of the model's own files, and what they read beside the plan.
+function kernels.api(p)
+    local integers = false
+    for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
+    return {
+        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = true,
+        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
+        rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
+        alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
+    }
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.

@@ -152,6 +152,8 @@ function plan.build(m, isas, wanted, tables, projection_type)
         wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
+        types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
+        options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name }, -- as the manifest records them
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do

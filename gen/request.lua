@@ -1,17 +1,29 @@
--- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection.
+-- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
 local host = require "host"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
+local transformer_plan = require "gen.transformer_plan"
 local tuned = require "gen.tuned"
 
 local request = {}
 
+-- Raises one line for an option that is for the other kind of model.
+function request.check_options(m, options)
+    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type" }) do
+        if options[name] and options[name] ~= "" then
+            error(string.format("--%s: %s: is for a %s", name, options[name], m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
+        end
+    end
+end
+
 -- The plan of the model file `path` for the instruction sets `isas`. Raises one line for options that do not fit the model; says on
 -- standard error what a tuned file leaves open. `here` describes this CPU (see tuned.level), for commands that run on it.
 function request.plan(path, isas, options, here)
-    if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     local m = model_file.load(path)
+    request.check_options(m, options)
+    if m.attention then return transformer_plan.build(m, isas, options.type) end
+    if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then
         return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection)
     end

@@ -8,9 +8,11 @@ local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
 local key = require "harness.tune.key"
+local model_file = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
+local transformer = require "harness.transformer"
 local weights = require "weights"
 
 local commands = {}
@@ -56,8 +58,21 @@ local function build(path, sets, options, threads)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
+-- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
+local function transformer_plans(path, options)
+    local sets, skipped = commands.runnable(options.isa, options.type ~= "i8" and options.type or nil)
+    local plans = {}
+    for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
+    return plans, skipped
+end
+
 function commands.run(arguments, options)
     file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input, options.tuned })
+    if model_file.load(arguments[1]).attention then
+        local plans = transformer_plans(arguments[1], options)
+        transformer.run(plans[#plans], options)
+        return 0
+    end
     local sets = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
@@ -138,6 +153,10 @@ end
 
 function commands.verify(arguments, options)
     local threads = commands.threads_of(options)
+    if model_file.load(arguments[1]).attention then
+        local plans, none = transformer_plans(arguments[1], options)
+        return transformer.verify(plans, options, none)
+    end
     local sets, skipped = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan

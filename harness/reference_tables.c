@@ -13,32 +13,15 @@ static bool read_scaled(const reference_tables *tables, size_t table, size_t cod
     return true;
 }
 
-static double scale_of(const double *row, size_t count)
-{
-    double largest = 0.0;
-    for (size_t o = 0; o < count; ++o)
-        if (fabs(row[o]) > largest)
-            largest = fabs(row[o]);
-    return (double)(float)(largest / 127.0);
-}
-
-static double round_i8(double value, double scale)
-{
-    if (scale == 0.0)
-        return 0.0;
-    const double integer = reference_round_to(value / scale, 1.0);
-    return (integer > 127.0 ? 127.0 : integer < -127.0 ? -127.0 : integer) * scale;
-}
-
 static bool rounded_row(void *source, size_t table, size_t code, double *row)
 {
     const reference_tables *tables = source;
     const size_t count = tables->model->d_out;
     if (!read_scaled(tables, table, code, row))
         return false;
-    const double scale = tables->type == REFERENCE_I8 ? scale_of(row, count) : 1.0;
+    const double scale = tables->type == REFERENCE_I8 ? reference_scale_i8(row, count) : 1.0;
     for (size_t o = 0; o < count; ++o) {
-        row[o] = tables->type == REFERENCE_I8 ? round_i8(row[o], scale) : reference_round(tables->type, row[o]);
+        row[o] = tables->type == REFERENCE_I8 ? reference_round_i8(row[o], scale) : reference_round(tables->type, row[o]);
         row[o] /= tables->model->scale; /* the reference multiplies by it */
     }
     return true;
@@ -48,7 +31,7 @@ static double row_scale(void *source, size_t table, size_t code)
 {
     const reference_tables *tables = source;
     double *row = malloc(tables->model->d_out * sizeof *row);
-    const double scale = row && read_scaled(tables, table, code, row) ? scale_of(row, tables->model->d_out) : NAN;
+    const double scale = row && read_scaled(tables, table, code, row) ? reference_scale_i8(row, tables->model->d_out) : NAN;
     free(row);
     return scale;
 }

@@ -27,3 +27,20 @@ double reference_round(reference_type type, double value)
         return round_float(value, 11, -14);
     return value;
 }
+
+double reference_scale_i8(const double *row, size_t count)
+{
+    double largest = 0.0;
+    for (size_t o = 0; o < count; ++o)
+        if (fabs(row[o]) > largest)
+            largest = fabs(row[o]);
+    return (double)(float)(largest / 127.0);
+}
+
+double reference_round_i8(double value, double scale)
+{
+    if (scale == 0.0)
+        return 0.0;
+    const double integer = reference_round_to(value / scale, 1.0);
+    return (integer > 127.0 ? 127.0 : integer < -127.0 ? -127.0 : integer) * scale;
+}

@@ -11,9 +11,11 @@
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
+//$ if openmp then
 #if defined($(names.macro("OPENMP"))) && !defined(_OPENMP)
 #error "$(names.macro("OPENMP")) needs -fopenmp"
 #endif
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 
@@ -26,43 +28,6 @@
 //$ end
 //$ end
 //$ end
-//$ local function prototypes(v, load, tiles)
-//$ if load then
-$(load)
-//$ end
-//$ local unpacked = v.unpacks and ", float *restrict unpacked" or ""
-//$ if shape.kind == "bh4" then
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(unpacked), size_t tiles);
-//$ else
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(unpacked), size_t tiles);
-//$ end
-void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
-void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch);
-void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch);
-void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
-//$ end
-//$ for _, v in ipairs(variants) do
-
-/* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
-//$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict panel);")
-//$ if v.few then
-
-/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project up to $(v.few.chunk), hash one, gather; then the stages together. */
-//$ prototypes(v.few, norm and "void " .. v.few.names.load .. "(const float *restrict x, float *restrict normalised);")
-//$ end
-
-/* $(v.isa.name), any number of tokens. */
-void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
-//$ end
-#ifdef $(names.macro("OPENMP"))
-
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to $(names.macro("OPENMP")) ranges of whole tiles, each of `least` tokens
-   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
-void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
-    const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
-#endif
+$(include(prototypes))
 
 #endif

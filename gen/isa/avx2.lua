@@ -60,6 +60,14 @@ function avx2.index_store(base, offset, index)
         call("castsi256_si128", index) .. ", " .. call("extracti128_si256", index, "1") .. "))"
 end
 
+-- Halves, then pairs, then the last two.
+function avx2.reduce(v, word)
+    return {
+        { type = "__m128", name = "four", value = "_mm_" .. word .. "_ps(" .. call("castps256_ps128", v) .. ", " .. call("extractf128_ps", v, "1") .. ")" },
+        { type = "__m128", name = "two", value = "_mm_" .. word .. "_ps(four, _mm_movehl_ps(four, four))" },
+    }, "_mm_cvtss_f32(_mm_" .. word .. "_ss(two, _mm_shuffle_ps(two, two, 1)))"
+end
+
 -- 8x8: quads, then the two halves.
 function avx2.transpose(r)
     local steps, out = {}, {}

@@ -99,6 +99,8 @@ function avx512.index_store(base, offset, index)
     return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
 end
 
+function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) end
+
 -- 16x16: quads, then a 4x4 transpose of 128-bit quarters.
 function avx512.transpose(r)
     local steps, out = {}, {}

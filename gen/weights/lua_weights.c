@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_SIZE = 4096 + 256, NAME_SIZE = 1024 };
+enum { ERROR_SIZE = 4096 + 256 };
 
 /* All that a packing in progress holds; freed in one place. */
 typedef struct {
@@ -215,21 +215,64 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
                        field_string(L, section, "from"), type == QUANTISE_F32 ? "float32" : field_string(L, section, "type"));
 }
 
+/* Reads `count` elements from `first` on; of a matrix that lies in a larger tensor, all of its rows. */
+static bool read_elements(packing *p, int section, const safetensors_tensor *tensor, size_t first, size_t count)
+{
+    lua_State *L = p->L;
+    const size_t group = field_size(L, section, "group");
+    if (!group)
+        return safetensors_read(p->file, tensor, first, count, p->data, p->error, sizeof p->error);
+    const size_t rows = field_size(L, section, "rows"), columns = field_size(L, section, "columns");
+    const size_t stride = field_size(L, section, "stride"), offset = field_size(L, section, "offset");
+    luaL_argcheck(L, rows * columns == count, 1, "rows");
+    for (size_t row = 0; row < rows; row += group)
+        if (!safetensors_read(p->file, tensor, (row / group * stride + offset) * columns, group * columns, p->data + row * columns, p->error,
+                              sizeof p->error))
+            return false;
+    return true;
+}
+
+/* Fills a section with the cosines or sines of rotary positions, [positions][half]: angle i of a position is position theta^(-i / half). */
+static void fill_angles(packing *p, int section, const char *word)
+{
+    lua_State *L = p->L;
+    const size_t half = field_size(L, section, "half"), elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
+    const double theta = field_number(L, section, "theta");
+    luaL_argcheck(L, half && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
+    float *to = (float *)(void *)(p->blob + at);
+    for (size_t i = 0; i < elements; ++i) {
+        const double angle = (double)(i / half) * pow(theta, -(double)(i % half) / (double)half);
+        to[i] = (float)(strcmp(word, "cosines") == 0 ? cos(angle) : sin(angle));
+    }
+}
+
 /* Packs a section, and notes under its name in the table `errors` the relative error that rounding made in it. */
 static bool pack_section(packing *p, int section, int errors)
 {
     lua_State *L = p->L;
+    if (lua_getfield(L, section, "angles") == LUA_TSTRING)
+        fill_angles(p, section, lua_tostring(L, -1));
+    const bool angles = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (angles)
+        return true;
     const bool filled_by_another = lua_getfield(L, section, "from") == LUA_TNIL;
     lua_pop(L, 1);
     if (filled_by_another)
         return true;
     quantise_type type;
     luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
+    const bool optional = (lua_getfield(L, section, "optional"), lua_toboolean(L, -1));
+    lua_pop(L, 1);
+    if (optional && !safetensors_find(p->file, field_string(L, section, "from")))
+        return true;
     const safetensors_tensor *tensor = find_tensor(p, section, "from");
     if (!tensor)
         return false;
     const size_t slices = field_size(L, section, "slices") ? field_size(L, section, "slices") : 1;
-    const size_t count = tensor->count / slices, elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
+    const bool part = field_size(L, section, "group") != 0;
+    const size_t count = part ? field_size(L, section, "rows") * field_size(L, section, "columns") : tensor->count / slices;
+    const size_t elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
     const size_t block = field_size(L, section, "blocks");
     luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
     free(p->data);
@@ -238,7 +281,7 @@ static bool pack_section(packing *p, int section, int errors)
         return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     p->tally = (quantise_tally){0};
     for (size_t slice = 0; slice < slices; ++slice) {
-        if (!safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
+        if (!read_elements(p, section, tensor, slice * count, count))
             return false;
         if (block && p->blocks_in_out)
             fold_transpose_blocks(p->data, count, block);
@@ -359,13 +402,19 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
 {
     float values[4096];
     const double mean = field_number(L, tensor, "mean"), deviation = field_number(L, tensor, "deviation");
-    const size_t zero_every = field_size(L, tensor, "zero_every");
+    const size_t zero_every = field_size(L, tensor, "zero_every"), columns = field_size(L, tensor, "diagonal");
+    const size_t group = field_size(L, tensor, "group"), stride = field_size(L, tensor, "stride");
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < 4096 ? count - done : 4096;
         random_fill(random, values, n, mean, deviation);
         for (size_t i = 0; zero_every && i < n; ++i)
             if ((done + i) % zero_every == 0)
                 values[i] = 0;
+        for (size_t i = 0; columns && i < n; ++i) {
+            const size_t row = (done + i) / columns, own = stride ? row / stride * group + row % group : row;
+            if ((done + i) % columns == own % columns)
+                values[i] += 1.0f;
+        }
         if (!safetensors_append(writer, values, n * sizeof *values, error, ERROR_SIZE))
             return false;
         done += n;
@@ -373,31 +422,31 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
     return true;
 }
 
-/* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation, zero_every } }. */
+/* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation, zero_every,
+   diagonal, group, stride } }: with diagonal = d, ones are added along the diagonal of a matrix of d columns, or of its groups of rows. */
 static int weights_sample(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *prefix = luaL_checkstring(L, 2);
     luaL_checktype(L, 3, LUA_TTABLE);
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 4));
-    enum { MOST = 16 };
-    safetensors_description descriptions[MOST];
-    char names[MOST][NAME_SIZE], error[ERROR_SIZE];
-    size_t counts[MOST];
+    char error[ERROR_SIZE];
     const size_t count = lua_rawlen(L, 3);
-    luaL_argcheck(L, count <= MOST, 3, "too many tensors");
+    safetensors_description *descriptions = lua_newuserdatauv(L, (count + 1) * sizeof *descriptions, 0);
+    size_t *counts = lua_newuserdatauv(L, (count + 1) * sizeof *counts, 0);
+    lua_createtable(L, (int)count, 0); /* keeps the names */
+    const int top = lua_gettop(L);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, 3, (lua_Integer)i + 1);
         const int tensor = lua_gettop(L);
-        if ((size_t)snprintf(names[i], NAME_SIZE, "%s%s", prefix, field_string(L, tensor, "name")) >= NAME_SIZE)
-            return host_fail(L, "--prefix: is too long");
+        const char *name = lua_pushfstring(L, "%s%s", prefix, field_string(L, tensor, "name"));
+        lua_rawseti(L, top, (lua_Integer)i + 1);
         lua_getfield(L, tensor, "shape");
-        descriptions[i].name = names[i];
-        descriptions[i].dtype = DTYPE_F32;
+        descriptions[i] = (safetensors_description){.name = name, .dtype = DTYPE_F32};
         descriptions[i].rank = pop_shape(L, descriptions[i].shape);
         counts[i] = 1;
         for (int k = 0; k < descriptions[i].rank; ++k)
             counts[i] *= (size_t)descriptions[i].shape[k];
-        lua_settop(L, 4);
+        lua_settop(L, top);
     }
     safetensors_writer *writer = safetensors_create(path, descriptions, count, error, sizeof error);
     if (!writer)
@@ -408,7 +457,7 @@ static int weights_sample(lua_State *L)
             safetensors_abandon(writer);
             return host_fail(L, error);
         }
-        lua_settop(L, 4);
+        lua_settop(L, top);
     }
     if (!safetensors_finish(writer, error, sizeof error))
         return host_fail(L, error);

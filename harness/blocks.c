@@ -1,0 +1,441 @@
+/* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
+   of tokens are strings of doubles, [tokens][d].
+
+   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context, cache_bytes,
+       scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
+   blocks.reference(job, x) -> y | nil, message: job = { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta,
+       interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { q = { weight = view, bias = view }, …, first = { gain,
+       offset } } } }, views as gen/checkpoint.lua makes them
+   blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
+   blocks.random_numbers(seed, count, below) -> list
+   blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
+#include "blob_memory.h"
+#include "fields.h"
+#include "guard.h"
+#include "memory.h"
+#include "reference_blocks.h"
+
+#include "gen/files.h"
+#include "gen/host.h"
+#include "gen/weights/npy.h"
+#include "gen/weights/random.h"
+#include "gen/weights/shards.h"
+
+#include <lauxlib.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char where[] = "blocks: ";
+
+enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600 };
+
+typedef int bind_function(const void *blob, size_t bytes, void *weights);
+typedef int prefill_function(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+typedef int one_function(const void *weights, void *cache, const float *x, float *y, size_t number, void *scratch);
+
+/* What the child and its parent share. */
+typedef struct {
+    char error[ERROR_SIZE]; /* "" when all went well */
+    float y[];              /* [tokens][d] */
+} shared_result;
+
+static size_t size_field(lua_State *L, int index, const char *name)
+{
+    return (size_t)field_integer(L, index, where, name, 0, 0);
+}
+
+static bool flag_field(lua_State *L, int index, const char *name)
+{
+    lua_getfield(L, index, name);
+    const bool value = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+static double number_field(lua_State *L, int index, const char *name)
+{
+    lua_getfield(L, index, name);
+    const double value = luaL_optnumber(L, -1, 0.0);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* The doubles at `index` and how many tokens of d they are. */
+static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
+{
+    size_t bytes;
+    const double *values = (const double *)(const void *)luaL_checklstring(L, index, &bytes);
+    luaL_argcheck(L, d > 0 && bytes % (d * sizeof *values) == 0, index, "must be whole tokens");
+    *tokens = bytes / (d * sizeof *values);
+    return values;
+}
+
+typedef struct {
+    const char *library, *bind, *decode, *prefill, *encode, *blob;
+    size_t d, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    const size_t *calls; /* [count] tokens of every call */
+    size_t count;
+} run_job;
+
+/* A call that must refuse a position and leave y as it is. */
+static bool refuses(int status, const float *y, float before)
+{
+    return status == 9 && memcmp(y, &before, sizeof before) == 0;
+}
+
+/* The child: runs the calls, each with memory of exactly its size. */
+static bool run_calls(const run_job *job, const double *x, size_t tokens, float *y, char *error)
+{
+    files_mapping blob;
+    void *library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
+    bind_function *bind;
+    prefill_function *prefill = NULL;
+    one_function *decode = NULL, *encode = NULL;
+    *(void **)&bind = dlsym(library, job->bind);
+    *(void **)&prefill = dlsym(library, job->prefill);
+    *(void **)&decode = dlsym(library, job->decode);
+    *(void **)&encode = dlsym(library, job->encode);
+    if (!bind || (!encode && (!prefill || !decode)))
+        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
+    void *weights = aligned_memory(job->weights_struct_bytes);
+    guarded cache, scratch, in, out;
+    if (!weights || !guard_create(&cache, job->cache_bytes, MEMORY_ALIGNMENT, GUARD_END) ||
+        !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    if (!blob_map(job->blob, &blob, error, ERROR_SIZE))
+        return false;
+    const int status = bind(blob.data, blob.bytes, weights);
+    if (status != 0)
+        return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
+
+    size_t first = 0;
+    for (size_t call = 0; call < job->count && first < tokens; ++call) {
+        const size_t count = smaller(job->calls[call], tokens - first), values = count * job->d;
+        if (!guard_create(&in, values * sizeof(float), sizeof(float), call % 2 ? GUARD_UNALIGNED : GUARD_END) ||
+            !guard_create(&out, values * sizeof(float), sizeof(float), GUARD_END))
+            return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+        float *from = (float *)(void *)in.data, *to = (float *)(void *)out.data;
+        for (size_t i = 0; i < values; ++i)
+            from[i] = (float)x[first * job->d + i];
+        guard_read_only(&in);
+        const float before = to[0];
+        if (encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
+                   : !refuses(decode(weights, cache.data, from, to, job->context, scratch.data), to, before) ||
+                         !refuses(decode(weights, cache.data, from, to, SIZE_MAX, scratch.data), to, before) ||
+                         !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
+            return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
+        const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
+                           : count == 1 ? decode(weights, cache.data, from, to, first, scratch.data)
+                                        : prefill(weights, cache.data, from, to, first, count, scratch.data);
+        if (result != 0)
+            return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
+        if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
+            return files_error(error, ERROR_SIZE, "%s: a call at position %zu wrote beyond its memory", job->library, first);
+        memcpy(y + first * job->d, to, values * sizeof *to);
+        guard_free(&in);
+        guard_free(&out);
+        first += count;
+    }
+    return true;
+}
+
+static int push_doubles(lua_State *L, const float *values, size_t count)
+{
+    luaL_Buffer buffer;
+    double *to = (double *)(void *)luaL_buffinitsize(L, &buffer, count * sizeof *to + 1);
+    for (size_t i = 0; i < count; ++i)
+        to[i] = (double)values[i];
+    luaL_pushresultsize(&buffer, count * sizeof *to);
+    return 1;
+}
+
+/* Runs run_calls in a child that may crash; the message in `result`. */
+static void run_in_child(const run_job *job, const double *x, size_t tokens, shared_result *result)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        alarm(CHILD_SECONDS);
+        _exit(run_calls(job, x, tokens, result->y, result->error) ? 0 : 1);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        snprintf(result->error, sizeof result->error, "%s: cannot run a process", job->library);
+    else if (WIFSIGNALED(status))
+        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+static int run(lua_State *L)
+{
+    run_job job = {
+        .library = field_text(L, 1, where, "library", NULL), .bind = field_text(L, 1, where, "bind", NULL), .blob = field_text(L, 1, where, "blob", NULL),
+        .decode = field_text(L, 1, where, "decode", NULL), .prefill = field_text(L, 1, where, "prefill", NULL), .encode = field_text(L, 1, where, "encode", NULL),
+        .d = size_field(L, 1, "d"), .context = size_field(L, 1, "context"), .cache_bytes = size_field(L, 1, "cache_bytes"),
+        .scratch_bytes = size_field(L, 1, "scratch_bytes"), .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
+    };
+    size_t tokens;
+    const double *x = tokens_at(L, 2, job.d, &tokens);
+    lua_getfield(L, 1, "calls");
+    job.count = (size_t)luaL_len(L, -1);
+    size_t *calls = lua_newuserdatauv(L, (job.count + 1) * sizeof *calls, 0);
+    for (size_t i = 0; i < job.count; ++i) {
+        lua_rawgeti(L, -2, (lua_Integer)i + 1);
+        calls[i] = (size_t)luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    job.calls = calls;
+    const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
+    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (result == MAP_FAILED)
+        return host_fail(L, "blocks: not enough memory");
+    run_in_child(&job, x, tokens, result);
+    const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
+    munmap(result, bytes);
+    return results;
+}
+
+/* Where a view of a job lies; NULL tensor with one line on failure. */
+static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint, int index, const safetensors **file, char *error)
+{
+    int64_t shape[SAFETENSORS_MAX_RANK];
+    lua_getfield(L, index, "shape");
+    const int rank = (int)luaL_len(L, -1);
+    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
+    for (int i = 0; i < rank; ++i) {
+        lua_rawgeti(L, -1, i + 1);
+        shape[i] = luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return shards_expect(checkpoint, field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
+}
+
+static bool has_tensor(const shards *checkpoint, const char *name)
+{
+    for (size_t i = 0; i < shards_count(checkpoint); ++i)
+        if (safetensors_find(shards_at(checkpoint, i), name))
+            return true;
+    return false;
+}
+
+/* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
+static bool map_at(lua_State *L, const shards *checkpoint, const char *name, reference_map *map, char *error)
+{
+    const int layer = lua_gettop(L);
+    bool ok = true;
+    *map = (reference_map){0};
+    if (lua_getfield(L, layer, name) == LUA_TTABLE) {
+        lua_getfield(L, layer + 1, "weight");
+        const int view = lua_gettop(L);
+        map->rows = size_field(L, view, "rows");
+        map->columns = size_field(L, view, "columns");
+        map->group = size_field(L, view, "group");
+        map->stride = size_field(L, view, "stride");
+        map->offset = size_field(L, view, "offset");
+        map->weight = view_at(L, checkpoint, view, &map->file, error);
+        lua_getfield(L, layer + 1, "bias");
+        const int bias = lua_gettop(L);
+        ok = map->weight != NULL;
+        if (ok && has_tensor(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+            map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
+            ok = map->bias != NULL;
+        }
+    }
+    lua_settop(L, layer);
+    return ok;
+}
+
+static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, reference_norm *norm, char *error)
+{
+    const int layer = lua_gettop(L);
+    const char *parts[] = {"gain", "offset"};
+    double **to[] = {&norm->gain, &norm->offset};
+    bool ok = true;
+    if (lua_getfield(L, layer, name) == LUA_TTABLE)
+        for (int i = 0; ok && i < 2; ++i, lua_settop(L, layer + 1)) {
+            const safetensors *file;
+            if (lua_getfield(L, layer + 1, parts[i]) != LUA_TTABLE)
+                continue;
+            const safetensors_tensor *tensor = view_at(L, checkpoint, layer + 2, &file, error);
+            *to[i] = tensor ? safetensors_load(file, tensor, error, ERROR_SIZE) : NULL;
+            ok = *to[i] != NULL;
+        }
+    lua_settop(L, layer);
+    return ok;
+}
+
+static reference_blocks_model model_at(lua_State *L, int job)
+{
+    static const char *const activations[] = {"gelu", "gelu_tanh", "silu", "relu", NULL}, *const types[] = {"f32", "bf16", "f16", "i8", NULL};
+    lua_getfield(L, job, "activation");
+    lua_getfield(L, job, "type");
+    const reference_blocks_model model = {
+        .d = size_field(L, job, "d"), .heads = size_field(L, job, "heads"), .kv_heads = size_field(L, job, "kv_heads"), .f = size_field(L, job, "f"),
+        .scale = number_field(L, job, "scale"), .causal = flag_field(L, job, "causal"), .window = size_field(L, job, "window"),
+        .half = size_field(L, job, "half"), .theta = number_field(L, job, "theta"), .interleaved = flag_field(L, job, "interleaved"),
+        .gated = flag_field(L, job, "gated"), .parallel = flag_field(L, job, "parallel"), .skip = flag_field(L, job, "skip"), .mean = flag_field(L, job, "mean"),
+        .post = flag_field(L, job, "post"), .eps = number_field(L, job, "eps"),
+        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations), .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
+    };
+    lua_pop(L, 2);
+    return model;
+}
+
+static int reference(lua_State *L)
+{
+    lua_settop(L, 2);
+    const reference_blocks_model model = model_at(L, 1);
+    char error[ERROR_SIZE];
+    size_t tokens;
+    const double *given = tokens_at(L, 2, model.d, &tokens);
+    double *x = lua_newuserdatauv(L, (tokens * model.d + 1) * sizeof *x, 0);
+    memcpy(x, given, tokens * model.d * sizeof *x);
+    shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
+    if (!checkpoint)
+        return host_fail(L, error);
+    lua_getfield(L, 1, "layers");
+    const int layers = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i) {
+        reference_block block = {0};
+        reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
+        for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
+            ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
+        ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
+        ok = ok && reference_block_run(&model, &block, x, tokens, error, sizeof error);
+        free(block.first.gain);
+        free(block.first.offset);
+        free(block.second.gain);
+        free(block.second.offset);
+        lua_settop(L, layers);
+    }
+    shards_close(checkpoint);
+    if (!ok)
+        return host_fail(L, error);
+    lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
+    return 1;
+}
+
+static int rows(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const size_t d = (size_t)luaL_checkinteger(L, 4), count = (size_t)luaL_len(L, 3), kinds = (size_t)luaL_len(L, 2);
+    double *row = lua_newuserdatauv(L, d * sizeof *row + 1, 0), *x = lua_newuserdatauv(L, (count * d + 1) * sizeof *x, 0);
+    memset(x, 0, count * d * sizeof *x);
+    shards *checkpoint = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    bool ok = checkpoint != NULL;
+    const int top = lua_gettop(L);
+    for (size_t k = 0; ok && k < kinds; ++k) {
+        lua_rawgeti(L, 2, (lua_Integer)k + 1);
+        const int tensor = lua_gettop(L);
+        const bool by_position = flag_field(L, tensor, "by_position"), fixed = flag_field(L, tensor, "fixed");
+        const size_t first = size_field(L, tensor, "first"), all = size_field(L, tensor, "rows");
+        const safetensors *file;
+        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL), (const int64_t[]){(int64_t)all, (int64_t)d}, 2,
+                                                        &file, error, sizeof error);
+        ok = found != NULL;
+        for (size_t t = 0; ok && t < count; ++t) {
+            lua_rawgeti(L, 3, (lua_Integer)t + 1);
+            const size_t number = first + (fixed ? 0 : by_position ? t : (size_t)lua_tointeger(L, -1));
+            lua_pop(L, 1);
+            ok = safetensors_read(file, found, number * d, d, row, error, sizeof error);
+            for (size_t i = 0; ok && i < d; ++i)
+                x[t * d + i] += row[i];
+        }
+        lua_settop(L, top);
+    }
+    shards_close(checkpoint);
+    if (!ok)
+        return host_fail(L, error);
+    lua_pushlstring(L, (const char *)x, count * d * sizeof *x);
+    return 1;
+}
+
+static int random_numbers(lua_State *L)
+{
+    random_state random = random_seed((uint64_t)luaL_checkinteger(L, 1));
+    const lua_Integer count = luaL_checkinteger(L, 2), below = luaL_checkinteger(L, 3);
+    lua_newtable(L);
+    for (lua_Integer i = 1; i <= count; ++i) {
+        lua_pushinteger(L, (lua_Integer)(random_bits(&random) % (uint64_t)below));
+        lua_rawseti(L, -2, i);
+    }
+    return 1;
+}
+
+static int difference(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 3);
+    size_t tokens, others;
+    const double *a = tokens_at(L, 1, d, &tokens), *b = tokens_at(L, 2, d, &others);
+    luaL_argcheck(L, tokens == others, 2, "must be as many tokens");
+    double worst = 0.0, most = 0.0;
+    for (size_t t = 0; t < tokens; ++t) {
+        double off = 0.0, power = 0.0;
+        for (size_t i = t * d; i < (t + 1) * d; ++i) {
+            off += (a[i] - b[i]) * (a[i] - b[i]);
+            power += b[i] * b[i];
+            most = fabs(a[i] - b[i]) <= most ? most : fabs(a[i] - b[i]);
+        }
+        const double relative = off == 0.0 ? 0.0 : sqrt(off / power);
+        worst = relative <= worst ? worst : relative; /* keeps a NaN */
+    }
+    lua_pushnumber(L, worst);
+    lua_pushnumber(L, most);
+    return 2;
+}
+
+static int load(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 2);
+    char error[ERROR_SIZE];
+    size_t tokens, columns;
+    float *x = npy_read_f32(luaL_checkstring(L, 1), &tokens, &columns, error, sizeof error);
+    if (!x)
+        return host_fail(L, error);
+    if (columns != d) {
+        free(x);
+        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", lua_tostring(L, 1), columns, d);
+        return host_fail(L, error);
+    }
+    push_doubles(L, x, tokens * d);
+    free(x);
+    return 1;
+}
+
+static int save(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 2);
+    char error[ERROR_SIZE];
+    size_t tokens;
+    const double *values = tokens_at(L, 3, d, &tokens);
+    float *y = lua_newuserdatauv(L, tokens * d * sizeof *y + 1, 0);
+    for (size_t i = 0; i < tokens * d; ++i)
+        y[i] = (float)values[i];
+    if (!npy_write_f32(luaL_checkstring(L, 1), tokens, d, y, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+int luaopen_blocks(lua_State *L)
+{
+    const luaL_Reg functions[] = {{"run", run}, {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers},
+                                  {"difference", difference}, {"load", load}, {"save", save}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,149 @@
+-- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify against the reference.
+local blob = require "gen.blob"
+local blocks = require "blocks"
+local checkpoint = require "gen.checkpoint"
+local compile = require "harness.compile"
+local fuse_commands = require "gen.fuse_commands"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local weights = require "weights"
+
+local transformer = {}
+
+-- The job that blocks.run wants, for calls of so many tokens each.
+local function run_job(p, library, blob_path, calls)
+    return { library = library, bind = p.names.bind, decode = p.names.decode, prefill = p.names.prefill, encode = p.names.encode, blob = blob_path,
+        d = p.shape.d, context = p.shape.context, cache_bytes = p.cache_bytes, scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes, calls = calls }
+end
+
+-- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to all.
+local function ways_of(p, count)
+    if not p.shape.causal then return { { name = "encode", calls = { count } } } end
+    local ones = {}
+    for i = 1, count do ones[i] = 1 end
+    local parts = { 2, 1, math.max(1, count // 2), count }
+    return { { name = "decode", calls = ones }, { name = "prefill", calls = { count } }, { name = "parts", calls = parts } }
+end
+
+-- Packs `path` for plan `p` into `output`.
+function transformer.pack(p, path, output) assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" }))) end
+
+function transformer.run(p, options)
+    local directory = process.temporary_directory()
+    local x = assert(blocks.load(options.input, p.shape.d))
+    local count = #x // (8 * p.shape.d)
+    if count > p.shape.context then error(string.format("%s: %d tokens: must be at most attention.context = %d", options.input, count, p.shape.context), 0) end
+    transformer.pack(p, options.weights, directory .. "/weights.bin")
+    local library = compile.library({ p }, directory, options.cc, options.cflags)
+    local ways = ways_of(p, count)
+    local y = assert(blocks.run(run_job(p, library, directory .. "/weights.bin", (options.decode and ways[1] or ways[2] or ways[1]).calls), x))
+    assert(blocks.save(options.output, p.shape.d, y))
+    host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
+end
+
+-- What blocks.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
+local function reference_job(p, path, type, without)
+    local m, s, layers = p.model, p.shape, {}
+    for layer = 0, m.layers - 1 do
+        local maps = {}
+        for _, letter in ipairs { "Q", "K", "V", "P" } do
+            local rows = (letter == "K" or letter == "V") and s.e or s.d
+            local map = checkpoint.linear(m, layer, letter, rows, s.d)
+            if not without:find(letter, 1, true) then maps[letter:lower()] = without == "" and map or checkpoint.alone(map) end
+        end
+        local inputs = checkpoint.inputs(m, layer)
+        maps.m, maps.g, maps.o = inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
+        for i, key in ipairs { "first", "second" } do
+            if m.norm then
+                local name = checkpoint.norm(m, layer, i)
+                maps[key] = { gain = { tensor = name .. ".weight", shape = { s.d } }, offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = { s.d } } or nil }
+            end
+        end
+        layers[layer + 1] = maps
+    end
+    local rope = m.attention.rope
+    return { weights = path, type = type, d = s.d, heads = s.heads, kv_heads = s.kv_heads, f = s.f, scale = m.attention.scale or (s.d / s.heads) ^ -0.5, causal = m.attention.causal,
+        window = m.attention.window, half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2), theta = rope and rope.theta, interleaved = rope and rope.pairs == "interleaved",
+        gated = s.gated, parallel = m.parallel, skip = m.skip, mean = m.norm and m.norm.kind == "layernorm", post = m.norm and m.norm.place == "post",
+        eps = m.norm and m.norm.eps, activation = m.ffn.activation, layers = layers }
+end
+
+-- The inputs of the first block for token numbers, out of a checkpoint.
+local function embedded(p, path, numbers)
+    local m, names = p.model, checkpoint.family(p.model).embeddings
+    local tensors = { { name = names.word, rows = m.vocab } }
+    if m.positions then tensors[2] = { name = names.positions, rows = m.positions, by_position = true, first = 0 } end
+    if m.token_types then tensors[#tensors + 1] = { name = names.token_types, rows = m.token_types, fixed = true } end
+    return assert(blocks.rows(path, tensors, numbers, m.d))
+end
+
+-- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit.
+local function tokens_of(p)
+    local words = 0
+    for _, map in ipairs(p.maps) do words = words + map.words end
+    return math.min(p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
+end
+
+transformer.tolerance = 1e-5 -- largest relative error of a token that emitted code may have
+
+-- Compares every variant of the plans, each for one instruction set, with the reference: on the weights that they are packed from, rounded to
+-- their type, and end to end on the unfused ones. Returns a list of results.
+function transformer.check(plans, options)
+    local p, directory = plans[1], process.temporary_directory()
+    local m = p.model
+    local word = m.attention.eliminate
+    local without = word == "none" and "" or word
+    local unfused = options.weights
+    if not unfused then
+        unfused = directory .. "/unfused.safetensors"
+        assert(weights.sample(unfused, "", p.samples, options.seed))
+    end
+    local fused, merged = unfused, without ~= "" and not p.own
+    if merged then
+        fused = directory .. "/fused.safetensors"
+        fuse_commands.fuse_weights(m, { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" })
+    end
+    local numbers = blocks.random_numbers(options.seed, tokens_of(p), m.vocab)
+    local x = embedded(p, fused, numbers)
+    local rounded = assert(blocks.reference(reference_job(p, fused, p.shape.type.name, without), x))
+    local whole = merged and assert(blocks.reference(reference_job(p, unfused, "f32", ""), embedded(p, unfused, numbers)))
+    transformer.pack(p, fused, directory .. "/weights.bin")
+    local results = {}
+    for _, one in ipairs(plans) do
+        local library = compile.library({ one }, directory .. "/" .. one.variants[1].isa.name, options.cc, options.cflags)
+        for _, way in ipairs(ways_of(one, #numbers)) do
+            local result = { isa = one.variants[1].isa.name, call = way.name, tokens = #numbers, type = p.shape.type.name }
+            local y, message = blocks.run(run_job(one, library, directory .. "/weights.bin", way.calls), x)
+            if y then
+                result.kernel_rel_err, result.max_abs_err = blocks.difference(y, rounded, m.d)
+                if whole then result.rel_err = blocks.difference(y, whole, m.d) end
+                result.ok = result.kernel_rel_err <= transformer.tolerance
+                if not result.ok then result.message = string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, transformer.tolerance) end
+            else
+                result.ok, result.message = false, message
+            end
+            results[#results + 1] = result
+        end
+    end
+    return results
+end
+
+function transformer.verify(plans, options, skipped)
+    local results, ok, p = transformer.check(plans, options), true, plans[1]
+    for _, result in ipairs(results) do ok = ok and result.ok end
+    if options.json then
+        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, results = json.array(results), skipped = json.array(skipped) }))
+        return ok and 0 or 1
+    end
+    host.print(string.format("%-8s %-8s %-8s %-6s %7s %9s %9s %11s", p.model.name, "", "", "type", "tokens", "rel error", "max error", "vs. unfused"))
+    for _, r in ipairs(results) do
+        host.print(string.format("%-8s %-8s %-8s %-6s %7d %9.1e %9.1e %11s", r.isa, r.call, r.ok and "ok" or "FAILED", r.type, r.tokens,
+            r.kernel_rel_err or 0, r.max_abs_err or 0, r.rel_err and string.format("%.1e", r.rel_err) or "-"))
+        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
+    end
+    for _, name in ipairs(skipped) do host.print("skipped: " .. name .. ": this CPU or its operating system does not run it") end
+    return ok and 0 or 1
+end
+
+return transformer

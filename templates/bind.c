@@ -1,0 +1,114 @@
+#include "$(names.runtime)"
+//$ if #isas > 1 then
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+//$ local leaf7_ecx = false
+//$ for _, isa in ipairs(isas) do
+//$     leaf7_ecx = leaf7_ecx or isa.cpu and isa.cpu.leaf7_ecx
+//$ end
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
+static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
+        return 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
+        return 0;
+    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (a & state) == state;
+}
+#endif
+
+/* The best instruction set of this bundle that this CPU can run, or -1. */
+static int $(model)_choose_isa(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+//$ for i = #isas, 1, -1 do
+//$ local cpu = isas[i].cpu
+//$ if cpu then
+    if ($(model)_cpu_has($(hex(cpu.leaf1_ecx, 8)), $(hex(cpu.leaf7_ebx, 8)), $(leaf7_ecx and hex(cpu.leaf7_ecx or 0, 8) .. ", " or "")$(hex(cpu.xcr0, 2))))
+        return $(i - 1); /* $(isas[i].name) */
+//$ end
+//$ end
+#endif
+    return $(isas[1].cpu and -1 or 0);
+}
+//$ end
+
+/* Checksum of little-endian 64-bit words. Each word changes the state one to one, so damage to a single word never goes
+   unnoticed. FNV-1a's offset basis and prime, the state folded after every word. */
+static uint64_t $(model)_checksum(const unsigned char *bytes, size_t size)
+{
+    uint64_t state = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = 0;
+        for (unsigned k = 0; k < 8; ++k)
+            word |= (uint64_t) bytes[i + k] << (8 * k);
+        state = (state ^ word) * 0x00000100000001b3u;
+        state ^= state >> 32;
+    }
+    return state;
+}
+
+static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
+{
+    uint64_t value = 0;
+    for (unsigned k = 0; k < width; ++k)
+        value |= (uint64_t) bytes[k] << (8 * k);
+    return value;
+}
+
+/* Header of a blob, $(header_bytes) bytes, little-endian:
+   0 magic "LOOKUPC\0" | 8 version u32 | 12 header bytes u32 | 16 model digest | 32 blob bytes u64 | 40 checksum u64 of what
+   follows the header | 48 zero */
+int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
+{
+    static const unsigned char magic[8] = { 'L', 'O', 'O', 'K', 'U', 'P', 'C', 0 };
+    static const unsigned char digest[16] = {
+//$ lines("        ", digest_lines)
+    };
+    const unsigned char *header = (const unsigned char *) blob;
+    const uint16_t byte_order = 1;
+    unsigned k;
+
+    if (!blob || !weights)
+        return $(names.macro("ERROR_NULL"));
+    if ((uintptr_t) blob % $(names.macro("ALIGN")))
+        return $(names.macro("ERROR_ALIGNMENT"));
+    if (bytes < $(header_bytes))
+        return $(names.macro("ERROR_SIZE"));
+    for (k = 0; k < 8; ++k)
+        if (header[k] != magic[k])
+            return $(names.macro("ERROR_MAGIC"));
+    if ($(model)_read(header + 8, 4) != $(format) || $(model)_read(header + 12, 4) != $(header_bytes))
+        return $(names.macro("ERROR_VERSION"));
+    for (k = 0; k < 16; ++k)
+        if (header[16 + k] != digest[k])
+            return $(names.macro("ERROR_MODEL"));
+    if (bytes != $(names.macro("WEIGHTS_BYTES")) || $(model)_read(header + 32, 8) != $(names.macro("WEIGHTS_BYTES")))
+        return $(names.macro("ERROR_SIZE"));
+    for (k = 48; k < $(header_bytes); ++k)
+        if (header[k] != 0)
+            return $(names.macro("ERROR_VERSION"));
+    if ($(model)_read(header + 40, 8) != $(model)_checksum(header + $(header_bytes), $(names.macro("WEIGHTS_BYTES")) - $(header_bytes)))
+        return $(names.macro("ERROR_CHECKSUM"));
+    if (*(const unsigned char *) &byte_order != 1)
+        return $(names.macro("ERROR_CPU"));
+//$ if #isas > 1 then
+
+    const int isa = $(model)_choose_isa();
+//$ if isas[1].cpu then
+    if (isa < 0)
+        return $(names.macro("ERROR_CPU"));
+//$ end
+    weights->isa = isa;
+//$ else
+
+//$ end
+//$ for _, section in ipairs(sections) do
+    weights->$(section.name) = (const $(section.storage) *) (const void *) (header + $(section.at));
+//$ end
+    return $(names.macro("OK"));
+}

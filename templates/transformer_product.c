@@ -1,0 +1,130 @@
+//$ lines("", prologue)
+//$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
+//$ local function times(n, step) return n == 1 and step or n .. " * " .. step end
+//$ -- One input: a strip of `vectors` vectors of weights at `w + at`, of `tokens` tokens.
+//$ local function add_input(i, tokens, vectors, row, at, name)
+//$     for n = 0, vectors - 1 do
+$(i)const $(isa.vector) w$(n) = $(load_weights(sum(at, n * lanes)));
+//$     end
+//$     for t = 0, tokens - 1 do
+$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and row or times(t, "x_step") .. " + " .. row) .. "]"));
+//$         for n = 0, vectors - 1 do
+$(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
+//$         end
+//$     end
+//$ end
+//$ for _, tokens in ipairs(together) do
+
+/* $(strip) outputs of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
+static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(type.storage) *restrict w, size_t inputs,
+    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first)
+{
+//$ for t = 0, tokens - 1 do
+//$ for n = 0, strip_vectors - 1 do
+    $(isa.vector) $(accumulator(t, n)) = first ? $(isa.zero()) : $(isa.load_unaligned("y", t == 0 and n * lanes or sum(times(t, "y_step"), n * lanes)));
+//$ end
+//$ end
+
+    for (size_t row = 0; row < inputs; ++row, w += $(panel)) {
+//$ add_input("        ", tokens, strip_vectors, "row", 0, accumulator)
+    }
+
+//$ for t = 0, tokens - 1 do
+//$ for n = 0, strip_vectors - 1 do
+    $(isa.store_unaligned("y", t == 0 and n * lanes or sum(times(t, "y_step"), n * lanes), accumulator(t, n)));
+//$ end
+//$ end
+}
+//$ end
+
+/* $(alone_outputs) outputs of one token: y = W x. Weights are read once, from memory: the sums are as many as it takes to wait for nothing else. */
+static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y)
+{
+//$ for u = 0, unroll - 1 do
+//$ for n = 0, alone_vectors - 1 do
+    $(isa.vector) $(accumulator(u, n)) = $(isa.zero());
+//$ end
+//$ end
+    size_t row = 0;
+
+    for (; row + $(unroll) <= inputs; row += $(unroll), w += $(unroll * panel)) {
+//$ if ahead then
+//$ for line = 0, unroll * panel * type.bytes - 1, 64 do
+        $(isa.prefetch("(const char *) w", ahead + line));
+//$ end
+//$ end
+//$ for u = 0, unroll - 1 do
+//$ if unroll > 1 then
+        {
+//$ end
+//$ local i = unroll > 1 and "            " or "        "
+//$ add_input(i, 1, alone_vectors, sum("row", u), u * panel, function(_, n) return accumulator(u, n) end)
+//$ if unroll > 1 then
+        }
+//$ end
+//$ end
+    }
+//$ if unroll > 1 then
+    for (; row < inputs; ++row, w += $(panel)) {
+//$ add_input("        ", 1, alone_vectors, "row", 0, function(_, n) return accumulator(0, n) end)
+    }
+//$ local step = 1
+//$ while step < unroll do
+//$ for u = 0, unroll - 1, 2 * step do
+//$ for n = 0, alone_vectors - 1 do
+    $(accumulator(u, n)) = $(isa.add(accumulator(u, n), accumulator(u + step, n)));
+//$ end
+//$ end
+//$ step = 2 * step
+//$ end
+//$ end
+//$ for n = 0, alone_vectors - 1 do
+    $(isa.store_unaligned("y", n * lanes, accumulator(0, n)));
+//$ end
+}
+
+/* A dense product for some tokens: y = W x + bias.
+   x      rows of `inputs` floats, x_step apart
+   w      [panels][inputs][$(panel) outputs]
+//$ if type.scaled then
+   scale  [panels * $(panel)] of the rows of W
+//$ end
+   bias   [panels * $(panel)]
+   y      rows of panels * $(panel) floats, y_step apart
+   Nothing may overlap; any float alignment. Cannot fail. */
+void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+{
+    if (tokens == 1) {
+        for (size_t panel = 0; panel < panels; ++panel)
+//$ if alone_outputs < panel then
+            for (size_t at = 0; at < $(panel); at += $(alone_outputs))
+                $(helper)_alone(x, w + panel * inputs * $(panel) + at, inputs, y + panel * $(panel) + at);
+//$ else
+            $(helper)_alone(x, w + panel * inputs * $(panel), inputs, y + panel * $(panel));
+//$ end
+    } else {
+        for (size_t row = 0; row < inputs; row += $(depth)) {
+            const size_t rows = inputs - row < $(depth) ? inputs - row : $(depth);
+            for (size_t output = 0; output < panels * $(panel); output += $(strip)) {
+                const $(type.storage) *strip = w + (output / $(panel) * inputs + row) * $(panel) + output % $(panel);
+                size_t token = 0;
+//$ for _, count in ipairs(together) do
+                for (; token + $(count) <= tokens; token += $(count))
+                    $(helper)_of_$(count)(x + token * x_step + row, $(count > 1 and "x_step, " or "")strip, rows, y + token * y_step + output, $(count > 1 and "y_step, " or "")row == 0);
+//$ end
+            }
+        }
+    }
+    for (size_t token = 0; token < tokens; ++token, y += y_step)
+        for (size_t output = 0; output < panels * $(panel); output += $(lanes)) {
+            const $(isa.vector) sums = $(isa.load_unaligned("y", "output"));
+            const $(isa.vector) offsets = $(isa.load_unaligned("bias", "output"));
+//$ if type.scaled then
+            const $(isa.vector) scales = $(isa.load_unaligned("scale", "output"));
+            $(isa.store_unaligned("y", "output", isa.fma("sums", "scales", "offsets")));
+//$ else
+            $(isa.store_unaligned("y", "output", isa.add("sums", "offsets")));
+//$ end
+        }
+}
