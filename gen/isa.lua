@@ -17,7 +17,7 @@
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
 --   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    round_negative(v): nearest integer, v <= 0, anything for NaN
 --   power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN
---   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b
+--   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask): whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_xor index_select(mask, a, b)
 --   prefetch(base, offset): asks for a cache line; nil where there is none

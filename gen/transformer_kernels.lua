@@ -27,7 +27,7 @@ end
 
 local function attention_values(p, v, values)
     local c, lanes = v.choices, v.isa.lanes
-    values.together, values.score_vectors, values.rows_most = c.rows, c.score_vectors, v.rows
+    values.together, values.score_vectors, values.rows_most, values.ahead = c.rows, c.score_vectors, v.rows, c.cache_ahead
     -- The elements of a value in blocks of vectors: { at, vectors, count }.
     values.sum_blocks = {}
     local whole, at = p.shape.value_pitch // lanes, 0

@@ -200,7 +200,7 @@ local function steps_of(shape, has)
 end
 
 -- Buffers in scratch for chunks of `chunk` tokens and `rows` rows of queries that are attended together: { name, pitch, bytes, at }.
-local function buffers_of(shape, before, after, chunk, rows)
+local function buffers_of(shape, before, after, chunk, rows, lanes)
     local list, pitches, at = {}, {}, 0
     local wide = round_up(shape.d, transformer_plan.panel)
     local function add(name, floats, pitch)
@@ -218,7 +218,7 @@ local function buffers_of(shape, before, after, chunk, rows)
     add("queries", rows * shape.width)
     add("sums", rows * shape.value_pitch)
     add("scores", rows * transformer_plan.keys)
-    add("states", rows * 2)
+    add("totals", rows * lanes)
     return list, pitches, at
 end
 
@@ -235,6 +235,7 @@ local function choices_of(shape, isa)
     c.depth = 1024                       -- inputs of a product of several tokens that stay in cache
     -- Attention: rows of queries of the same keys, vectors of positions and of elements in registers.
     c.rows = { 4, 2, 1 }
+    c.cache_ahead = 512 -- floats of the cache that are asked for ahead
     c.score_vectors = lanes == 1 and 8 or 2
     c.sum_vectors = lanes == 1 and 4 or lanes == 8 and 2 or 4
     return c
@@ -244,7 +245,7 @@ local function variant_of(m, shape, before, after, isa)
     local choices = choices_of(shape, isa)
     local v = { isa = isa, choices = choices, chunk = 96, queries = math.max(1, 16 // shape.group) }
     v.rows = v.queries * shape.group
-    v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows)
+    v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
         append = names.variant(m.name, "append_f32", isa.name),

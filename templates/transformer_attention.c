@@ -2,8 +2,8 @@
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile. */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const float *restrict key, float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(isa.prefetch and "; asks for what lies `ahead` floats further on" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const float *restrict key, $(isa.prefetch and "size_t ahead, " or "")float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
 //$ for r = 0, rows - 1 do
@@ -12,6 +12,11 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const f
 //$ end
 //$ end
         for (size_t i = 0; i < $(shape.width); ++i) {
+//$ if isa.prefetch then
+//$ for line = 0, score_vectors * lanes - 1, 16 do
+            $(isa.prefetch("key", sum("ahead + i * " .. keys .. " + at", line)));
+//$ end
+//$ end
 //$ for n = 0, score_vectors - 1 do
             const $(isa.vector) k$(n) = $(isa.load_unaligned("key", sum("i * " .. keys .. " + at", n * lanes)));
 //$ end
@@ -32,15 +37,20 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const f
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, $(isa.prefetch and "size_t ahead, " or "")float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
-    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. 2 * r .. "]"));
+    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
 //$ for n = 0, block.vectors - 1 do
     $(isa.vector) y$(r)_$(n) = $(isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.value_pitch + n * lanes)));
 //$ end
 //$ end
     for (size_t k = 0; k < count; ++k, value += $(shape.value_pitch)) {
+//$ if isa.prefetch then
+//$ for line = 0, block.vectors * lanes - 1, 16 do
+        $(isa.prefetch("value", sum("ahead", line)));
+//$ end
+//$ end
 //$ for n = 0, block.vectors - 1 do
         const $(isa.vector) v$(n) = $(isa.load_unaligned("value", n * lanes));
 //$ end
@@ -60,73 +70,71 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, $(isa.prefetch and "size_t ahead, " or "")float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(isa.prefetch and "ahead, " or "")sums + at);
 //$ else
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(isa.prefetch and "ahead, " or "")$(sum("sums", block.at)));
 //$ end
 //$ end
 }
 //$ end
 
-/* One row of an online softmax: scores of a tile become weights under the largest score so far. state: by which sums of earlier tiles
-   shrink, and the sum of all weights; *largest: the largest score. */
-static inline void $(helper)_softmax(float *restrict score, float *restrict state, float *restrict largest)
+/* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
+   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
+static inline void $(helper)_softmax(float *restrict score, float *restrict total, float *restrict largest, float *restrict factor)
 {
     $(isa.vector) most = $(isa.load_unaligned("score", 0));
-    $(isa.vector) total = $(isa.zero());
-    float shrink[$(lanes)];
+    $(isa.vector) highest = $(isa.broadcast("*largest"));
+    $(isa.vector) totals = $(isa.load_unaligned("total", 0));
 
     for (size_t k = $(lanes); k < $(keys); k += $(lanes)) {
         const $(isa.vector) next = $(isa.load_unaligned("score", "k"));
         most = $(isa.max("most", "next"));
     }
-    {
+    *factor = 1.0f;
+    const $(isa.mask) above = $(isa.less("highest", "most"));
+    if ($(isa.any("above"))) {
+        float shrink[$(lanes)];
 //$ local steps, result = isa.reduce("most", "max")
 //$ for _, step in ipairs(steps) do
         const $(step.type) $(step.name) = $(step.value);
 //$ end
-        const float tile = $(result);
-        const float now = tile > *largest ? tile : *largest;
+        const float now = $(result);
         $(isa.store_unaligned("shrink", 0, helper .. "_exp(" .. isa.broadcast("*largest - now") .. ")"));
-        most = $(isa.broadcast("now"));
+        highest = $(isa.broadcast("now"));
+        totals = $(isa.mul("totals", isa.broadcast("shrink[0]")));
+        *factor = shrink[0];
         *largest = now;
     }
     for (size_t k = 0; k < $(keys); k += $(lanes)) {
-        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "most"));
+        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
         const $(isa.vector) weight = $(helper)_exp(below);
         $(isa.store_unaligned("score", "k", "weight"));
-        total = $(isa.add("total", "weight"));
+        totals = $(isa.add("totals", "weight"));
     }
-    {
-//$ local steps, result = isa.reduce("total", "add")
-//$ for _, step in ipairs(steps) do
-        const $(step.type) $(step.name) = $(step.value);
-//$ end
-        state[0] = shrink[0];
-        state[1] = state[1] * shrink[0] + $(result);
-    }
+    $(isa.store_unaligned("total", 0, "totals"));
 }
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
    query    [queries][$(shape.group)][$(shape.width)], scaled, turned
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.value_pitch)]
-   first    position of the first query; $(shape.causal and "a query attends to positions up to its own" or "every query attends to all positions before `end`")$(shape.window and ", the last " .. shape.window .. " of them" or "")
-//$ if not shape.causal then
-   end      how many positions there are
+//$ if shape.causal then
+   first    position of the first query; each attends to positions up to its own$(shape.window and ", the last " .. shape.window .. " of them" or "")
+//$ else
+   end      how many positions there are; all queries attend to all of them
 //$ end
    sums     [queries][$(shape.group)][$(shape.value_pitch)]: the results
-   score    [queries][$(shape.group)][$(keys)], state [rows][2], both overwritten
+   score    [queries][$(shape.group)][$(keys)], total [queries][$(shape.group)][$(lanes)], both overwritten
    Nothing may overlap. Cannot fail. */
-void $(symbol)(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
-    $(shape.causal and "" or "size_t end, ")float *restrict sums, float *restrict score, float *restrict state)
+void $(symbol)(const float *restrict query, const float *restrict key, const float *restrict value, $(shape.causal and "size_t first, size_t queries" or "size_t queries, size_t end"),
+    float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * $(shape.group);
-    float largest[$(rows_most)];
+    float largest[$(rows_most)], factor[$(rows_most)];
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ end
@@ -134,10 +142,10 @@ void $(symbol)(const float *restrict query, const float *restrict key, const flo
     const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
 //$ end
 
-    for (size_t r = 0; r < rows; ++r) {
+    for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
-        state[2 * r + 1] = 0.0f;
-    }
+    for (size_t i = 0; i < rows * $(lanes); ++i)
+        total[i] = 0.0f;
     for (size_t i = 0; i < rows * $(shape.value_pitch); ++i)
         sums[i] = 0.0f;
     for (size_t tile = $(shape.window and "begin / " .. keys .. " * " .. keys or 0); tile < end; tile += $(keys)) {
@@ -147,7 +155,7 @@ void $(symbol)(const float *restrict query, const float *restrict key, const flo
 
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(isa.prefetch and "row ? 0 : " .. ahead .. ", " or "")score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -166,14 +174,21 @@ void $(symbol)(const float *restrict query, const float *restrict key, const flo
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(helper)_softmax(score + r * $(keys), state + 2 * r, largest + r);
+            $(helper)_softmax(score + r * $(keys), total + r * $(lanes), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), state + 2 * row, tile_value, count, sums + row * $(shape.value_pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(isa.prefetch and "row ? 0 : " .. ahead .. ", " or "")sums + row * $(shape.value_pitch));
 //$ end
     }
-    for (size_t r = 0; r < rows; ++r)
+    for (size_t r = 0; r < rows; ++r) {
+        const $(isa.vector) totals = $(isa.load_unaligned("total", "r * " .. lanes));
+//$ local steps, result = isa.reduce("totals", "add")
+//$ for _, step in ipairs(steps) do
+        const $(step.type) $(step.name) = $(step.value);
+//$ end
+        const float share = 1.0f / $(result);
         for (size_t i = 0; i < $(shape.value_pitch); ++i)
-            sums[r * $(shape.value_pitch) + i] /= state[2 * r + 1];
+            sums[r * $(shape.value_pitch) + i] *= share;
+    }
 }

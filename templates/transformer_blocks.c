@@ -67,14 +67,15 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
     }
 }
 
-/* Attention of some tokens from position `first` on, $(v.queries) at a time: q and y are rows of $(shape.heads) heads of $(shape.width). */
-static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, const float *keys, const float *values, size_t first, size_t tokens,
+//$ local needs_first = shape.causal or shape.rope
+/* Attention of some tokens$(needs_first and " from position `first` on" or ""), $(v.queries) at a time: q and y are rows of $(shape.heads) heads of $(shape.width). */
+static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, const float *keys, const float *values, $(needs_first and "size_t first, " or "")size_t tokens,
     $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, unsigned char *scratch)
 {
     float *queries = (float *) (void *) ($(sum("scratch", buffer("queries").at)));
     float *sums = (float *) (void *) ($(sum("scratch", buffer("sums").at)));
     float *scores = (float *) (void *) ($(sum("scratch", buffer("scores").at)));
-    float *states = (float *) (void *) ($(sum("scratch", buffer("states").at)));
+    float *totals = (float *) (void *) ($(sum("scratch", buffer("totals").at)));
 
     for (size_t token = 0; token < tokens; token += $(v.queries)) {
         const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries);
@@ -90,8 +91,8 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
                     to[i] = $(scale) * from[i];
 //$ end
             }
-            $(v.names.attention)(queries, keys + head * $(shape.key_head), values + head * $(shape.value_head), first + token, count,
-                $(shape.causal and "" or "end, ")sums, scores, states);
+            $(v.names.attention)(queries, keys + head * $(shape.key_head), values + head * $(shape.value_head), $(shape.causal and "first + token, count" or "count, end"),
+                sums, scores, totals);
             for (size_t row = 0; row < count * $(shape.group); ++row) {
                 float *to = y + (token + row / $(shape.group)) * y_step + (head * $(shape.group) + row % $(shape.group)) * $(shape.width);
                 for (size_t i = 0; i < $(shape.width); ++i)
@@ -143,7 +144,7 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 //$     elseif step.op == "append" then
             $(helper)_append($(shape.rope and "weights, " or "")$(step.k), $(step_of(step.k)), $(step.v), $(step_of(step.v)), keys, values, first + at, count);
 //$     elseif step.op == "attend" then
-            $(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), keys, values, first + at, count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), (unsigned char *) scratch);
+            $(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), keys, values, $((shape.causal or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), (unsigned char *) scratch);
 //$     elseif step.op == "activate" then
             $(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then

@@ -49,6 +49,7 @@ function avx2.power_of_two(n)
 end
 function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end
 function avx2.select(mask, a, b) return call("blendv_ps", b, a, mask) end
+function avx2.any(mask) return call("movemask_ps", mask) .. " != 0" end
 function avx2.index_select(mask, a, b) return call("blendv_epi8", b, a, call("castps_si256", mask)) end
 function avx2.index_zero() return call("setzero_si256") end
 function avx2.index_or_if_positive(index, z, bit)

@@ -90,6 +90,7 @@ function avx512.power_of_two(n)
 end
 function avx512.less(a, b) return call("cmp_ps_mask", a, b, "_CMP_LT_OQ") end
 function avx512.select(mask, a, b) return call("mask_blend_ps", mask, b, a) end
+function avx512.any(mask) return mask .. " != 0" end
 function avx512.index_select(mask, a, b) return call("mask_blend_epi32", mask, b, a) end
 function avx512.index_zero() return call("setzero_si512") end
 function avx512.index_or_if_positive(index, z, bit)

@@ -34,6 +34,7 @@ return {
     index_or_if_positive = function(index, z, bit) return index .. " | (" .. z .. " > 0.0f ? " .. bit .. "u : 0u)" end,
     index_store = function(base, offset, index) return at(base, offset) .. " = (uint16_t) " .. index end,
     transpose = function(rows) return {}, rows end,
+    any = function(mask) return mask end,
     reduce = function(v) return {}, v end,
 
     -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2.2 ulp.

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+"""Emitted blocks without eliminated projections compute what NumPy's unfused float64 transformer does, decode and prefill alike, and no
+longer when one merged matrix is left out."""
+import itertools
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+import transformer
+from lookupc import read_safetensors, run, write_safetensors
+from transformer import Shape
+
+WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+MODEL, UNFUSED, FUSED, CHANGED, X, Y = (WORK.name + "/" + name for name in ("m.lua", "w.safetensors", "f.safetensors", "c.safetensors", "x.npy", "y.npy"))
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED blocks: " + text)
+
+
+def works(*arguments):
+    result = run(*arguments)
+    check(result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}")
+
+
+def emitted(weights, x, *options):
+    """The output of the last block for the inputs x."""
+    np.save(X, x.astype(np.float32))
+    works("run", MODEL, "--weights", weights, "--input", X, "--output", Y, "--cflags", "-O1", *options)
+    return np.load(Y).astype(np.float64)
+
+
+def difference(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+def most_changed(a, b):
+    """The largest relative difference of a token."""
+    return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
+
+
+def inputs(shape, model, tokens):
+    x = model["word", 0][tokens]
+    if shape.positions:
+        x = x + model["positions", 0][: len(tokens)]
+    return x + model["token_types", 0][0] if shape.token_types else x
+
+
+def check_case(seed, eliminate, options=(), leave_out=False, **given):
+    shape = Shape(**given)
+    name = f"seed {seed}, eliminate {eliminate}, {given}"
+    unfused = {key: values.astype(np.float32).astype(np.float64) for key, values in transformer.random_model(shape, seed).items()}
+    unfused["head", 0] = np.eye(shape.d)  # so that logits are the output of the last block
+    head = np.zeros((shape.vocab, shape.d))
+    tokens = transformer.some_tokens(shape, seed)
+    expected = transformer.logits(shape, unfused, tokens)
+    with open(MODEL, "w") as file:
+        file.write(shape.source(eliminate))
+    tensors = transformer.to_checkpoint(shape, {**unfused, ("head", 0): head})
+    write_safetensors(UNFUSED, tensors, "F32")
+    weights = UNFUSED
+    if eliminate != "none":
+        works("fuse", MODEL, "--weights", UNFUSED, "-o", FUSED)
+        weights = FUSED
+    new = read_safetensors(weights)[0]
+    x = inputs(shape, transformer.from_fused(shape, new) if eliminate != "none" else unfused, tokens)
+    y = emitted(weights, x, *options)
+    off = difference(y, expected)
+    check(off < 1e-5, f"{name}: is off by {off}")
+    if shape.causal:
+        one_by_one = difference(emitted(weights, x, "--decode", *options), expected)
+        check(one_by_one < 1e-5, f"{name}: token by token it is off by {one_by_one}")
+        off = max(off, one_by_one)
+    if leave_out:
+        for key in [key for key in new if key in tensors and key not in ("lm_head.weight",) and not np.array_equal(new[key], tensors[key])]:
+            if "embed" in key:
+                continue  # the caller's
+            write_safetensors(CHANGED, {**new, key: tensors[key]}, "F32")
+            without = most_changed(emitted(CHANGED, x, *options), expected)
+            check(without > 1e-3, f"{name}: without the merged {key} it is off by {without} only")
+    return off
+
+
+seeds = itertools.count(100)
+
+
+def check_eliminations():
+    worst, count = 0.0, 0
+    for layers, kv_heads, ffn in itertools.product((1, 2, 4), (4, 2, 1), ("mlp", "glu")):
+        bias = layers == 2
+        for eliminate in ("none", "QP", "KP", "VP"):
+            if kv_heads == 4 or eliminate in ("none", "QP"):
+                worst = max(worst, check_case(next(seeds), eliminate, layers=layers, kv_heads=kv_heads, ffn=ffn, bias=bias))
+                count += 1
+        for eliminate in ("Q", "K", "V") if kv_heads == 4 else ("Q",):
+            worst = max(worst, check_case(next(seeds), eliminate, layers=layers, kv_heads=kv_heads, ffn=ffn, bias=bias, parallel=True))
+            count += 1
+    print(f"ok     blocks: {count} emitted models compute what the unfused ones do in NumPy, off by {worst:.1e} at most")
+
+
+def check_left_out():
+    for eliminate, kv_heads in (("QP", 2), ("KP", 4), ("VP", 4)):
+        check_case(next(seeds), eliminate, layers=2, kv_heads=kv_heads, ffn="glu", bias=True, leave_out=True)
+    check_case(next(seeds), "Q", layers=2, kv_heads=2, ffn="mlp", bias=True, parallel=True, leave_out=True)
+    print("ok     blocks: without any one merged tensor they do not")
+
+
+def check_families():
+    check_case(next(seeds), "VP", family="gpt_neox", rope=0.25, bias=True)
+    check_case(next(seeds), "none", family="gpt_neox", rope=0.5, bias=True, parallel=True)
+    check_case(next(seeds), "QP", family="roberta", rope=0, causal=False, positions=20, token_types=2, bias=True, kv_heads=2)
+    print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
+
+
+def check_nothing_is_multiplied():
+    """No product with an eliminated matrix is in the emitted code, and none is missing in the other."""
+    shape = Shape()
+    for eliminate, letters in (("none", "KVQPMO"), ("QP", "KVMO"), ("KP", "VQMO"), ("VP", "KQMO")):
+        with open(MODEL, "w") as file:
+            file.write(shape.source(eliminate))
+        works("emit", MODEL, "-o", WORK.name + "/" + eliminate, "--isa", "scalar")
+        with open(f"{WORK.name}/{eliminate}/m_blocks__scalar.c") as file:
+            text = file.read()
+        found = "".join(line.strip()[3] for line in text.splitlines() if line.strip().startswith("/* ") and "inputs, " in line)
+        check(found == letters and text.count("m_product_f32__scalar(") == len(letters), f"eliminate {eliminate}: products {found}")
+        with open(f"{WORK.name}/{eliminate}/m.h") as file:
+            header = file.read()
+        for letter in "qkvp":
+            check((f"*{letter};" in header) == (letter.upper() in letters), f"eliminate {eliminate}: {letter} in the header")
+    print("ok     blocks: eliminated products are not in the emitted code")
+
+
+if __name__ == "__main__":
+    check_nothing_is_multiplied()
+    check_eliminations()
+    check_left_out()
+    check_families()
