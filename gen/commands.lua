@@ -86,6 +86,7 @@ function commands.plan(arguments, options)
 end
 
 function commands.schedules(arguments, options)
+    model_file.only_lookup(model_file.load(arguments[1]))
     local p = load_plan(arguments[1], options)
     local sets = {}
     for i, v in ipairs(p.variants) do sets[i] = { isa = v.isa.name, choices = json.array(schedule.legal(p.shape, v.isa, v.schedule)) } end

@@ -10,9 +10,9 @@ local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type" }) do
+    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
-            error(string.format("--%s: %s: is for a %s", name, options[name], m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
+            error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
     end
 end

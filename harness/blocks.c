@@ -9,8 +9,10 @@
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
    blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   blocks.time(job): see blocks_time.h
    blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
 #include "blob_memory.h"
+#include "blocks_time.h"
 #include "fields.h"
 #include "guard.h"
 #include "memory.h"
@@ -435,7 +437,7 @@ static int save(lua_State *L)
 int luaopen_blocks(lua_State *L)
 {
     const luaL_Reg functions[] = {{"run", run}, {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers},
-                                  {"difference", difference}, {"load", load}, {"save", save}, {NULL, NULL}};
+                                  {"difference", difference}, {"load", load}, {"save", save}, {"time", blocks_time}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

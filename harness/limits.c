@@ -285,6 +285,11 @@ static void measure(bench *b, const row_order *rows, limit *found)
     }
 }
 
+void limits_read(const void *memory, size_t bytes)
+{
+    widest_loops()->stream(memory, bytes / PIECE * PIECE);
+}
+
 bool limits_measure(const limits_sizes *sizes, limit *found)
 {
     /* Twice L3, so that nothing is left of it when it is read again. Of larger tables a part shows the same. */

@@ -35,6 +35,9 @@ typedef struct limit {
    found[LIMITS_OF_CORE + row_kinds]. Returns false when there is no memory. */
 bool limits_measure(const limits_sizes *sizes, limit *found);
 
+/* Reads `bytes` bytes, rounded down to a multiple of 512, one line after the other with the widest vectors of this CPU. */
+void limits_read(const void *memory, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

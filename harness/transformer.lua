@@ -146,4 +146,68 @@ function transformer.verify(plans, options, skipped)
     return ok and 0 or 1
 end
 
+-- The blocks of plan `p`, compiled, as blocks.time wants them.
+local function timed_blocks(p, directory, options)
+    local packing = blob.packing(p, {})
+    local library = compile.library({ p }, directory, options.cc, options.cflags)
+    local sections = {}
+    for i, section in ipairs(p.sections) do sections[i] = { elements = section.elements, at = section.at, type = section.type } end
+    return { library = library, bind = p.names.bind, prefill = p.names.prefill, blob_bytes = p.packed_bytes, cache_bytes = p.cache_bytes, scratch_bytes = p.scratch_bytes,
+        weights_struct_bytes = p.weights_struct_bytes, sections = sections, magic = packing.magic, digest = packing.digest, format = packing.format, header_bytes = packing.header_bytes }
+end
+
+local function median(list)
+    local sorted = table.move(list, 1, #list, 1, {})
+    table.sort(sorted)
+    local middle = (#sorted + 1) // 2
+    return #sorted % 2 == 1 and sorted[middle] or (sorted[middle] + sorted[middle + 1]) / 2
+end
+
+-- Bytes that one call reads at least: weights, and keys and values of the positions before and of its own.
+local function bytes_of(p, position, tokens)
+    local seen = math.min(position + tokens, p.shape.window or position + tokens)
+    return p.packed_bytes + p.model.layers * seen * p.shape.kv_heads * (p.shape.width + p.shape.value_pitch) * 4
+end
+
+-- Times the blocks of `plans`, the model's own and, last, the unfused ones, for calls of so many tokens from `position` on: medians of
+-- interleaved CPU times.
+function transformer.bench(plans, tokens, position, options)
+    local p, list, maps = plans[1], {}, nil
+    for i, one in ipairs(plans) do list[i] = timed_blocks(one, process.temporary_directory(), options) end
+    if p.shape.type.name == "f32" then
+        maps = {}
+        for i, map in ipairs(plans[#plans].maps) do maps[i] = { inputs = map.inputs, outputs = map.outputs } end
+    end
+    local samples = assert(blocks.time { d = p.shape.d, position = position, tokens = tokens, repetitions = options.repetitions, blocks = list, dense = maps })
+    local result = { tokens = tokens, position = position, type = p.shape.type.name, isa = p.variants[1].isa.name, read_gbytes = p.packed_bytes / median(samples[1]) * 1e-9 }
+    result.seconds = median(samples[2])
+    result.gbytes = bytes_of(p, position, tokens) / result.seconds * 1e-9
+    local operations = 0
+    for _, map in ipairs(p.maps) do operations = operations + 2 * map.inputs * map.outputs * p.model.layers * tokens end
+    result.gflops = operations / result.seconds * 1e-9
+    if plans[2] then
+        result.unfused_seconds = median(samples[3])
+        result.speedup = result.unfused_seconds / result.seconds
+        result.predicted = plans[2].packed_bytes / p.packed_bytes
+    end
+    local dense = samples[#plans + 2]
+    -- OpenBLAS multiplies one unfused block.
+    result.dense_seconds = dense and median(dense) * p.model.layers
+    return result
+end
+
+function transformer.print_bench(p, results, compiler)
+    local lines = { string.format("%s, %s, one thread, weights in %s", p.model.name, compiler, results[1].type),
+        string.format("%-7s %7s %8s %10s %7s %8s %7s %9s %9s %9s %10s", "isa", "tokens", "position", "ms", "GB/s", "of read", "GFLOP/s", "unfused", "x faster", "predicted", "openblas") }
+    for _, r in ipairs(results) do
+        local function cell(format, value) return value and string.format(format, value) or "-" end
+        lines[#lines + 1] = string.format("%-7s %7d %8d %10.3f %7.2f %6.0f %% %7.1f %9s %9s %9s %10s", r.isa, r.tokens, r.position, 1e3 * r.seconds, r.gbytes,
+            100 * r.gbytes / r.read_gbytes, r.gflops, cell("%.3f", r.unfused_seconds and 1e3 * r.unfused_seconds), cell("%.3f", r.speedup), cell("%.3f", r.predicted),
+            cell("%.3f", r.dense_seconds and 1e3 * r.dense_seconds))
+    end
+    lines[#lines + 1] = string.format("ms, unfused, openblas: medians of interleaved CPU times; openblas: only the products of the unfused blocks, float32. GB/s: weights, keys and values.")
+    lines[#lines + 1] = string.format("of read: of the speed of reading these weights in the same run, %.2f GB/s. predicted: by the weights' bytes.", results[1].read_gbytes)
+    host.print(table.concat(lines, "\n"))
+end
+
 return transformer

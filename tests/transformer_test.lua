@@ -103,15 +103,31 @@ end
 
 function test.other_commands_refuse_a_transformer()
     local path = "gen/models/mistral_7b_skipless.lua"
-    local rule = ":5: attention: is a transformer's key; of all commands only plan and fuse know transformers so far"
+    local rule = ":5: attention: is a transformer's key; schedules and tune are for a LookupFFN so far"
     local o = folder .. "/never"
-    for _, words in ipairs { { "schedules", path }, { "emit", path, "-o", o }, { "sample", path, "-o", o }, { "pack", path, "--weights", o, "-o", o },
-        { "run", path, "--weights", o, "--input", o, "--output", o }, { "verify", path }, { "bench", path }, { "tune", path, "-o", o .. ".lua" } } do
-        refuses(1, path .. rule, words)
+    refuses(1, path .. rule, { "schedules", path })
+    refuses(1, path .. rule, { "tune", path, "-o", o .. ".lua" })
+    for _, words in ipairs { { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
+        table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
+        refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", words)
+    end
+    refuses(1, "--type: i8: is for a transformer, not for a LookupFFN", { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" })
+    refuses(1, '--type: "i4": must be one of f32, bf16, f16, i8', { "emit", path, "-o", o, "--type", "i4" })
+    check.equal(host.kind(o), nil)
+    refuses(1, "gen/models/tiny.lua: attention: required key is missing; only a transformer has weights to fuse", { "fuse", "gen/models/tiny.lua", "--weights", o, "-o", o })
+end
+
+function test.blocks_that_cannot_be_emitted()
+    local o = folder .. "/never"
+    local lookup = "t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }"
+    for _, case in ipairs {
+        { lookup, 'ffn.kind = "lookup": lookup FFNs inside blocks are merged by fuse, but not emitted so far' },
+        { "t.attention.causal = false t.attention.window = 8", "attention.window = 8: is emitted for causal = true only" },
+        { "t.checkpoint = 'roberta' t.positions = 4", "attention.context = 128: must be at most positions = 4" },
+    } do
+        refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end
     check.equal(host.kind(o), nil)
-    refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", { "plan", path, "--tables", "i8" })
-    refuses(1, "gen/models/tiny.lua: attention: required key is missing; only a transformer has weights to fuse", { "fuse", "gen/models/tiny.lua", "--weights", o, "-o", o })
 end
 
 -- The model of a config.json out of `fields`, and its text.

@@ -1,6 +1,7 @@
 /* The Lua module `weights`: an interpreter of the plan's sections. It knows no shape of its own. */
 #include "gen/files.h"
 #include "gen/host.h"
+#include "gen/weights/blob_header.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
@@ -294,40 +295,12 @@ static bool pack_section(packing *p, int section, int errors)
     return true;
 }
 
-static void put_little_endian(unsigned char *to, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; ++i)
-        to[i] = (unsigned char)(value >> (8 * i));
-}
-
-/* The checksum that <model>_bind computes: see templates/model.c. */
-static uint64_t checksum(const unsigned char *bytes, size_t size)
-{
-    uint64_t state = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word;
-        memcpy(&word, bytes + i, 8);
-        state = (state ^ word) * 0x00000100000001b3u;
-        state ^= state >> 32;
-    }
-    return state;
-}
-
-/* magic | version u32 | header bytes u32 | 16 bytes of model digest | blob bytes u64 | checksum u64 | zero */
 static void write_header(packing *p, int job)
 {
     lua_State *L = p->L;
-    const size_t header_bytes = field_size(L, job, "header_bytes");
-    const char *digest = field_string(L, job, "digest");
-    memcpy(p->blob, field_string(L, job, "magic"), 8);
-    put_little_endian(p->blob + 8, field_size(L, job, "format"), 4);
-    put_little_endian(p->blob + 12, header_bytes, 4);
-    for (int i = 0; i < 16; ++i) {
-        const char pair[3] = {digest[2 * i], digest[2 * i + 1], 0};
-        p->blob[16 + i] = (unsigned char)strtoul(pair, NULL, 16);
-    }
-    put_little_endian(p->blob + 32, p->blob_bytes, 8);
-    put_little_endian(p->blob + 40, checksum(p->blob + header_bytes, p->blob_bytes - header_bytes), 8);
+    const blob_header header = {.magic = field_string(L, job, "magic"), .digest = field_string(L, job, "digest"),
+                                .format = field_size(L, job, "format"), .bytes = field_size(L, job, "header_bytes")};
+    blob_header_write(&header, p->blob, p->blob_bytes);
 }
 
 /* Every tensor the model needs, also those that only steps read, must be there with its shape. */
