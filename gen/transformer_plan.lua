@@ -27,9 +27,6 @@ local function check(m)
     if m.attention.window and not m.attention.causal then
         model_file.refuse(m, { "attention", "window" }, m.attention.window, "is emitted for causal = true only")
     end
-    if m.positions and m.attention.context > m.positions then
-        model_file.refuse(m, { "attention", "context" }, m.attention.context, "must be at most positions = " .. m.positions)
-    end
 end
 
 local function shape_of(m, type)
@@ -267,10 +264,10 @@ local function samples_of(m, shape, own)
         for key, value in pairs(more or {}) do list[#list][key] = value end
     end
     local biased = m.checkpoint ~= "llama"
-    local function add_map(map, deviation, diagonal)
+    local function add_map(map, deviation, diagonal, bias)
         local v = map.weight
         add(v.tensor, v.shape, deviation, diagonal and { diagonal = shape.d, group = v.group, stride = v.stride })
-        if biased then add(map.bias.tensor, map.bias.shape, 0.1) end
+        if biased or bias then add(map.bias.tensor, map.bias.shape, bias or 0.1) end
     end
     for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
         if row[2] then add(family.embeddings[row[1]], { row[2], shape.d }, row[1] == "word" and 1.0 or 0.3) end
@@ -280,7 +277,10 @@ local function samples_of(m, shape, own)
             local map = checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
             if not (own and m.attention.eliminate:find(letter, 1, true)) then add_map(own and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true) end
         end
-        for _, map in ipairs(checkpoint.inputs(m, layer)) do add_map(map, 1.4 * shape.d ^ -0.5) end
+        local inputs = checkpoint.inputs(m, layer)
+        add_map(inputs[#inputs], 1.5 * shape.d ^ -0.5)
+        -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to block.
+        if shape.gated then add_map(inputs[1], 0.3 * shape.d ^ -0.5, false, 1.0) end
         add_map(checkpoint.linear(m, layer, "O", shape.d, shape.f), shape.f ^ -0.5)
         for i = 1, m.norm and 2 or 0 do
             local name = checkpoint.norm(m, layer, i)

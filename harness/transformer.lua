@@ -82,7 +82,7 @@ end
 local function tokens_of(p)
     local words = 0
     for _, map in ipairs(p.maps) do words = words + map.words end
-    return math.min(p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
+    return math.min(p.shape.context, p.model.positions or p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
 end
 
 transformer.tolerance = 1e-5 -- largest relative error of a token that emitted code may have

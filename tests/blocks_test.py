@@ -42,6 +42,13 @@ def most_changed(a, b):
     return (np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).max()
 
 
+def tolerance(shape, model, tokens, expected):
+    """1e-5, or what a model of many layers makes of changes as small as rounding its weights to float32 once more."""
+    random = np.random.default_rng(1)
+    near = {key: values * (1 + 2.0**-24 * random.standard_normal(values.shape)) for key, values in model.items()}
+    return max(1e-5, 10 * difference(transformer.logits(shape, near, tokens), expected))
+
+
 def inputs(shape, model, tokens):
     x = model["word", 0][tokens]
     if shape.positions:
@@ -67,12 +74,12 @@ def check_case(seed, eliminate, options=(), leave_out=False, **given):
         weights = FUSED
     new = read_safetensors(weights)[0]
     x = inputs(shape, transformer.from_fused(shape, new) if eliminate != "none" else unfused, tokens)
-    y = emitted(weights, x, *options)
-    off = difference(y, expected)
-    check(off < 1e-5, f"{name}: is off by {off}")
+    most = tolerance(shape, unfused, tokens, expected)
+    off = difference(emitted(weights, x, *options), expected)
+    check(off < most, f"{name}: is off by {off}, more than {most}")
     if shape.causal:
         one_by_one = difference(emitted(weights, x, "--decode", *options), expected)
-        check(one_by_one < 1e-5, f"{name}: token by token it is off by {one_by_one}")
+        check(one_by_one < most, f"{name}: token by token it is off by {one_by_one}, more than {most}")
         off = max(off, one_by_one)
     if leave_out:
         for key in [key for key in new if key in tensors and key not in ("lm_head.weight",) and not np.array_equal(new[key], tensors[key])]:

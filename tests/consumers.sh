@@ -67,7 +67,24 @@ bundle all "$work/all.lua"
 bundle base gen/models/roberta_base.lua
 bundle other "$other"
 
-for name in tiny base other near all; do
+# Blocks of transformers: fused and gated; with norms and skip connections, all tokens seeing all; parallel, with a window.
+cat >"$work/fused.lua" <<'END'
+return { name = "fused", d = 40, heads = 4, kv_heads = 2, layers = 2, vocab = 9, ffn = { kind = "glu", f = 50, activation = "silu" },
+    attention = { eliminate = "QP", rope = { share = 0.4, pairs = "interleaved" }, context = 70 } }
+END
+cat >"$work/post.lua" <<'END'
+return { name = "post", d = 32, heads = 2, layers = 1, vocab = 9, checkpoint = "roberta", skip = true, norm = { kind = "layernorm", place = "post" },
+    ffn = { kind = "mlp", f = 64, activation = "gelu" }, attention = { causal = false, context = 33 } }
+END
+cat >"$work/side.lua" <<'END'
+return { name = "side", d = 24, heads = 3, layers = 2, vocab = 9, parallel = true, skip = true, norm = { kind = "rmsnorm" },
+    ffn = { kind = "mlp", f = 33, activation = "gelu_tanh" }, attention = { eliminate = "VP", window = 10, context = 64 } }
+END
+bundle fused "$work/fused.lua" --type bf16
+bundle post "$work/post.lua"
+bundle side "$work/side.lua" --type i8
+
+for name in tiny base other near all fused post side; do
     for cc in gcc clang; do
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
@@ -76,8 +93,8 @@ done
 ok "every file compiles by itself without a warning"
 
 for cxx in g++ clang++; do
-    printf '#include "tiny.h"\n#include "other.h"\n#include "tiny.h"\nint main() { return TINY_OK + OTHER_OK; }\n' |
-        $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny" -I"$work/other" -fsyntax-only -x c++ - || fail "header in $cxx"
+    printf '#include "tiny.h"\n#include "other.h"\n#include "tiny.h"\n#include "fused.h"\nint main() { return TINY_OK + OTHER_OK + FUSED_OK; }\n' |
+        $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny" -I"$work/other" -I"$work/fused" -fsyntax-only -x c++ - || fail "header in $cxx"
 done
 ok "headers are C++ too"
 
@@ -108,15 +125,16 @@ ok "wrong flags of the instruction set and -ffast-math stop with #error"
 bundle scalar gen/models/tiny.lua --isa scalar
 bundle scalar_near "$work/near.lua" --isa scalar
 bundle scalar_all "$work/all.lua" --isa scalar
+bundle scalar_fused "$work/fused.lua" --isa scalar
 for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-none-elf powerpc64-none-elf wasm32 i386-none-elf; do
-    for name in scalar scalar_near scalar_all; do
+    for name in scalar scalar_near scalar_all scalar_fused; do
         compile $name $name.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
 ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
 
 for cc in gcc clang; do
-    for name in tiny base other near all; do
+    for name in tiny base other near all fused post side; do
         prefix=$name
         [[ $name == base ]] && prefix=roberta_base
         nm -u "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${prefix}_" && fail "$name: $cc needs these symbols"

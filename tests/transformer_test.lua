@@ -123,7 +123,6 @@ function test.blocks_that_cannot_be_emitted()
     for _, case in ipairs {
         { lookup, 'ffn.kind = "lookup": lookup FFNs inside blocks are merged by fuse, but not emitted so far' },
         { "t.attention.causal = false t.attention.window = 8", "attention.window = 8: is emitted for causal = true only" },
-        { "t.checkpoint = 'roberta' t.positions = 4", "attention.context = 128: must be at most positions = 4" },
     } do
         refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end
