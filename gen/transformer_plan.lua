@@ -146,7 +146,7 @@ local function sections_of(m, shape, maps)
 end
 
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to, and the rest.
--- Buffers are named; "in" is the block's input.
+-- Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
 local function steps_of(shape, has)
     local before, after = {}, {}
     local function add(list, step) list[#list + 1] = step end
@@ -156,14 +156,12 @@ local function steps_of(shape, has)
         return to
     end
     local pre, post = shape.norm and shape.norm.place == "pre", shape.norm and shape.norm.place == "post"
-    local source = "in"
-    if pre then
-        add(before, { op = "norm", which = "first", from = "in", to = "normed" })
-        source = "normed"
-    end
+    local source = pre and "normed" or "rows"
+    local function prepare(list) add(list, pre and { op = "norm", which = "first", from = "in", to = source } or { op = "copy", from = "in", to = source }) end
+    prepare(before)
     local k, v = product(before, "K", source, "k"), product(before, "V", source, "v")
     add(before, { op = "append", k = k, v = v })
-    if pre and not shape.causal then add(after, { op = "norm", which = "first", from = "in", to = "normed" }) end
+    if not shape.causal then prepare(after) end
     add(after, { op = "attend", from = product(after, "Q", source, "q"), to = "mixed" })
     local mixed = product(after, "P", "mixed", "projected")
     local inner = shape.parallel and source or mixed
@@ -206,7 +204,9 @@ local function buffers_of(shape, before, after, chunk, rows, lanes)
         at = round_up(at + 4 * floats, blob.align)
     end
     pitches["in"] = shape.d
-    local function use(name, pitch)
+    -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
+    local function use(name, floats)
+        local pitch = round_up(floats, 16) | 16
         if name and not pitches[name] then add(name, chunk * pitch, pitch) end
     end
     for _, steps in ipairs { before, after } do
@@ -240,7 +240,7 @@ end
 
 local function variant_of(m, shape, before, after, isa)
     local choices = choices_of(shape, isa)
-    local v = { isa = isa, choices = choices, chunk = 96, queries = math.max(1, 16 // shape.group) }
+    local v = { isa = isa, choices = choices, chunk = math.min(192, round_up(shape.context, 12)), queries = math.max(1, 16 // shape.group) }
     v.rows = v.queries * shape.group
     v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)
     v.names = {

@@ -136,6 +136,10 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 //$ local function one(step)
 //$     if step.op == "norm" then
             $(helper)_norm($(step.from), $(step_of(step.from)), weights->$(step.which)_norm + layer * $(shape.d), $(shape.norm.kind == "layernorm" and "weights->" .. step.which .. "_norm_offset + layer * " .. shape.d .. ", " or "")$(step.to), $(step_of(step.to)), count);
+//$     elseif step.op == "copy" then
+            for (size_t token = 0; token < count; ++token)
+                for (size_t i = 0; i < $(shape.d); ++i)
+                    $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $(step_of(step.from)) + i];
 //$     elseif step.op == "product" then
 //$         local map = step.map
             /* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
