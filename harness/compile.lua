@@ -14,7 +14,7 @@ local function words(text)
 end
 
 local function call(arguments)
-    local result = assert(process.run(arguments, { timeout = 300 }))
+    local result = assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } })) -- what we were started with is not for compilers
     if result.timed_out then error(table.concat(arguments, " ") .. ": took more than 300 seconds", 0) end
     if result.status ~= 0 then
         local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""
@@ -35,14 +35,49 @@ end
 -- The compiler's own first line of --version.
 function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
 
+-- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
+local function is_leaf(text, name)
+    local own = {}
+    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%b()\n{") do own[symbol] = true end
+    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%(") do
+        if not own[symbol] then return false end
+    end
+    return true
+end
+
+-- Finds kernels that differ in the name of their model only. Returns a function of a plan and one of its files: for a kernel known, a list
+-- of the linker's options that give the functions of the first the names of this one; else nil.
+local function aliases()
+    local known = {}
+    return function(p, file)
+        local name = p.model.name
+        if not is_leaf(file.text, name) then return nil end
+        local text = file.text:gsub("model " .. name .. "%.", "model $."):gsub("%f[%w_]" .. name .. "_", "$_"):gsub("%f[%w_]" .. name:upper() .. "_", "$$_")
+        local functions = {}
+        for symbol in file.text:gmatch("\nvoid ([%w_]+)%b()\n{") do functions[#functions + 1] = symbol end
+        if not known[text] then
+            known[text] = functions
+            return nil
+        end
+        local options = {}
+        for i, symbol in ipairs(functions) do options[i] = string.format("-Wl,--defsym=%s=%s", symbol, known[text][i]) end
+        return options
+    end
+end
+
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
 -- Returns its path.
 function compile.library(plans, directory, cc, cflags)
-    local files, contents = {}, {}
+    local files, contents, same, alias = {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
         for _, file in ipairs(emit.files(p)) do
-            contents[file.name] = file.text
-            files[#files + 1] = file
+            local options = file.isa and alias(p, file)
+            if options then
+                table.move(options, 1, #options, #same + 1, same)
+            else
+                contents[file.name] = file.text
+                files[#files + 1] = file
+            end
         end
     end
     -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
@@ -58,11 +93,11 @@ function compile.library(plans, directory, cc, cflags)
         end
     end
     for _, name in ipairs(order) do contents["unit_" .. name .. ".c"] = table.concat(units[name].lines) end
-    assert(host.write_directory(directory, contents))
+    assert(host.write_directory(directory, contents, true))
 
     local library = directory .. "/lib" .. plans[1].model.name .. ".so"
-    local link = { cc, "-shared", "-o", library }
-    for _, flag in ipairs(words(cflags)) do link[#link + 1] = flag end
+    local link = { cc, "-shared", "-o", library, table.unpack(words(cflags)) }
+    table.move(same, 1, #same, #link + 1, link)
     for _, name in ipairs(order) do
         local object = directory .. "/unit_" .. name .. ".o"
         local arguments = { cc, table.unpack(compile.flags(units[name], cflags)) }
