@@ -144,7 +144,7 @@ end
 -- file `path` once more, in a process of its own that has them.
 function fuzz.verify_sanitized(path, lookupc, cc, schedules)
     if process.variable "FUZZ_SANITIZED" then
-        return fuzz.verify(cc, "-Og -fsanitize=address,undefined -fno-sanitize-recover=all", schedules, { isa.get "scalar" })
+        return fuzz.verify(cc, "-Og -fsanitize=address,undefined -fno-sanitize-recover=all", schedules, isa.select "scalar")
     end
     local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
     local result = assert(process.run({ assert(process.executable()), ".", lookupc, path },
