@@ -1,6 +1,7 @@
 -- Axes are marked at few round numbers, and a chart says every label once.
 local chart = require "harness.chart"
 local check = require "tests.check"
+local html = require "harness.html"
 
 local test = {}
 
@@ -29,7 +30,7 @@ function test.marks_that_touch_share_a_label()
 end
 
 function test.text_is_escaped()
-    check.equal(chart.escape("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;")
+    check.equal(html.escape("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;")
     check.matches(draw {}, "x in &lt;m&gt;</text>")
     check.matches(draw {}, "y &amp; z</text>")
 end
