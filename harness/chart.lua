@@ -143,7 +143,7 @@ function chart.draw(spec)
     local labelled = {}
     for _, mark in ipairs(spec.marks) do
         local x, y = x_at(mark.x), y_at(mark.y)
-        if mark.label then labelled[#labelled + 1] = { x = x, y = y, shape = mark.shape, label = mark.label } end
+        if mark.label then labelled[#labelled + 1] = { x = x, y = mark.ring and y - 4 or y, shape = mark.shape, label = mark.label } end
         if mark.low then out[#out + 1] = whisker(mark, x, y_at(math.max(mark.low, spec.y.from)), y_at(math.min(mark.high, spec.y.to))) end
         out[#out + 1] = draw_mark(mark, x, y)
         if mark.ring then add('<circle class="ring" cx="%.1f" cy="%.1f" r="8"/>', x, y) end

@@ -175,14 +175,14 @@ local function candidates_chart(r, candidates, choice, dense)
         ratios[i], least, most = c.ratio, math.min(least, c.bytes), math.max(most, c.bytes)
         marks[i] = {
             x = c.bytes / 1024, y = c.ratio, shape = entry.shape, colour = entry.colour, small = true,
-            label = c.chosen and "chosen" or i == 1 and "default" or nil, ring = c.chosen or i == 1,
+            label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil, ring = c.chosen or i == 1,
             title = string.format("%s: %.3f of the default's time%s, %s KiB", c.changes, c.ratio, c.us and string.format(", %.3g µs a token", c.us) or "", kib(c.bytes)),
         }
     end
-    local axes = { x = { label = "object code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true }, y = time_axis(ratios, dense) }
+    local axes = { x = { label = "machine code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true }, y = time_axis(ratios, dense) }
     local drawing = chart.draw {
-        title = "Time against size of code, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = legend,
-        description = string.format("%s from %s to %s KiB of object code, in %.3f to %.3f of the default's time. A table below lists them.",
+        title = "Time against size of code, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = legend, above = true,
+        description = string.format("%s from %s to %s KiB of machine code, in %.3f to %.3f of the default's time. A table below lists them.",
             plural(#measured, "candidate"), kib(least), kib(most), math.min(table.unpack(ratios)), math.max(table.unpack(ratios))),
     }
     local caption = "Each mark is a candidate, the lower the faster; time: median of its samples, of all batches the geometric mean."
@@ -357,9 +357,10 @@ local function race_parts(found, r)
     for _, s in ipairs(series) do s.last = s.points[#s.points] end
     parts[#parts + 1] = html.paragraph(string.format("%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for lack of time.",
         plural(#candidates, "candidate"), plural(r.total, "schedule"), #measured, r.seconds, #r.rejected, #r.failed, r.untried))
-    local figures = { candidates_chart(r, candidates, choices[1], dense) }
-    if #series > 0 then figures[2] = finals_chart(r, positions, series, dense) end
-    parts[#parts + 1] = html.figures(figures)
+    local figures = {}
+    if #measured > 1 then figures[1] = candidates_chart(r, candidates, choices[1], dense) end
+    if #series > 0 then figures[#figures + 1] = finals_chart(r, positions, series, dense) end
+    if #figures > 0 then parts[#parts + 1] = html.figures(figures) end
     if #series > 0 then parts[#parts + 1] = finalists_table(by_name, series) end
     if #choices > 0 then parts[#parts + 1] = html.details("What each choice explains of the times", explained_table(choices)) end
     parts[#parts + 1] = html.details("All candidates that were compiled", candidates_table(candidates))
