@@ -93,19 +93,33 @@ local function turning_points(v, regime, threads)
     return list
 end
 
--- Checks every kernel of plan `p`, or those of the regime `only`, compiled for up to `threads` threads (one, if absent), against the
--- reference, and its error against the model's budget. Returns a list of results, each with `isa` and `regime`.
-function commands.check_variants(p, library, files, seed, threads, only)
-    threads = threads or 1
-    local verify, results = require "verify", {}
+-- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
+local function reference_of(p, files, seed)
+    local known = files.reference
+    if not known or known.seed ~= seed then
+        known = { seed = seed, answers = assert(require "verify".reference {
+            model = reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
+            blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
+        }) }
+        files.reference = known
+    end
+    return known.answers
+end
+
+-- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and its error
+-- against the model's budget. Other schedules of the same model may follow with the same `files`. Of `options`, if any: `only`, the one
+-- regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked
+-- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
+function commands.check_variants(p, library, files, seed, threads, options)
+    threads, options = threads or 1, options or {}
+    local verify, results, reference = require "verify", {}, reference_of(p, files, seed)
     for _, v in ipairs(p.variants) do
-        for _, regime in ipairs(only and { only } or v.few and { "many", "few" } or { "many" }) do
+        for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
             local variant = compile.describe(p, v, library, regime, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
-                variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
-                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
-                counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
+                variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
+                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256,
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget

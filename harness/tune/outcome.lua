@@ -41,7 +41,7 @@ end
 -- The default, because nothing else is known.
 function outcome.default(session, said)
     local default = tuning.plan(session, nil).variants[1].schedule
-    return { session = session, default = default, schedule = default, races = {}, level = "default", said = said .. "; records used: default" }
+    return { session = session, default = default, schedule = default, races = {}, level = "default", said = said }
 end
 
 -- The races of one shard.

@@ -96,16 +96,32 @@ local function progress(name)
     end
 end
 
--- The records that an earlier run has logged; raises one line if there are some and the run shall not go on.
+-- The records of the run that shall go on.
 local function read_log(o)
-    if not host.kind(o.log) then return {} end
-    if not o.resume then
-        error(string.format("%s: is the log of an earlier run: give --resume to go on with it, or remove it", o.log), 0)
-    end
+    if not o.resume or not host.kind(o.log) then return {} end
     local records, dropped = log.read(o.log)
     local problem = log.problem(o.log, dropped)
     if problem then host.note("lookupc tune: " .. problem) end
     return records
+end
+
+-- Merges the log's records into the store. Returns the store's path and how many were new.
+local function keep(o)
+    local path = store.path()
+    local opened <close>, problem = store.open(path)
+    if problem then host.note("lookupc tune: " .. problem) end
+    local added = opened:merge((log.read(o.log)))
+    return path, added
+end
+
+-- Makes room for the log of a new run: that of a finished one goes into the store. Raises one line for that of an unfinished one.
+local function start_log(o)
+    if o.resume or not host.kind(o.log) then return end
+    local finished = false
+    for _, r in ipairs((log.read(o.log))) do finished = finished or r.status == "chosen" and r.regime == "both" end
+    if not finished then error(string.format("%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it", o.log), 0) end
+    keep(o)
+    assert(host.remove(o.log))
 end
 
 -- Those of `records` that were measured as session `s` would; raises one line if there are others only, or of another question.
@@ -158,15 +174,6 @@ local function answer(s, any)
     return found, line
 end
 
--- Merges the log's records into the store.
-local function keep(o)
-    local path = store.path()
-    local opened <close>, problem = store.open(path)
-    if problem then host.note("lookupc tune: " .. problem) end
-    local added = opened:merge((log.read(o.log)))
-    return path, added
-end
-
 -- Tunes one instruction set with every compiler and measures what was chosen against the default: an outcome.
 local function tune_set(o, sessions, deadline, units_left)
     local reserve = math.min(20, 0.1 * o.seconds)
@@ -199,6 +206,7 @@ function tune.tune(arguments, options)
         elseif o.seconds == 0 then
             outcomes[i] = outcome.default(sessions[1], said)
         else
+            if not measured then start_log(o) end
             if not files.output then
                 host.status("packing the weights of " .. m.name)
                 for name, value in pairs(harness.packed(tuning.plan(sessions[1], nil), directory, options)) do files[name] = value end

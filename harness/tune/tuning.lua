@@ -14,7 +14,8 @@ local tuning = {}
 
 local most_candidates = 400 -- of a race: far more than there is time for
 local rules = { first = 3, repetitions = 6, heats = 16 } -- whole turns of the conditions; more processes rather than longer ones
-local preparing = 0.4 -- share of a race's time for compiling and verifying at most
+local preparing = 0.5 -- share of a race's time for compiling and verifying at most
+local a_candidate, the_finals = 9, 220 -- samples that a candidate takes until half of them and half of those are out, and that finals take
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
 function tuning.plan(s, choices) return plan.build(s.model, { s.isa }, { [s.isa.name] = choices }, s.tables, s.projection) end
@@ -72,11 +73,25 @@ local function listed(s, r, space, entered)
     return found
 end
 
--- Compiles and verifies the candidates of `list` in its order until time is up; notes those that are wrong. Returns the field of the race.
+-- Seconds of one sample of race `r`, by what the default takes.
+local function seconds_a_sample(s, r, made)
+    local start, repetitions = s.now(), #heat.conditions
+    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, repetitions, repetitions, s.seed), {})
+    return (s.now() - start) / 2 / repetitions
+end
+
+-- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes those that are wrong.
+-- Returns the field of the race.
 local function prepare(s, r, list, known_rejected, entered, stop)
     local field, failed, step = {}, {}, 2 * process.cpu_count()
-    local first = 1
-    while first <= #list and (first == 1 or entered or s.exhaustive or s.now() < stop) do
+    local first, start, sample = 1, s.now(), nil
+    local function enough()
+        if #field <= race.rules.finalists and first <= 4 * step or entered or s.exhaustive then return false end
+        sample = sample or seconds_a_sample(s, r, field[1].made)
+        local race_seconds = sample * (the_finals + a_candidate * (#field + step))
+        return s.now() + race_seconds > stop or s.now() > start + preparing * (stop - start)
+    end
+    while first <= #list and not enough() do
         local last = math.min(first == 1 and 1 or first + step - 1, #list)
         s.show(string.format("%s: compiling and verifying %d/%d", r.regime, first, #list))
         local plans = {}
@@ -125,7 +140,7 @@ local function run_race(s, r, base, seconds)
         batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches] })
     local entered, known_rejected = earlier(s, r)
     local found = listed(s, r, space, entered)
-    local field, failed, untried = prepare(s, r, found.list, known_rejected, entered, start + preparing * seconds)
+    local field, failed, untried = prepare(s, r, found.list, known_rejected, entered, start + seconds)
     local runners, by_name, names = {}, {}, {}
     for i, candidate in ipairs(field) do
         runners[i] = { name = candidate.text, bytes = candidate.made.bytes }
@@ -185,7 +200,7 @@ local function threshold(s, base)
     for _, value in ipairs(legal) do
         if total(value) < total(best) then best = value end
     end
-    if total(default) - total(best) <= math.max(noise, 0.02) then best = default end
+    if total(default) - total(best) <= math.max(2 * noise, 0.02) then best = default end
     return { from = default, to = best, gain = total(default) - total(best), noise = noise, probes = probes }
 end
 

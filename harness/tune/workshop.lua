@@ -76,11 +76,12 @@ function workshop:verify(made, regime)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
-    for _, result in ipairs(harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, regime)) do
+    for _, result in ipairs(harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, { only = regime, bind_known = self.bind_known })) do
         for _, check in ipairs(result.checks) do
             if not check.ok then return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ") end
         end
     end
+    self.bind_known = true -- the same for all candidates of a model
     assert(host.write_file(mark, ""))
 end
 
