@@ -29,7 +29,7 @@ local function draw_mark(mark, x, y)
 end
 
 local function draw_line(line, path)
-    return string.format('<path class="line%s" stroke-dasharray="%s" d="%s"/>', line.colour and colour_class(line.colour) or " plain", line.dash, path)
+    return string.format('<path class="line%s" stroke-dasharray="%s" d="%s"/>', colour_class(line.colour or 0), line.dash, path)
 end
 
 -- From a value to its place between `first` and `last`; axis: { from, to, log }.
@@ -95,14 +95,14 @@ end
 
 -- What says of an interval that it goes from low to high: a line with two ends.
 local function whisker(mark, x, low, high)
-    return string.format('<path class="line%s" d="M%.1f %.1fh4M%.1f %.1fh4M%.1f %.1fV%.1f"/>', mark.colour and colour_class(mark.colour) or " plain", x - 2, low, x - 2, high, x, low, high)
+    return string.format('<path class="line%s" d="M%.1f %.1fh4M%.1f %.1fh4M%.1f %.1fV%.1f"/>', colour_class(mark.colour or 0), x - 2, low, x - 2, high, x, low, high)
 end
 
 -- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) }; lines, a list of
 -- { label, dash, points = { {x, y} }, colour, shape (of its marks, if any) }; marks, a list of { x, y, shape, label, colour, title (a word
 -- when pointed at), low and high (an interval of y), ring (stands out), small }; shapes, a list of { shape, label, colour } for the legend;
 -- above: labels stand above their marks instead of beside them, where a line would cross them. Intervals end where the axis does. Colours
--- are those of harness/html.lua, 1 to html.colours, nil: the one of all marks.
+-- are those of harness/html.lua, 0: grey, 1 to html.colours; nil: the one of all marks, or grey for lines.
 function chart.draw(spec)
     local out = {}
     local function add(format, ...) out[#out + 1] = string.format(format, ...) end

@@ -5,7 +5,7 @@ function html.escape(text)
     return (tostring(text):gsub("[&<>\"']", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }))
 end
 
--- Colours c1, c2, … in the order of a rainbow, for values that have an order; those of the second list are for dark screens.
+-- Colours c1, c2, … in the order of a rainbow, for values that have an order; those of the second list are for dark screens. c0 is grey.
 html.colours = 8
 local colours = {
     { "#1f5fbf", "#0b8296", "#1c8a4a", "#7d7d00", "#b86a00", "#c8372d", "#b0309a", "#6a4fc0" },
@@ -19,8 +19,8 @@ local function colour_names(list)
 end
 
 local function colour_classes()
-    local classes = {}
-    for i = 1, html.colours do classes[i] = string.format("svg .c%d { fill: var(--c%d); stroke: var(--c%d); }\n", i, i, i) end
+    local classes = { "svg .c0 { fill: var(--soft); stroke: var(--soft); }\n" }
+    for i = 1, html.colours do classes[i + 1] = string.format("svg .c%d { fill: var(--c%d); stroke: var(--c%d); }\n", i, i, i) end
     return table.concat(classes)
 end
 
@@ -48,7 +48,6 @@ CLASSES
 svg .hollow { fill: var(--paper); }
 svg .ring { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .line { fill: none; stroke-width: 1.5; }
-svg .plain { stroke: var(--soft); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.15rem 0.45rem; text-align: right; border-bottom: 1px solid var(--rule); }
 th { vertical-align: bottom; font-weight: 600; }

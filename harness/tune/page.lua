@@ -226,18 +226,42 @@ local function finals_of(r)
     return positions, series
 end
 
+-- The positions that are drawn: the first and the last of each finals, every fourth between them, the confirmations, and where one is dropped.
+local function drawn_positions(positions, series)
+    local drawn, dropped, count = {}, {}, 0
+    for _, s in ipairs(series) do dropped[s.dropped and s.points[#s.points].at or 0] = true end
+    for i, p in ipairs(positions) do
+        local before, after = positions[i - 1], positions[i + 1]
+        local turn = not before or not after or before.phase ~= p.phase or after.phase ~= p.phase or before.heat >= p.heat or after.heat <= p.heat
+        if turn or dropped[i] or p.heat % 4 == 0 then
+            count = count + 1
+            drawn[i], drawn.count = count, count
+        end
+    end
+    return drawn
+end
+
 local function finals_chart(r, positions, series, dense)
+    local drawn, ticks, names = drawn_positions(positions, series), {}, {}
+    for i, p in ipairs(positions) do
+        if drawn[i] then
+            ticks[#ticks + 1] = drawn[i]
+            names[drawn[i]] = p.phase == "confirm" and "new" or tostring(p.heat)
+        end
+    end
     local ratios, marks, shapes = {}, {}, {}
     for i, s in ipairs(series) do
         local finalist = #s.label == 1
-        local look = { shape = chart.shapes[(i - 1) % #chart.shapes + 1], colour = finalist and 1 + (i - 1) * 3 % html.colours or nil }
+        local look = { shape = chart.shapes[(i - 1) % #chart.shapes + 1], colour = finalist and 1 + (i - 1) * 3 % html.colours or 0 }
         shapes[i] = { shape = look.shape, colour = look.colour, label = s.label .. (s.name == r.winner and finalist and ", chosen" or "") }
         for _, point in ipairs(s.points) do
-            ratios[#ratios + 1] = point.ratio
-            marks[#marks + 1] = {
-                x = point.at + (i - (#series + 1) / 2) * 0.8 / #series, y = point.ratio, low = point.low, high = point.high, small = true,
-                shape = look.shape, colour = look.colour, title = string.format("%s: %.3f (%s)", s.label, point.ratio, interval_text(point.low, point.high)),
-            }
+            if drawn[point.at] then
+                ratios[#ratios + 1] = point.ratio
+                marks[#marks + 1] = {
+                    x = drawn[point.at] + (i - (#series + 1) / 2) * 0.8 / #series, y = point.ratio, low = point.low, high = point.high, small = true,
+                    shape = look.shape, colour = look.colour, title = string.format("%s: %.3f (%s)", s.label, point.ratio, interval_text(point.low, point.high)),
+                }
+            end
         end
     end
     for _, mark in ipairs(marks) do -- intervals that are not much wider than all that is known of the medians
@@ -245,11 +269,8 @@ local function finals_chart(r, positions, series, dense)
             if bound > 0.8 * math.min(table.unpack(ratios)) and bound < 1.25 * math.max(table.unpack(ratios)) then ratios[#ratios + 1] = bound end
         end
     end
-    local ticks = {}
-    for i in ipairs(positions) do ticks[i] = i end
     local axes = {
-        x = { label = "heats of the finals", from = 0.5, to = #positions + 0.5, ticks = ticks,
-            name = function(at) return positions[at].phase == "confirm" and "new" or tostring(positions[at].heat) end },
+        x = { label = "heats of the finals", from = 0.5, to = drawn.count + 0.5, ticks = ticks, name = function(at) return names[at] end },
         y = time_axis(ratios, dense),
     }
     local drawing = chart.draw {
@@ -257,14 +278,14 @@ local function finals_chart(r, positions, series, dense)
         description = string.format("Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.", plural(#series, "series", "series"), plural(#positions, "heat")),
     }
     return html.figure(4, "The race of the finalists", drawing, "Medians after so many heats, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
-        .. "new: confirmed in a new process. The A/A control is the default measured a second time." .. dense_caption(axes, dense))
+        .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time." .. dense_caption(axes, dense))
 end
 
 local function finalists_table(by_name, series)
     return html.table({
         { "finalist", function(s) return s.label end, text = true },
         { "time over the default's", function(s) return ratio_text(s.last.ratio) end },
-        { "95 % interval", function(s) return interval_text(s.last.low, s.last.high) end },
+        { "95 % interval", function(s) return s.last.low < s.last.high and interval_text(s.last.low, s.last.high) or "leader" end },
         { "pairs", function(s) return s.last.samples end },
         { "code, KiB", function(s) return by_name[s.name] and kib(by_name[s.name].bytes) or "–" end },
         { "differs from the default in", function(s) return by_name[s.name] and by_name[s.name].changes or "nothing" end, long = true },
@@ -341,7 +362,7 @@ end
 
 local function verdict(r)
     local text = string.format("%s: %s of the default's time (%s, %s)", r.decided, ratio_text(r.ratio), interval_text(r.low, r.high), plural(r.samples, "pair"))
-    if r.decided == "too noisy" or r.decided == "no time" then text = r.decided .. ": the default is kept" end
+    if r.low == 1 and r.high == 1 then text = r.decided .. ": the default is kept" end
     if r.reason then text = text .. "; " .. r.reason end
     return text .. (r.contended and ". Other work shared the core for a part of it." or ".")
 end
