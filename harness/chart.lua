@@ -93,9 +93,14 @@ local function draw_legend(out, legend, rows)
     end
 end
 
--- What says of an interval that it goes from low to high: a line with two ends.
-local function whisker(mark, x, low, high)
-    return string.format('<path class="line%s" d="M%.1f %.1fh4M%.1f %.1fh4M%.1f %.1fV%.1f"/>', colour_class(mark.colour or 0), x - 2, low, x - 2, high, x, low, high)
+-- The interval of a mark at x: a line with an end at low and at high, none where the axis ends before.
+local function whisker(mark, x, axis, y_at)
+    local low, high = math.max(mark.low, axis.from), math.min(mark.high, axis.to)
+    local path = string.format("M%.1f %.1fV%.1f", x, y_at(low), y_at(high))
+    for _, bound in ipairs { mark.low, mark.high } do
+        if bound == low or bound == high then path = path .. string.format("M%.1f %.1fh4", x - 2, y_at(bound)) end
+    end
+    return draw_line({ colour = mark.colour, dash = "" }, path)
 end
 
 -- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) }; lines, a list of
@@ -144,7 +149,7 @@ function chart.draw(spec)
     for _, mark in ipairs(spec.marks) do
         local x, y = x_at(mark.x), y_at(mark.y)
         if mark.label then labelled[#labelled + 1] = { x = x, y = mark.ring and y - 4 or y, shape = mark.shape, label = mark.label } end
-        if mark.low then out[#out + 1] = whisker(mark, x, y_at(math.max(mark.low, spec.y.from)), y_at(math.min(mark.high, spec.y.to))) end
+        if mark.low then out[#out + 1] = whisker(mark, x, spec.y, y_at) end
         out[#out + 1] = draw_mark(mark, x, y)
         if mark.ring then add('<circle class="ring" cx="%.1f" cy="%.1f" r="8"/>', x, y) end
     end

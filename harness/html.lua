@@ -53,7 +53,7 @@ th, td { padding: 0.15rem 0.45rem; text-align: right; border-bottom: 1px solid v
 th { vertical-align: bottom; font-weight: 600; }
 td { white-space: nowrap; vertical-align: top; }
 th.text, td.text { text-align: left; }
-td.long { white-space: normal; min-width: 14rem; overflow-wrap: anywhere; }
+td.long { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }
 .facts th { text-align: left; vertical-align: top; }
 .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 details { margin: 0.4rem 0; }

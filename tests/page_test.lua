@@ -1,11 +1,10 @@
 -- The page of a tuning says every candidate once, intervals where they were measured, what was left out and why, and nothing that was not found.
 local check = require "tests.check"
-local elf = require "harness.elf"
+local host = require "host"
 local page = require "harness.tune.page"
 local program = require "tests.program"
 local race = require "harness.tune.race"
 local schedule = require "gen.schedule"
-local host = require "host"
 
 local test = {}
 
@@ -179,13 +178,6 @@ function test.the_page_is_well_formed()
     local path = program.folder() .. "/page.html"
     assert(host.write_file(path, whole))
     check.matches(program.page(path, 2), "sample tuned for A & B")
-end
-
-function test.size_of_machine_code()
-    check.equal(elf.code_bytes("no library"), 10)
-    local function section(flags, size) return string.pack("<I4I4I8I8I8I8I4I4I8I8", 0, 1, flags, 0, 0, size, 0, 0, 1, 0) end
-    local head = "\x7fELF\2\1" .. ("\0"):rep(0x28 - 6) .. string.pack("<I8", 0x40) .. ("\0"):rep(0x3a - 0x30) .. string.pack("<I2I2I2", 64, 3, 0)
-    check.equal(elf.code_bytes(head .. section(2 | 4, 1234) .. section(2, 5000) .. section(4, 66)), 1300)
 end
 
 return test

@@ -23,7 +23,11 @@ local function plural(n, one, many) return string.format("%d %s", n, n == 1 and 
 
 local function regime_name(r) return r.regime == "few" and "few tokens" or "many tokens" end
 
-local function batches_text(batches) return type(batches) == "table" and table.concat(batches, ", ") or (batches:gsub(",", ", ")) end
+-- "1, 64 tokens" of a list or of "1,64".
+local function calls_text(batches)
+    local text = type(batches) == "table" and table.concat(batches, ", ") or batches:gsub(",", ", ")
+    return text .. (text == "1" and " token" or " tokens")
+end
 
 local function kib(bytes) return string.format("%.1f", bytes / 1024) end
 
@@ -229,7 +233,9 @@ end
 -- The positions that are drawn: the first and the last of each finals, every fourth between them, the confirmations, and where one is dropped.
 local function drawn_positions(positions, series)
     local drawn, dropped, count = {}, {}, 0
-    for _, s in ipairs(series) do dropped[s.dropped and s.points[#s.points].at or 0] = true end
+    for _, s in ipairs(series) do
+        if s.dropped then dropped[s.points[#s.points].at] = true end
+    end
     for i, p in ipairs(positions) do
         local before, after = positions[i - 1], positions[i + 1]
         local turn = not before or not after or before.phase ~= p.phase or after.phase ~= p.phase or before.heat >= p.heat or after.heat <= p.heat
@@ -264,14 +270,13 @@ local function finals_chart(r, positions, series, dense)
             end
         end
     end
-    for _, mark in ipairs(marks) do -- intervals that are not much wider than all that is known of the medians
-        for _, bound in ipairs { mark.low, mark.high } do
-            if bound > 0.8 * math.min(table.unpack(ratios)) and bound < 1.25 * math.max(table.unpack(ratios)) then ratios[#ratios + 1] = bound end
-        end
+    local least, most, shown = 0.8 * math.min(table.unpack(ratios)), 1.25 * math.max(table.unpack(ratios)), {}
+    for i, mark in ipairs(marks) do -- of intervals that are far wider than the medians are apart a part is shown
+        shown[2 * i - 1], shown[2 * i] = math.max(mark.low, math.min(least, mark.y)), math.min(mark.high, math.max(most, mark.y))
     end
     local axes = {
         x = { label = "heats of the finals", from = 0.5, to = drawn.count + 0.5, ticks = ticks, name = function(at) return names[at] end },
-        y = time_axis(ratios, dense),
+        y = time_axis(shown, dense),
     }
     local drawing = chart.draw {
         title = "The race of the finalists, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = shapes,
@@ -368,7 +373,7 @@ local function verdict(r)
 end
 
 local function race_parts(found, r)
-    local parts = { string.format("<h3>%s (%s tokens a call)</h3>", r.regime == "few" and "Few tokens" or "Many tokens", html.escape(batches_text(r.batches))), html.paragraph(verdict(r)) }
+    local parts = { string.format("<h3>%s (%s a call)</h3>", r.regime == "few" and "Few tokens" or "Many tokens", html.escape(calls_text(r.batches))), html.paragraph(verdict(r)) }
     if not r.field then return parts end
     local candidates, by_name = candidates_of(r), {}
     for _, c in ipairs(candidates) do by_name[c.name] = c end
