@@ -103,6 +103,7 @@ function test.every_candidate_appears_once()
             check.equal(count(table, changes), 1)
         end
     end
+    check.matches(table, "<td>1.102</td><td>2.204</td><td>3</td>") -- 1.102 times the default's 2 µs
     check.equal(count(table, "no time left to measure it"), 3)
     check.equal(count(table, "gather.group 8 (chosen)"), 1)
 end

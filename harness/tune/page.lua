@@ -36,7 +36,8 @@ local function ratio_text(ratio) return ratio and string.format("%.3f", ratio) o
 local function interval_text(low, high) return low and string.format("%.3f … %.3f", low, high) or "–" end
 
 -- The candidates of race `r` in the order of their field, the default first: { name, schedule, bytes, changes, ratio, us, samples, left }:
--- time over the default's and in µs a token by the heat that knows most samples of it, nil if there is none, and why it left the race.
+-- time over the default's by the heat that knows most samples of it, nil if there is none; that of the default's µs a token, for times of
+-- few samples compare only with others of their heat; and why it left the race.
 local function candidates_of(r)
     local list, by_name, times = {}, {}, {}
     local default = r.field[1]
@@ -46,11 +47,13 @@ local function candidates_of(r)
     end
     for _, event in ipairs(r.history) do
         local c = by_name[event.candidate]
-        if c and event.phase ~= "confirm" and event.ratio and event.samples >= c.samples then c.ratio, c.us, c.samples = event.ratio, event.time, event.samples end
+        if c and event.phase ~= "confirm" and event.ratio and event.samples >= c.samples then c.ratio, c.time, c.samples = event.ratio, event.time, event.samples end
         if c and event.dropped then c.left = string.format("%s %d: %s", event.phase == "halving" and "round" or event.phase == "final" and "finals" or "confirmation", event.round, event.dropped) end
         if event.phase == "halving" and event.ratio then times[#times + 1] = event.time / event.ratio end
     end
-    list[1].ratio, list[1].us = 1, list[1].us or statistics.median(times)
+    list[1].ratio = 1
+    local default_us = list[1].time or statistics.median(times)
+    for _, c in ipairs(list) do c.us = c.ratio and default_us and c.ratio * default_us end
     if by_name[r.winner] then by_name[r.winner].chosen = true end
     return list
 end
@@ -180,7 +183,7 @@ local function candidates_chart(r, candidates, choice, dense)
         marks[i] = {
             x = c.bytes / 1024, y = c.ratio, shape = entry.shape, colour = entry.colour, small = true,
             label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil, ring = c.chosen or i == 1,
-            title = string.format("%s: %.3f of the default's time%s, %s KiB", c.changes, c.ratio, c.us and string.format(", %.3g µs a token", c.us) or "", kib(c.bytes)),
+            title = string.format("%s: %.3f of the default's time%s, %s KiB", c.changes, c.ratio, c.us and string.format(", %.3f µs a token", c.us) or "", kib(c.bytes)),
         }
     end
     local axes = { x = { label = "machine code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true }, y = time_axis(ratios, dense) }
@@ -283,7 +286,7 @@ local function finals_chart(r, positions, series, dense)
         description = string.format("Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.", plural(#series, "series", "series"), plural(#positions, "heat")),
     }
     return html.figure(4, "The race of the finalists", drawing, "Medians after so many heats, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
-        .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time." .. dense_caption(axes, dense))
+        .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time.")
 end
 
 local function finalists_table(by_name, series)
@@ -308,7 +311,7 @@ local function candidates_table(candidates)
     end)
     return html.table({
         { "time over the default's", function(c) return ratio_text(c.ratio) end },
-        { "µs a token", function(c) return c.us and string.format("%.3g", c.us) or "–" end },
+        { "µs a token", function(c) return c.us and string.format("%.3f", c.us) or "–" end },
         { "samples", function(c) return c.samples > 0 and c.samples or "–" end },
         { "code, KiB", function(c) return kib(c.bytes) end },
         { "differs from the default in", function(c) return c.changes .. (c.chosen and " (chosen)" or "") end, long = true },
