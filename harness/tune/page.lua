@@ -174,18 +174,20 @@ local function dense_caption(axes, dense)
 end
 
 local function candidates_chart(r, candidates, choice, dense)
-    local measured, ratios, marks = with_ratio(candidates), {}, {}
+    local measured, ratios, marks, ringed = with_ratio(candidates), {}, {}, {}
     local look, legend = legend_of(choice)
     local least, most = math.huge, 0
     for i, c in ipairs(measured) do
         local entry = choice and look[c.schedule[choice.key]] or { shape = "circle" }
         ratios[i], least, most = c.ratio, math.min(least, c.bytes), math.max(most, c.bytes)
-        marks[i] = {
+        local list = (c.chosen or i == 1) and ringed or marks
+        list[#list + 1] = {
             x = c.bytes / 1024, y = c.ratio, shape = entry.shape, colour = entry.colour, small = true,
-            label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil, ring = c.chosen or i == 1,
+            label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil, ring = list == ringed,
             title = string.format("%s: %.3f of the default's time%s, %s KiB", c.changes, c.ratio, c.us and string.format(", %.3f µs a token", c.us) or "", kib(c.bytes)),
         }
     end
+    table.move(ringed, 1, #ringed, #marks + 1, marks) -- on top of the others
     local axes = { x = { label = "machine code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true }, y = time_axis(ratios, dense) }
     local drawing = chart.draw {
         title = "Time against size of code, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = legend, above = true,
