@@ -187,6 +187,16 @@ local function tune_set(o, sessions, deadline, units_left)
     return closing.measure(sessions, results), results
 end
 
+-- The results of a shard that an earlier run has finished with every compiler; else nil.
+local function finished_shard(sessions)
+    local results = {}
+    for i, s in ipairs(sessions) do
+        results[i] = { session = s, tuned = tuning.finished(s) }
+        if not results[i].tuned then return nil end
+    end
+    return results
+end
+
 function tune.tune(arguments, options)
     local path = arguments[1]
     local o = settings(path, options)
@@ -201,8 +211,13 @@ function tune.tune(arguments, options)
         for j, cc in ipairs(o.compilers) do sessions[j] = session(o, options, m, set, cc, files, records) end
         local found, said
         if not options.again and not options.resume and o.shard.n == 1 and not options.exhaustive and not o.choices then found, said = outcome.from_store(sessions, answer, o.seconds == 0) end
+        local finished = finished_shard(sessions)
         if found then
             outcomes[i] = found
+        elseif finished then
+            outcomes[i] = outcome.of_shard(finished)
+        elseif o.shard.n > 1 and o.seconds == 0 then
+            error(string.format("%s: shard %s of %s is not finished, and --time 0 measures nothing", o.log, o.shard.text, set.name), 0)
         elseif o.seconds == 0 then
             outcomes[i] = outcome.default(sessions[1], said)
         else
@@ -228,7 +243,8 @@ function tune.tune(arguments, options)
     else
         host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
         if kept then host.print(string.format("log %s; %d new records in %s", o.log, kept[2], kept[1])) end
-        if o.shard.n > 1 then host.print("wrote " .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
+        if o.shard.n > 1 and not measured then host.print("shard " .. o.shard.text .. " was finished before: nothing measured") end
+        if o.shard.n > 1 then host.print((measured and "wrote " or "log ") .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
         if o.tuned then host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, path, o.tuned)) end
     end
     return 0

@@ -101,7 +101,7 @@ function workshop:make(plans, regime)
     end
     run_all(linking, timeout)
     for i, made in ipairs(list) do
-        if made.link and not made.failure then assert(host.move(made.fresh, made.library)) end
+        if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end -- maybe another file system
         local failure = made.failure or self:verify(made, regime)
         list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil }
     end
