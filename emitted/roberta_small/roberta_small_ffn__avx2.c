@@ -45,7 +45,7 @@ void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const fl
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx2_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx2_t16_g4_c512(weights, code, score, y + first * 512, left, scratch);
+        roberta_small_gather_f32__avx2_t16_g4_c32(weights, code, score, y + first * 512, left, scratch);
     }
 }
 
