@@ -10,4 +10,11 @@ function files.not_over(option, path, inputs)
     end
 end
 
+-- Raises one line if `path`, the value of `option`, cannot become a file: before the work whose result it shall hold.
+function files.can_become(option, path)
+    local folder = path:match("^(.*/)[^/]*$") or "."
+    if host.kind(folder) ~= "directory" then error(string.format('%s: "%s": there is no folder %s', option, path, folder), 0) end
+    if path:find("/$") or path == "" or host.kind(path) == "directory" then error(string.format('%s: "%s": must be a file', option, path), 0) end
+end
+
 return files

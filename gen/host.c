@@ -290,11 +290,22 @@ static bool put_line(FILE *file, const char *text, size_t length)
     return fflush(file) == 0;
 }
 
+/* Whether the last line on the terminal is one of host.status. */
+static bool status_shown;
+
+static void clear_status(void)
+{
+    if (status_shown)
+        fputs("\r\033[K", stderr);
+    status_shown = false;
+}
+
 /* host.print(text): one or more lines on standard output. Raises an error if they cannot be written; a reader that has gone is none. */
 static int host_print(lua_State *L)
 {
     size_t length;
     const char *text = luaL_checklstring(L, 1, &length);
+    clear_status();
     if (!put_line(stdout, text, length) && errno != EPIPE) {
         lua_pushfstring(L, "standard output: %s", strerror(errno));
         return lua_error(L);
@@ -307,8 +318,25 @@ static int host_note(lua_State *L)
 {
     size_t length;
     const char *text = luaL_checklstring(L, 1, &length);
+    clear_status();
     put_line(stderr, text, length);
     return 0;
+}
+
+/* host.status(text): how far a long command is, in place of the last status, if standard error is a terminal; "" removes it.
+   -> whether it is one */
+static int host_status(lua_State *L)
+{
+    const char *text = luaL_checkstring(L, 1);
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    clear_status();
+    if (terminal && *text != '\0') {
+        fputs(text, stderr);
+        fflush(stderr);
+        status_shown = true;
+    }
+    lua_pushboolean(L, terminal);
+    return 1;
 }
 
 int luaopen_host(lua_State *L)
@@ -328,6 +356,7 @@ int luaopen_host(lua_State *L)
         {"resources", host_resources},
         {"print", host_print},
         {"note", host_note},
+        {"status", host_status},
         {NULL, NULL},
     };
     luaL_newlib(L, functions);

@@ -4,18 +4,22 @@ local cost = require "gen.cost"
 local cpu = require "cpu"
 local host = require "host"
 local json = require "json"
+local measure = require "harness.measure"
 local plan = require "gen.plan"
-local process = require "process"
 local report = require "harness.report"
 local statistics = require "harness.tune.statistics"
 
 local bench = {}
 
+-- Raises one line for an option that cannot be measured with.
+function bench.check_repetitions(repetitions)
+    if repetitions < 1 or repetitions > 1000 then error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0) end
+end
+
 -- The token counts of --batch; raises one line for what cannot be measured.
-function bench.batches(options)
-    if options.repetitions < 1 or options.repetitions > 1000 then error("--repetitions: " .. options.repetitions .. ": must be an integer from 1 to 1000", 0) end
+function bench.batches(text)
     local list = {}
-    for word in (options.batch .. ","):gmatch("([^,]*),") do
+    for word in (text .. ","):gmatch("([^,]*),") do
         local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
         if not batch or batch < 1 or batch > 65536 then error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0) end
         list[#list + 1] = batch
@@ -23,15 +27,8 @@ function bench.batches(options)
     return list
 end
 
--- Raises one line for a page that cannot be written, before anything is measured.
-function bench.check_page(path)
-    local folder = path:match("^(.*/)[^/]*$") or "."
-    if host.kind(folder) ~= "directory" then error(string.format('--html: "%s": there is no folder %s', path, folder), 0) end
-    if path:find("/$") or path == "" or host.kind(path) == "directory" then error('--html: "' .. path .. '": must be a file', 0) end
-end
-
 -- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
-local function caches_of(facts)
+function bench.caches_of(facts)
     local l2 = facts.l2 or 1 << 20
     return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
 end
@@ -46,32 +43,6 @@ local function limits_of(context, p)
     local limits = { random_rows_gbytes = assert(tonumber(context[rows_limit(p)])) }
     for _, name in ipairs(limit_names) do limits[name] = assert(tonumber(context[name])) end
     return limits
-end
-
--- OpenBLAS takes the plainest kernels for a CPU younger than itself: name the best ones this CPU can run. On AMD's
--- Zen 4 the Haswell kernels are the fastest at every batch (8 tokens: 86 against 148 us a token, d = 512).
-local function openblas_coretype(facts)
-    local can = {}
-    for _, name in ipairs(facts.isa) do can[name] = true end
-    return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell" or can.avx512 and "SkylakeX" or can.avx2 and "Haswell" or nil
-end
-
--- The samples of Google Benchmark's output by name: { cpu = {µs of a call, all threads}, wall = {µs}, share = {CPU time over wall time} }.
-local function samples_of(text, path)
-    local output = json.decode(text)
-    if not output or type(output.benchmarks) ~= "table" then error(path .. ": not the output of the measuring process", 0) end
-    local units, samples = { ns = 1e-3, us = 1, ms = 1e3, s = 1e6 }, {}
-    for _, entry in ipairs(output.benchmarks) do
-        if entry.run_type == "iteration" then
-            local name = entry.run_name:gsub("/process_time", ""):gsub("/real_time", "")
-            local sample = samples[name] or { cpu = {}, wall = {}, share = {} }
-            samples[name] = sample
-            sample.cpu[#sample.cpu + 1] = entry.cpu_time * units[entry.time_unit]
-            sample.wall[#sample.wall + 1] = entry.real_time * units[entry.time_unit]
-            sample.share[#sample.share + 1] = entry.cpu_time / entry.real_time
-        end
-    end
-    return samples, output.context
 end
 
 -- What a variant's kernels are called in the measuring process.
@@ -92,7 +63,7 @@ local function results_of(builds, job, samples, context)
             local t = time("dense/" .. dense .. "/" .. batch, clock)
             if t and (not best or t < best) then best, library = t, dense end
         end
-        local ffn, project, gather = time("ffn/" .. name, clock), time("project/" .. name, "cpu"), time("gather/" .. name, "cpu")
+        local ffn, project, gather = time("ffn/" .. name .. "/uniform_warm", clock), time("project/" .. name, "cpu"), time("gather/" .. name, "cpu")
         local again = time("ffn_again/" .. name, clock)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
@@ -105,7 +76,7 @@ local function results_of(builds, job, samples, context)
             limit_us = limit_us, limit_share = limit_us * batch / ffn, random_rows_gbytes = limits.random_rows_gbytes,
             flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes },
             gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
-            again_ratio = again and again / ffn, cpu_over_wall = time("ffn/" .. name, "share") / sharing,
+            again_ratio = again and again / ffn, cpu_over_wall = time("ffn/" .. name .. "/uniform_warm", "share") / sharing,
             rel_err = checked.rel_err, max_abs_err = checked.max_abs_err, code_flips = checked.code_flips,
         }
     end
@@ -196,7 +167,8 @@ local function job_of(builds, facts, options)
     local job = {
         model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
-        dense = { "openblas", "onednn" }, variants = {}, sizes = caches_of(facts),
+        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, sweep_bytes = 0,
+        dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = bench.caches_of(facts),
     }
     job.sizes.rows = {}
     local known = {}
@@ -220,18 +192,10 @@ end
 
 -- Times the builds, one or more of one model, each verified, in one run and reports them.
 function bench.run(builds, options)
-    local facts, directory = cpu.describe(), process.temporary_directory()
+    local facts = cpu.describe()
     local job = job_of(builds, facts, options)
-    local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
-    assert(host.write_file(job_path, assert(json.encode(job))))
-    local measure = process.executable():gsub("[^/]*$", "lookupc-measure")
-    local threads = tostring(options.threads)
-    local result = assert(process.run({ measure, job_path, output_path }, {
-        show_stderr = true, env = { OPENBLAS_CORETYPE = openblas_coretype(facts), OPENBLAS_NUM_THREADS = threads, OMP_NUM_THREADS = threads },
-    }))
-    if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
-    if result.status ~= 0 then return 1 end -- it has said why
-    local samples, context = samples_of(assert(host.read(output_path)), output_path)
+    local samples, context = measure.run(job, { show_stderr = true })
+    if not samples then return 1 end
     local p = builds[1].plan
     local limits = limits_of(context, p)
     local results = results_of(builds, job, samples, context)

@@ -16,7 +16,7 @@ local weights = require "weights"
 local commands = {}
 
 -- The instruction sets of `text` (all, if absent) that this CPU can run with tables of the type `tables`, and the names of those it cannot.
-local function runnable(text, tables)
+function commands.runnable(text, tables)
     local can, list, skipped, facts = {}, {}, {}, cpu.describe()
     for _, name in ipairs(facts.isa) do can[name] = true end
     for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
@@ -28,7 +28,7 @@ local function runnable(text, tables)
 end
 
 -- The option --threads; raises one line.
-local function threads_of(options)
+function commands.threads_of(options)
     if options.threads < 1 or options.threads > plan.most_threads then
         error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.most_threads), 0)
     end
@@ -38,7 +38,7 @@ end
 local function load_plan(path, sets, options) return request.plan(path, sets, options, key.cpu()) end
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
-local function packed(p, directory, options)
+function commands.packed(p, directory, options)
     local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
     if not files.weights then
         files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
@@ -52,13 +52,13 @@ end
 local function build(path, sets, options, threads)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
-    local files = packed(p, directory, options)
+    local files = commands.packed(p, directory, options)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
 function commands.run(arguments, options)
     file_rules.not_over("--output", options.output, { arguments[1], options.weights, options.input, options.tuned })
-    local sets = runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
     local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
@@ -93,19 +93,33 @@ local function turning_points(v, regime, threads)
     return list
 end
 
+-- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
+local function reference_of(p, files, seed)
+    local known = files.reference
+    if not known or known.seed ~= seed then
+        known = { seed = seed, answers = assert(require "verify".reference {
+            model = reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
+            blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
+        }) }
+        files.reference = known
+    end
+    return known.answers
+end
+
 -- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and its error
--- against the model's budget. Returns a list of results, each with `isa` and `regime`.
-function commands.check_variants(p, library, files, seed, threads)
-    threads = threads or 1
-    local verify, results = require "verify", {}
+-- against the model's budget. Other schedules of the same model may follow with the same `files`. Of `options`, if any: `only`, the one
+-- regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked
+-- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
+function commands.check_variants(p, library, files, seed, threads, options)
+    threads, options = threads or 1, options or {}
+    local verify, results, reference = require "verify", {}, reference_of(p, files, seed)
     for _, v in ipairs(p.variants) do
-        for _, regime in ipairs(v.few and { "many", "few" } or { "many" }) do
+        for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
             local variant = compile.describe(p, v, library, regime, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
-                variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
-                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
-                counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
+                variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
+                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256,
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
@@ -123,8 +137,8 @@ function commands.check_variants(p, library, files, seed, threads)
 end
 
 function commands.verify(arguments, options)
-    local threads = threads_of(options)
-    local sets, skipped = runnable(options.isa, options.tables)
+    local threads = commands.threads_of(options)
+    local sets, skipped = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan
     local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
@@ -157,7 +171,7 @@ end
 
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
 local function verified_build(path, options, threads)
-    local sets = runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, options.tables)
     if not options.isa then sets = { sets[#sets] } end
     local b = build(path, sets, options, threads)
     b.checked = {}
@@ -175,9 +189,10 @@ end
 
 function commands.bench(arguments, options)
     local bench = require "harness.bench"
-    options.batches = bench.batches(options)
-    if options.html then bench.check_page(options.html) end
-    local threads = threads_of(options)
+    bench.check_repetitions(options.repetitions)
+    options.batches = bench.batches(options.batch)
+    if options.html then file_rules.can_become("--html", options.html) end
+    local threads = commands.threads_of(options)
     local builds = {}
     for i, choice in ipairs(combinations(options)) do builds[i] = verified_build(arguments[1], choice, threads) end
     return bench.run(builds, options)

@@ -13,13 +13,20 @@ local function words(text)
     return list
 end
 
+compile.timeout = 300 -- seconds
+
+-- What went wrong with a program that ended with `result`, in one line; nil: nothing.
+function compile.failure(arguments, result, timeout)
+    if result.timed_out then return string.format("%s: took more than %d seconds", arguments[1], timeout or compile.timeout) end
+    if result.status == 0 then return nil end
+    local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""
+    return string.format("%s: exit status %d: %s", arguments[1], result.status, first)
+end
+
 local function call(arguments)
-    local result = assert(process.run(arguments, { timeout = 300 }))
-    if result.timed_out then error(table.concat(arguments, " ") .. ": took more than 300 seconds", 0) end
-    if result.status ~= 0 then
-        local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""
-        error(string.format("%s: exit status %d: %s", arguments[1], result.status, first), 0)
-    end
+    local result = assert(process.run(arguments, { timeout = compile.timeout }))
+    local failure = compile.failure(arguments, result)
+    if failure then error(failure, 0) end
     return result.output
 end
 
@@ -35,41 +42,47 @@ end
 -- The compiler's own first line of --version.
 function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
 
--- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
--- Returns its path.
-function compile.library(plans, directory, cc, cflags)
-    local files, contents = {}, {}
+-- The sources of `plans`, of models with different names, by file name, and the units to compile: { {name = file, flags} }.
+function compile.sources(plans)
+    local contents, units, by_name = {}, {}, {}
     for _, p in ipairs(plans) do
         for _, file in ipairs(emit.files(p)) do
             contents[file.name] = file.text
-            files[#files + 1] = file
-        end
-    end
-    -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
-    local units, order = {}, {}
-    for _, file in ipairs(files) do
-        if file.name:find("%.c$") then
-            local name = file.isa and file.isa.name or "api"
-            if not units[name] then
-                units[name] = { flags = file.isa and file.isa.flags or {}, lines = {} }
-                order[#order + 1] = name
+            -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
+            if file.name:find("%.c$") then
+                local name = "unit_" .. (file.isa and file.isa.name or "api") .. ".c"
+                if not by_name[name] then
+                    by_name[name] = { name = name, flags = file.isa and file.isa.flags or {} }
+                    units[#units + 1] = by_name[name]
+                end
+                contents[name] = (contents[name] or "") .. '#include "' .. file.name .. '"\n'
             end
-            table.insert(units[name].lines, '#include "' .. file.name .. '"\n')
         end
     end
-    for _, name in ipairs(order) do contents["unit_" .. name .. ".c"] = table.concat(units[name].lines) end
-    assert(host.write_directory(directory, contents))
+    return contents, units
+end
 
-    local library = directory .. "/lib" .. plans[1].model.name .. ".so"
-    local link = { cc, "-shared", "-o", library }
-    for _, flag in ipairs(words(cflags)) do link[#link + 1] = flag end
-    for _, name in ipairs(order) do
-        local object = directory .. "/unit_" .. name .. ".o"
-        local arguments = { cc, table.unpack(compile.flags(units[name], cflags)) }
-        for _, word in ipairs { "-c", directory .. "/unit_" .. name .. ".c", "-o", object } do arguments[#arguments + 1] = word end
-        call(arguments)
+-- How `cc` makes `library` out of `units` in `directory`: a list of commands whose order does not matter, and the one that comes last.
+function compile.commands(units, directory, library, cc, cflags)
+    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(words(cflags)) }
+    for i, unit in ipairs(units) do
+        local source = directory .. "/" .. unit.name
+        local object = source:gsub("%.c$", ".o")
+        commands[i] = { cc, table.unpack(compile.flags(unit, cflags)) }
+        for _, word in ipairs { "-c", source, "-o", object } do table.insert(commands[i], word) end
         link[#link + 1] = object
     end
+    return commands, link
+end
+
+-- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
+-- Returns its path.
+function compile.library(plans, directory, cc, cflags)
+    local contents, units = compile.sources(plans)
+    assert(host.write_directory(directory, contents))
+    local library = directory .. "/lib" .. plans[1].model.name .. ".so"
+    local commands, link = compile.commands(units, directory, library, cc, cflags)
+    for _, command in ipairs(commands) do call(command) end
     call(link)
     return library
 end

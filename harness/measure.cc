@@ -1,6 +1,7 @@
 // The measuring process: times compiled variants and dense FFNs, interleaved.
 // Usage: lookupc-measure JOB.json OUT.json. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of
-// what runs on several threads real_time counts, and cpu_time is that of all threads together; else cpu_time counts.
+// what runs on several threads real_time counts, and cpu_time is that of all threads together; of calls with cold tables real_time counts,
+// which is CPU time on one thread; else cpu_time counts.
 // OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
 #include <benchmark/benchmark.h>
 #include <jansson.h>
@@ -8,16 +9,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "blob_memory.h"
+#include "clock.h"
 #include "dense.h"
 #include "gen/weights/random.h"
 #include "limits.h"
@@ -29,12 +34,6 @@ namespace
 {
 
 const dense_library *const dense_libraries[] = {&dense_openblas, &dense_onednn};
-
-const struct {
-    const char *name;
-    void (*call)(const measure_variant *, size_t batch, size_t *position, float *y);
-    bool split; // over the threads of the library
-} stages[] = {{"ffn", measure_variant_ffn, true}, {"project", measure_variant_project, false}, {"gather", measure_variant_gather, false}};
 
 constexpr double dense_tolerance = 1e-4;
 
@@ -53,10 +52,7 @@ constexpr double dense_tolerance = 1e-4;
 class progress
 {
   public:
-    void begin(size_t repetitions)
-    {
-        total_ += repetitions;
-    }
+    explicit progress(size_t total) : total_(total) {}
     void show(const std::string &name)
     {
         ++done_;
@@ -79,38 +75,123 @@ class progress
 
   private:
     const bool terminal_ = isatty(STDERR_FILENO) != 0;
-    size_t done_ = 0, total_ = 0;
+    size_t done_ = 0;
+    const size_t total_;
 };
 
-progress shown;
-std::string first_failure;
+// One thing to be timed: `call` runs on so many threads and returns false on failure. A cold one is called with nothing of what it reads in
+// the caches.
+struct timed_call {
+    std::string name;
+    size_t threads;
+    bool cold;
+    std::function<bool()> call;
+    size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
+    benchmark::IterationCount calls = 1; // of one repetition
+};
 
-// Registers a benchmark whose iterations are calls of `call` on so many threads, which returns false on failure.
-template <typename Call> void add(const std::string &name, size_t repetitions, size_t threads, Call call)
+constexpr double cold_factor = 3.0; // a repetition of cold calls takes so much longer: emptying the caches takes most of it
+
+// Memory that is larger than all caches: reading it leaves nothing else in them.
+class cache_sweep
 {
-    shown.begin(repetitions);
-    // The first repetition tries longer and longer runs; the others repeat the length that it found.
-    auto *added =
-        benchmark::RegisterBenchmark(name.c_str(), [name, call, length = benchmark::IterationCount{0}](benchmark::State &state) mutable {
-            if (length == 0 || length == state.max_iterations) {
-                shown.show(name);
+  public:
+    explicit cache_sweep(size_t bytes) : memory_(bytes / sizeof(uint64_t), 1) {}
+    void operator()()
+    {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < memory_.size(); i += 64 / sizeof(uint64_t)) {
+            sum += memory_[i];
+        }
+        benchmark::DoNotOptimize(sum);
+    }
+
+  private:
+    std::vector<uint64_t> memory_;
+};
+
+double thread_seconds()
+{
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Seconds of one call on the clock that counts for it.
+double seconds_of(const timed_call &timed)
+{
+    const auto clock = timed.threads > 1 ? seconds_now : thread_seconds;
+    const double start = clock();
+    timed.call();
+    return clock() - start;
+}
+
+// How many calls take about min_time, without what has to be done before each of them.
+benchmark::IterationCount calls_of(const timed_call &timed, double min_time, cache_sweep &sweep)
+{
+    double taken = 0.0;
+    benchmark::IterationCount calls = 0;
+    for (benchmark::IterationCount more = 1; taken < min_time / 4; more *= 2) {
+        const double start = seconds_now();
+        for (benchmark::IterationCount i = 0; i < more; ++i) {
+            if (timed.cold) {
+                sweep();
             }
-            length = state.max_iterations;
-            bool good = call(); // untimed: brings weights and code into the caches that other benchmarks used meanwhile
-            for (auto iteration : state) {
-                (void)iteration;
-                good &= call();
-            }
-            if (!good && first_failure.empty()) {
-                first_failure = name;
-            }
-        });
-    if (threads > 1) {
+            timed.call();
+        }
+        taken = seconds_now() - start;
+        calls = more;
+    }
+    return std::max<benchmark::IterationCount>(1,
+                                               static_cast<benchmark::IterationCount>(min_time / taken * static_cast<double>(calls) + 0.5));
+}
+
+void time_warm(benchmark::State &state, const timed_call &timed, bool *good)
+{
+    if (timed.calls > 1) {
+        *good &= timed.call(); // untimed: brings weights and code into the caches that others used meanwhile
+    }
+    for (auto iteration : state) {
+        (void)iteration;
+        *good &= timed.call();
+    }
+}
+
+void time_cold(benchmark::State &state, const timed_call &timed, cache_sweep &sweep)
+{
+    for (auto iteration : state) {
+        (void)iteration;
+        sweep();
+        state.SetIterationTime(seconds_of(timed));
+    }
+}
+
+// Registers one repetition of a call; what fails leaves its name in *failed.
+void add_repetition(const timed_call &timed, progress &shown, cache_sweep &sweep, std::string *failed)
+{
+    auto *added = benchmark::RegisterBenchmark(timed.name.c_str(), [&, failed](benchmark::State &state) {
+        shown.show(timed.name);
+        bool good = true;
+        if (timed.cold) {
+            time_cold(state, timed, sweep);
+        } else {
+            time_warm(state, timed, &good);
+        }
+        if (!good && failed->empty()) {
+            *failed = timed.name;
+        }
+    });
+    added->Iterations(timed.calls);
+    if (timed.cold) {
+        added->UseManualTime();
+    } else if (timed.threads > 1) {
         added->MeasureProcessCPUTime()->UseRealTime();
     }
 }
 
-void add_variant(const measure_job &job, const measure_variant_job &of, const measure_variant *variant, float *y)
+// The calls of one variant that the job asks for.
+void add_variant(const measure_job &job, const measure_variant_job &of, const measure_variant *variant, const measure_pool *pools, float *y,
+                 std::vector<timed_call> *calls)
 {
     for (size_t i = 0; i < job.batch_count; ++i) {
         const size_t batch = job.batches[i];
@@ -118,17 +199,30 @@ void add_variant(const measure_job &job, const measure_variant_job &of, const me
             continue;
         }
         const std::string rest = "/" + std::string(of.name) + "/" + std::to_string(batch);
-        const auto add_stage = [&](const char *name, auto stage, size_t threads) {
-            add(name + rest, job.repetitions, threads, [=, position = size_t{0}]() mutable {
-                stage(variant, batch, &position, y);
-                return true;
-            });
+        const auto add_ffn = [&](const std::string &name, const measure_condition &condition, size_t turn, size_t turns) {
+            calls->push_back({name, job.threads, condition.cold,
+                              [=, pool = &pools[condition.skewed], position = size_t{0}]() mutable {
+                                  measure_variant_ffn(variant, pool, batch, &position, y);
+                                  return true;
+                              },
+                              turn, turns});
         };
-        for (const auto &stage : stages) {
-            add_stage(stage.name, stage.call, stage.split ? job.threads : 1);
+        const auto add_stage = [&](const char *name, auto stage) {
+            calls->push_back({name + rest, 1, false, [=, position = size_t{0}]() mutable {
+                                  stage(variant, batch, &position, y);
+                                  return true;
+                              }});
+        };
+        for (size_t c = 0; c < job.condition_count; ++c) {
+            add_ffn("ffn" + rest + measure_condition_suffix(&job.conditions[c]), job.conditions[c], job.take_turns ? c : 0,
+                    job.take_turns ? job.condition_count : 1);
         }
-        if (batch == job.largest_batch) {
-            add_stage("ffn_again", measure_variant_ffn, job.threads); // A/A control: how far apart two figures for the same code are
+        if (job.stages) {
+            add_stage("project", measure_variant_project);
+            add_stage("gather", measure_variant_gather);
+            if (batch == job.largest_batch) {
+                add_ffn("ffn_again" + rest, {}, 0, 1); // A/A control: how far apart two figures for the same code are
+            }
         }
     }
 }
@@ -148,7 +242,8 @@ void check_dense(const dense_library *library, void *ffn, const dense_weights &w
     }
 }
 
-void add_dense(const measure_job &job, const dense_library *library, const dense_weights &weights, const measure_pool &pool, float *y)
+void add_dense(const measure_job &job, const dense_library *library, const dense_weights &weights, const measure_pool &pool, float *y,
+               std::vector<timed_call> *calls)
 {
     char text[256];
     for (size_t i = 0; i < job.batch_count; ++i) {
@@ -158,12 +253,12 @@ void add_dense(const measure_job &job, const dense_library *library, const dense
             fail("%s", text);
         }
         check_dense(library, ffn, weights, batch, pool.x, y);
-        add("dense/" + std::string(library->name) + "/" + std::to_string(batch), job.repetitions, job.threads,
-            [=, tokens = pool.tokens, x = pool.x, d = pool.d, position = size_t{0}]() mutable {
-                const float *from = x + position * d;
-                position = position + 2 * batch <= tokens ? position + batch : 0;
-                return library->run(ffn, from, y);
-            });
+        calls->push_back({"dense/" + std::string(library->name) + "/" + std::to_string(batch), job.threads, false,
+                          [=, tokens = pool.tokens, x = pool.x, d = pool.d, position = size_t{0}]() mutable {
+                              const float *from = x + position * d;
+                              position = position + 2 * batch <= tokens ? position + batch : 0;
+                              return library->run(ffn, from, y);
+                          }});
     }
     library->describe(text, sizeof(text));
     benchmark::AddCustomContext(library->description, text);
@@ -208,7 +303,7 @@ class silent_reporter : public benchmark::BenchmarkReporter
 void add_limits(const measure_job &job)
 {
     std::vector<limit> found(LIMITS_OF_CORE + job.sizes.row_kinds);
-    shown.note("measuring the limits of this core");
+    progress(0).note("measuring the limits of this core");
     if (!limits_measure(&job.sizes, found.data())) {
         fail("out of memory for measuring the limits of this core");
     }
@@ -219,16 +314,10 @@ void add_limits(const measure_job &job)
     }
 }
 
-void run(const measure_job &job, const char *out)
+// Times all calls in each repetition, in an order of its own if the job wants it drawn.
+void run(const measure_job &job, std::vector<timed_call> *calls, const char *out)
 {
-    char min_time[64];
-    std::snprintf(min_time, sizeof(min_time), "--benchmark_min_time=%.9g", job.min_time);
-    std::vector<std::string> words = {"lookupc-measure",
-                                      "--benchmark_filter=.",
-                                      "--benchmark_enable_random_interleaving=true",
-                                      "--benchmark_repetitions=" + std::to_string(job.repetitions),
-                                      min_time,
-                                      "--benchmark_out_format=json",
+    std::vector<std::string> words = {"lookupc-measure", "--benchmark_filter=.", "--benchmark_out_format=json",
                                       "--benchmark_out=" + std::string(out)};
     std::vector<char *> arguments;
     for (std::string &word : words) {
@@ -237,10 +326,54 @@ void run(const measure_job &job, const char *out)
     int count = static_cast<int>(arguments.size());
     benchmark::Initialize(&count, arguments.data());
 
+    const bool any_cold = std::any_of(calls->begin(), calls->end(), [](const timed_call &timed) { return timed.cold; });
+    cache_sweep sweep(any_cold ? job.sweep_bytes : 0);
+    size_t total = 0;
+    std::vector<timed_call *> order;
+    for (timed_call &timed : *calls) {
+        total += (job.repetitions + timed.turns - 1 - timed.turn) / timed.turns;
+        timed.calls = calls_of(timed, job.min_time * (timed.cold ? cold_factor : 1.0), sweep);
+        order.push_back(&timed);
+    }
+    progress shown(total);
+    random_state random = random_seed(job.order_seed);
+    std::string failed;
+    for (size_t repetition = 0; repetition < job.repetitions; ++repetition) {
+        for (size_t left = order.size(); job.draw_order && left > 1; --left) {
+            std::swap(order[left - 1], order[random_bits(&random) % left]);
+        }
+        for (const timed_call *timed : order) {
+            if (repetition % timed->turns == timed->turn) {
+                add_repetition(*timed, shown, sweep, &failed);
+            }
+        }
+    }
     silent_reporter silent;
     benchmark::RunSpecifiedBenchmarks(&silent);
     benchmark::Shutdown();
     shown.clear();
+    if (!failed.empty()) {
+        fail("%s: the library reports an error", failed.c_str());
+    }
+}
+
+// Inputs whose codes are all about equally likely, and such as text has: frequent tokens come again and again, each time a little
+// different.
+void fill_pools(random_state *random, float *uniform, float *skewed, const measure_job &job, size_t tokens)
+{
+    constexpr size_t kinds = 1024; // the k-th most frequent one is k times rarer than the first: Zipf's law
+    constexpr double difference = 0.1;
+    random_fill(random, uniform, tokens * job.d, 0.0, 1.0);
+    std::vector<float> kind(kinds * job.d);
+    random_fill(random, kind.data(), kind.size(), 0.0, 1.0);
+    random_fill(random, skewed, tokens * job.d, 0.0, difference);
+    for (size_t token = 0; token < tokens; ++token) {
+        const auto place = static_cast<size_t>(std::exp(random_uniform(random) * std::log(static_cast<double>(kinds))));
+        const float *from = &kind[(std::min(place, kinds) - 1) * job.d];
+        for (size_t feature = 0; feature < job.d; ++feature) {
+            skewed[token * job.d + feature] += from[feature];
+        }
+    }
 }
 
 // The library does not report a file that it could not write to the end.
@@ -273,29 +406,34 @@ int main(int argc, char **argv)
     }
     std::fclose(out);
 
-    add_limits(job);
+    if (job.limits) {
+        add_limits(job);
+    }
 
     // Everything that the calls use is made and touched before the first one is timed. It lives until the process ends.
     const size_t tokens = std::max<size_t>(4096, 2 * job.largest_batch);
     auto *x = static_cast<float *>(aligned_memory(tokens * job.d * sizeof(float)));
+    auto *skewed = static_cast<float *>(aligned_memory(tokens * job.d * sizeof(float)));
     auto *y = static_cast<float *>(aligned_memory(job.largest_batch * job.d_out * sizeof(float)));
-    if (!x || !y) {
+    if (!x || !skewed || !y) {
         fail("%s: out of memory for %zu tokens", argv[1], tokens);
     }
     random_state random = random_seed(job.seed);
-    random_fill(&random, x, tokens * job.d, 0.0, 1.0);
-    const measure_pool pool = {tokens, job.d, x};
+    fill_pools(&random, x, skewed, job, tokens);
+    const measure_pool pools[] = {{tokens, job.d, x}, {tokens, job.d, skewed}}; // by measure_condition.skewed
 
     std::map<std::string, files_mapping> blobs; // by path: variants share them
     std::vector<measure_variant> variants(job.variant_count);
+    std::vector<timed_call> calls;
     for (size_t i = 0; i < job.variant_count; ++i) {
         const measure_variant_job &of = job.variants[i];
         const auto [blob, first] = blobs.try_emplace(of.blob);
         if ((first && !blob_map(of.blob, &blob->second, error, sizeof(error))) ||
-            !measure_variant_open(&variants[i], &of.variant, of.blob, &blob->second, &pool, error, sizeof(error))) {
+            !measure_variant_open(&variants[i], &of.variant, of.blob, &blob->second, error, sizeof(error)) ||
+            (job.stages && !measure_variant_take_apart(&variants[i], &pools[0], error, sizeof(error)))) {
             fail("%s", error);
         }
-        add_variant(job, of, &variants[i], y);
+        add_variant(job, of, &variants[i], pools, y, &calls);
     }
 
     dense_weights weights = {};
@@ -303,15 +441,12 @@ int main(int argc, char **argv)
         fail("%s: out of memory for the dense FFN", argv[1]);
     }
     for (size_t i = 0; i < job.dense_count; ++i) {
-        add_dense(job, find_dense(argv[1], job.dense[i]), weights, pool, y);
+        add_dense(job, find_dense(argv[1], job.dense[i]), weights, pools[0], y, &calls);
     }
 
     benchmark::AddCustomContext("model", job.model);
     benchmark::AddCustomContext("cpu_model", cpu_model());
-    run(job, argv[2]);
+    run(job, &calls, argv[2]);
     check_written(argv[2]);
-    if (!first_failure.empty()) {
-        fail("%s: the library reports an error", first_failure.c_str());
-    }
     return 0;
 }

@@ -211,6 +211,40 @@ static bool read_row_kind(const reader *in, const json_t *object, measure_job *j
            read_integer(in, object, "table", rows->row, (size_t)1 << 44, &rows->table);
 }
 
+static bool read_flag(const reader *in, const json_t *object, const char *name, bool *out)
+{
+    const json_t *value = json_object_get(object, name);
+    *out = json_is_true(value);
+    return json_is_boolean(value) || refuse(in, name, value, "must be true or false");
+}
+
+static const char *const condition_suffixes[] = {"/uniform_warm", "/skewed_warm", "/uniform_cold", "/skewed_cold"};
+
+const char *measure_condition_suffix(const measure_condition *condition)
+{
+    return condition_suffixes[condition->skewed + 2 * condition->cold];
+}
+
+static bool read_conditions(const reader *in, const json_t *root, measure_job *job)
+{
+    const json_t *names;
+    if (!read_array(in, root, "conditions", 1, &names)) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(names); ++i) {
+        const char *name = json_string_value(json_array_get(names, i));
+        size_t which = 0;
+        while (which < 4 && (!name || strcmp(name, condition_suffixes[which] + 1) != 0)) {
+            ++which;
+        }
+        if (which == 4 || i == 4) {
+            return refuse(in, "conditions", names, "must be some of uniform_warm, skewed_warm, uniform_cold, skewed_cold");
+        }
+        job->conditions[job->condition_count++] = (measure_condition){.skewed = which & 1, .cold = which & 2};
+    }
+    return true;
+}
+
 static bool read_sizes(reader *in, const json_t *root, measure_job *job)
 {
     limits_sizes *sizes = &job->sizes;
@@ -230,7 +264,7 @@ static bool read_sizes(reader *in, const json_t *root, measure_job *job)
 
 static bool read_job(reader *in, const json_t *root, measure_job *job)
 {
-    size_t seed;
+    size_t seed, order_seed;
     if (!json_is_object(root)) {
         snprintf(in->error, in->error_size, "%s: must be an object", in->path);
         return false;
@@ -241,16 +275,21 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
         !read_integer(in, root, "neighbours", 1, 1 << 16, &job->neighbours) ||
         !read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden) || !read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
         !read_batches(in, root, job) || !read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) || !read_dense(in, root, job) ||
-        !read_sizes(in, root, job) || !read_variants(in, root, job)) {
+        !read_flag(in, root, "limits", &job->limits) || (job->limits && !read_sizes(in, root, job)) ||
+        !read_flag(in, root, "stages", &job->stages) || !read_flag(in, root, "draw_order", &job->draw_order) ||
+        !read_integer(in, root, "order_seed", 0, INT64_MAX, &order_seed) || !read_conditions(in, root, job) ||
+        !read_flag(in, root, "take_turns", &job->take_turns) ||
+        !read_integer(in, root, "sweep_bytes", 0, (size_t)1 << 36, &job->sweep_bytes) || !read_variants(in, root, job)) {
         return false;
     }
     job->seed = seed;
+    job->order_seed = order_seed;
     const json_t *min_time = json_object_get(root, "min_time");
     job->min_time = json_number_value(min_time);
     if (!json_is_number(min_time) || !(job->min_time >= 0.001 && job->min_time <= 60.0)) {
         return refuse(in, "min_time", min_time, "must be a number of seconds from 0.001 to 60");
     }
-    if (!job->batches || !job->dense || !job->variants || !job->rows) {
+    if (!job->batches || !job->dense || !job->variants || (job->limits && !job->rows)) {
         snprintf(in->error, in->error_size, "%s: out of memory", in->path);
         return false;
     }

@@ -3,13 +3,22 @@
 
 #include "memory.h"
 
-static bool load(measure_variant *variant, const char *blob_path, const files_mapping *blob, char *error, size_t error_size)
+bool measure_variant_open(measure_variant *variant, const variant_description *job, const char *blob_path, const files_mapping *blob,
+                          char *error, size_t error_size)
 {
-    const variant_description *job = variant->job;
+    *variant = (measure_variant){.job = job};
     if (!variant_load(&variant->bound, job, blob_path, blob, error, error_size)) {
+        measure_variant_close(variant);
         return false;
     }
-    const size_t entries = variant_places(job, variant->pool->tokens), chunk_entries = job->chunk * variant_slots(job);
+    return true;
+}
+
+bool measure_variant_take_apart(measure_variant *variant, const measure_pool *pool, char *error, size_t error_size)
+{
+    const variant_description *job = variant->job;
+    const size_t slots = variant_slots(job), entries = variant_places(job, pool->tokens), chunk_entries = job->chunk * slots;
+    variant->pool = pool;
     variant->code = aligned_memory(entries * sizeof(*variant->code));
     variant->score = aligned_memory(entries * sizeof(*variant->score));
     variant->token_code = aligned_memory(entries * sizeof(*variant->code));
@@ -20,19 +29,7 @@ static bool load(measure_variant *variant, const char *blob_path, const files_ma
         !variant->chunk_score) {
         return files_error(error, error_size, "%s: out of memory", job->library);
     }
-    return true;
-}
-
-bool measure_variant_open(measure_variant *variant, const variant_description *job, const char *blob_path, const files_mapping *blob,
-                          const measure_pool *pool, char *error, size_t error_size)
-{
-    *variant = (measure_variant){.job = job, .pool = pool};
-    if (!load(variant, blob_path, blob, error, error_size)) {
-        measure_variant_close(variant);
-        return false;
-    }
     const variant_bound *bound = &variant->bound;
-    const size_t slots = variant_slots(job);
     for (size_t first = 0; first < pool->tokens; first += job->chunk) {
         bound->functions.project(bound->weights, pool->x + first * pool->d, smaller(job->chunk, pool->tokens - first),
                                  variant->code + first * slots, variant->score + first * slots, bound->scratch);
@@ -60,24 +57,24 @@ void measure_variant_close(measure_variant *variant)
 }
 
 /* Returns the place of this call and moves *position to the next one that has batch tokens before the end. */
-static size_t take(const measure_variant *variant, size_t batch, size_t step, size_t *position)
+static size_t take(const measure_pool *pool, size_t batch, size_t step, size_t *position)
 {
     const size_t taken = *position;
-    *position = taken + step + batch <= variant->pool->tokens ? taken + step : 0;
+    *position = taken + step + batch <= pool->tokens ? taken + step : 0;
     return taken;
 }
 
-void measure_variant_ffn(const measure_variant *variant, size_t batch, size_t *position, float *y)
+void measure_variant_ffn(const measure_variant *variant, const measure_pool *pool, size_t batch, size_t *position, float *y)
 {
-    const size_t place = take(variant, batch, batch, position);
-    variant->bound.functions.ffn(variant->bound.weights, variant->pool->x + place * variant->pool->d, y, batch, variant->bound.scratch);
+    const size_t place = take(pool, batch, batch, position);
+    variant->bound.functions.ffn(variant->bound.weights, pool->x + place * pool->d, y, batch, variant->bound.scratch);
 }
 
 void measure_variant_project(const measure_variant *variant, size_t batch, size_t *position, float *y)
 {
     (void)y;
     const variant_description *job = variant->job;
-    const float *x = variant->pool->x + take(variant, batch, batch, position) * variant->pool->d;
+    const float *x = variant->pool->x + take(variant->pool, batch, batch, position) * variant->pool->d;
     for (size_t first = 0; first < batch; first += job->chunk) {
         variant->bound.functions.project(variant->bound.weights, x + first * variant->pool->d, smaller(job->chunk, batch - first),
                                          variant->chunk_code, variant->chunk_score, variant->bound.scratch);
@@ -102,12 +99,12 @@ void measure_variant_gather(const measure_variant *variant, size_t batch, size_t
 {
     const variant_description *job = variant->job;
     if (batch < job->tile) {
-        fill_tile(variant, take(variant, batch, batch, position), batch);
+        fill_tile(variant, take(variant->pool, batch, batch, position), batch);
         variant->bound.functions.gather(variant->bound.weights, variant->chunk_code, variant->chunk_score, y, batch,
                                         variant->bound.scratch);
         return;
     }
-    const size_t place = take(variant, batch, round_up(batch, job->tile), position);
+    const size_t place = take(variant->pool, batch, round_up(batch, job->tile), position);
     for (size_t first = 0; first < batch; first += job->chunk) {
         const size_t entry = (place + first) * variant_slots(job);
         variant->bound.functions.gather(variant->bound.weights, variant->code + entry, variant->score + entry, y + first * job->d_out,

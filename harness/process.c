@@ -19,25 +19,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_LIMIT = 65536 };
+enum { OUTPUT_LIMIT = 65536, MOST_AT_ONCE = 64 };
 
 /* What is left behind if nobody cleans up. Only the process that made it does: a forked one inherits this and must not. */
 static struct {
     pid_t owner;
-    volatile pid_t child; /* running program and leader of its process group, 0 for none */
-    char *folder;         /* the folder that holds all temporary ones */
-    int folders;          /* how many of those were given out */
+    volatile pid_t children[MOST_AT_ONCE]; /* running programs and leaders of their process groups, 0 for none */
+    char *folder;                          /* the folder that holds all temporary ones */
+    int folders;                           /* how many of those were given out */
+    char last_words[256];                  /* printed when a signal ends this program */
 } ours;
 
-/* Ends the running program and removes the temporary folders. Safe in a signal handler. */
+/* Ends the running programs and removes the temporary folders. Safe in a signal handler. */
 static void clean_up(void)
 {
     if (getpid() != ours.owner)
         return;
-    if (ours.child > 0) {
-        kill(-ours.child, SIGKILL);
-        waitpid(ours.child, NULL, 0);
-        ours.child = 0;
+    for (size_t i = 0; i < MOST_AT_ONCE; ++i) {
+        if (ours.children[i] <= 0)
+            continue;
+        kill(-ours.children[i], SIGKILL);
+        waitpid(ours.children[i], NULL, 0);
+        ours.children[i] = 0;
     }
     if (ours.folder == NULL)
         return;
@@ -52,6 +55,8 @@ static void clean_up(void)
 
 static void end_by_signal(int number)
 {
+    if (getpid() == ours.owner && write(STDERR_FILENO, ours.last_words, strlen(ours.last_words)) < 0)
+        ours.last_words[0] = '\0'; /* nobody listens */
     clean_up();
     raise(number); /* with its default action: SA_RESETHAND */
 }
@@ -111,32 +116,69 @@ static bool read_some(int pipe_end, tail *output)
     }
 }
 
-/* Waits for the running program, collects its output and ends what it may have left running. Returns its wait status. */
-static int wait_for_child(int pipe_end, double timeout, tail *output, bool *timed_out)
+/* How programs are started and how long they may take. */
+typedef struct {
+    char **environment;
+    const char *directory; /* NULL: ours */
+    const char *path;      /* of a file for their output; NULL: it is collected */
+    double timeout;
+    bool show_stderr;
+} manner;
+
+/* A running program and what it has printed. */
+typedef struct {
+    size_t place;      /* in ours.children */
+    int process, pipe; /* pidfd, and the end to read from; -1: closed, or output goes to a file */
+    double end;        /* when its time is up */
+    bool active, timed_out;
+    int status; /* for waitpid */
+    tail output;
+} running;
+
+/* Waits until one of those that are active has ended or used up its time, and collects their output meanwhile. */
+static running *wait_for_one(running *list, size_t count)
 {
-    const double end = seconds_now() + timeout;
-    const int child = pidfd_open(ours.child, 0);
-    struct pollfd events[2] = {{.fd = child, .events = POLLIN}, {.fd = pipe_end, .events = POLLIN}};
-    *timed_out = false;
-    while (events[0].revents == 0) {
-        const double left = end - seconds_now();
-        if (left <= 0) {
-            *timed_out = true;
-            break;
+    for (;;) {
+        struct pollfd events[2 * MOST_AT_ONCE];
+        double first = 1e9;
+        for (size_t i = 0; i < count; ++i) {
+            const double left = list[i].end - seconds_now();
+            if (list[i].active && left <= 0) {
+                list[i].timed_out = true;
+                return &list[i];
+            }
+            if (list[i].active && left < first)
+                first = left;
+            events[2 * i] = (struct pollfd){.fd = list[i].active ? list[i].process : -1, .events = POLLIN};
+            events[2 * i + 1] = (struct pollfd){.fd = list[i].active ? list[i].pipe : -1, .events = POLLIN};
         }
-        poll(events, 2, left < 1000 ? (int)(left * 1000) + 1 : 1000000);
-        if (events[1].revents != 0 && !read_some(pipe_end, output))
-            events[1].fd = -1;
+        poll(events, 2 * count, first < 1000 ? (int)(first * 1000) + 1 : 1000000);
+        for (size_t i = 0; i < count; ++i) {
+            if (events[2 * i + 1].revents != 0 && !read_some(list[i].pipe, &list[i].output)) {
+                close(list[i].pipe);
+                list[i].pipe = -1;
+            }
+        }
+        for (size_t i = 0; i < count; ++i)
+            if (events[2 * i].fd >= 0 && events[2 * i].revents != 0)
+                return &list[i];
     }
-    kill(-ours.child, SIGKILL);
-    int status;
-    while (waitpid(ours.child, &status, 0) < 0 && errno == EINTR)
+}
+
+/* Ends what a program may have left running, or itself, and takes the rest of its output. */
+static void finish(running *program)
+{
+    const pid_t child = ours.children[program->place];
+    kill(-child, SIGKILL);
+    while (waitpid(child, &program->status, 0) < 0 && errno == EINTR)
         ;
-    ours.child = 0;
-    if (events[1].fd >= 0)
-        read_some(pipe_end, output);
-    close(child);
-    return status;
+    ours.children[program->place] = 0;
+    close(program->process);
+    if (program->pipe >= 0) {
+        read_some(program->pipe, &program->output);
+        close(program->pipe);
+    }
+    program->active = false;
 }
 
 /* Pushes an array of strings that ends with NULL, for execve, from the table at index. */
@@ -183,17 +225,17 @@ static char **push_environment(lua_State *L, int index)
     return push_strings(L, list);
 }
 
-/* Starts the program in a process group of its own; it prints to output, its errors too unless show_stderr. Returns an errno. */
-static int start(char **argv, char **environment, const char *directory, int output, bool show_stderr)
+/* Starts a program in a process group of its own, which prints to `output`; its place in ours.children is given. Returns an errno. */
+static int spawn(char **argv, const manner *how, int output, size_t place)
 {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-    if (!show_stderr)
+    if (!how->show_stderr)
         posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-    if (directory != NULL)
-        posix_spawn_file_actions_addchdir_np(&files, directory);
+    if (how->directory != NULL)
+        posix_spawn_file_actions_addchdir_np(&files, how->directory);
 
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
@@ -208,13 +250,51 @@ static int start(char **argv, char **environment, const char *directory, int out
     sigprocmask(SIG_BLOCK, &interrupts, &before);
     posix_spawnattr_setsigmask(&attributes, &before);
     pid_t child;
-    const int reason = posix_spawnp(&child, argv[0], &files, &attributes, argv, environment);
+    const int reason = posix_spawnp(&child, argv[0], &files, &attributes, argv, how->environment);
     if (reason == 0)
-        ours.child = child;
+        ours.children[place] = child;
     sigprocmask(SIG_SETMASK, &before, NULL);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return reason;
+}
+
+/* Starts a program. Returns an errno, and then what it is about in *subject. */
+static int start(running *program, char **argv, const manner *how, const char **subject)
+{
+    size_t place = 0;
+    while (place < MOST_AT_ONCE && ours.children[place] != 0)
+        ++place;
+    *subject = argv[0];
+    if (place == MOST_AT_ONCE)
+        return EAGAIN;
+    struct stat status_of_directory;
+    if (how->directory != NULL && stat(how->directory, &status_of_directory) != 0) {
+        *subject = how->directory;
+        return errno;
+    }
+    int ends[2] = {-1, -1};
+    if (how->path == NULL ? pipe2(ends, O_CLOEXEC) != 0 : (ends[1] = open(how->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0) {
+        *subject = how->path == NULL ? argv[0] : how->path;
+        return errno;
+    }
+    if (how->path == NULL)
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    const int reason = spawn(argv, how, ends[1], place);
+    close(ends[1]);
+    if (reason != 0) {
+        if (ends[0] >= 0)
+            close(ends[0]);
+        return reason;
+    }
+    program->place = place;
+    program->process = pidfd_open(ours.children[place], 0);
+    program->pipe = ends[0];
+    program->end = seconds_now() + how->timeout;
+    program->active = true;
+    program->timed_out = false;
+    program->output.size = 0;
+    return 0;
 }
 
 static const char *string_option(lua_State *L, const char *name)
@@ -225,50 +305,31 @@ static const char *string_option(lua_State *L, const char *name)
     return lua_tostring(L, -1); /* kept alive by the stack */
 }
 
-/* process.run(argv [, { timeout = seconds, env = { NAME = "value" }, output = path, directory = path, show_stderr = true }])
-     -> { status = exit code, signal = number | nil, timed_out = boolean, output = text } | nil, message when it cannot start
-   argv[1] is looked up in PATH. Its standard input is empty. status is 128 + signal when a signal ended it. output is the last 64 KiB of
-   standard output and error together; with the option output they go to that file instead, with show_stderr the errors go to ours. */
-static int process_run(lua_State *L)
+/* The options at index 2, which may be absent. Leaves what they refer to on the stack. */
+static manner read_manner(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
     if (lua_isnil(L, 2)) {
         lua_newtable(L);
         lua_replace(L, 2);
     }
     luaL_checktype(L, 2, LUA_TTABLE);
-    char **argv = push_strings(L, 1);
-    luaL_argcheck(L, argv[0] != NULL, 1, "must name a program");
-    char **environment = push_environment(L, 2);
-    const char *directory = string_option(L, "directory");
-    const char *path = string_option(L, "output");
-    const double timeout = lua_getfield(L, 2, "timeout") == LUA_TNIL ? 1e9 : luaL_checknumber(L, -1);
+    manner how = {.environment = push_environment(L, 2), .directory = string_option(L, "directory"), .path = string_option(L, "output")};
+    how.timeout = lua_getfield(L, 2, "timeout") == LUA_TNIL ? 1e9 : luaL_checknumber(L, -1);
     lua_getfield(L, 2, "show_stderr");
-    const bool show_stderr = lua_toboolean(L, -1);
-    tail *output = lua_newuserdatauv(L, sizeof *output, 0);
-    output->size = 0;
+    how.show_stderr = lua_toboolean(L, -1);
+    return how;
+}
 
-    struct stat status_of_directory;
-    if (directory != NULL && stat(directory, &status_of_directory) != 0)
-        return fail(L, directory, errno);
-    int ends[2] = {-1, -1};
-    if (path == NULL ? pipe2(ends, O_CLOEXEC) != 0 : (ends[1] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0)
-        return fail(L, path == NULL ? argv[0] : path, errno);
-    if (path == NULL)
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    const int reason = start(argv, environment, directory, ends[1], show_stderr);
-    close(ends[1]);
-    if (reason != 0) {
-        if (ends[0] >= 0)
-            close(ends[0]);
-        return fail(L, argv[0], reason);
-    }
-    bool timed_out;
-    const int status = wait_for_child(ends[0], timeout, output, &timed_out);
-    if (ends[0] >= 0)
-        close(ends[0]);
+static char **check_argv(lua_State *L, int index)
+{
+    luaL_argcheck(L, lua_istable(L, index) && lua_rawlen(L, index) > 0, 1, "must name a program");
+    return push_strings(L, index);
+}
 
+static void push_result(lua_State *L, const running *program)
+{
+    const int status = program->status;
     lua_newtable(L);
     lua_pushinteger(L, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     lua_setfield(L, -2, "status");
@@ -276,11 +337,74 @@ static int process_run(lua_State *L)
         lua_pushinteger(L, WTERMSIG(status));
         lua_setfield(L, -2, "signal");
     }
-    lua_pushboolean(L, timed_out);
+    lua_pushboolean(L, program->timed_out);
     lua_setfield(L, -2, "timed_out");
-    const size_t kept = output->size < OUTPUT_LIMIT ? output->size : OUTPUT_LIMIT;
-    lua_pushlstring(L, output->bytes + output->size - kept, kept);
+    const size_t kept = program->output.size < OUTPUT_LIMIT ? program->output.size : OUTPUT_LIMIT;
+    lua_pushlstring(L, program->output.bytes + program->output.size - kept, kept);
     lua_setfield(L, -2, "output");
+}
+
+/* process.run(argv [, { timeout = seconds, env = { NAME = "value" }, output = path, directory = path, show_stderr = true }])
+     -> { status = exit code, signal = number | nil, timed_out = boolean, output = text } | nil, message when it cannot start
+   argv[1] is looked up in PATH. Its standard input is empty. status is 128 + signal when a signal ended it. output is the last 64 KiB of
+   standard output and error together; with the option output they go to that file instead, with show_stderr the errors go to ours. */
+static int process_run(lua_State *L)
+{
+    const manner how = read_manner(L);
+    char **argv = check_argv(L, 1);
+    running *program = lua_newuserdatauv(L, sizeof *program, 0);
+    const char *subject;
+    const int reason = start(program, argv, &how, &subject);
+    if (reason != 0)
+        return fail(L, subject, reason);
+    finish(wait_for_one(program, 1));
+    push_result(L, program);
+    return 1;
+}
+
+/* process.run_all({ argv, ... } [, options as of run, and at_once = number])
+     -> { result as of run, ... } in the same order | nil, message when one cannot start
+   Runs at most `at_once` programs at a time (one, if absent; at most 64), each with a time limit of its own. */
+static int process_run_all(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const manner how = read_manner(L);
+    lua_getfield(L, 2, "at_once");
+    const lua_Integer at_once = luaL_optinteger(L, -1, 1), count = (lua_Integer)lua_rawlen(L, 1);
+    luaL_argcheck(L, at_once >= 1 && at_once <= MOST_AT_ONCE, 2, "at_once: must be from 1 to 64");
+    luaL_argcheck(L, how.path == NULL, 2, "output: programs at a time cannot share a file");
+    const size_t places = (size_t)at_once;
+    running *list = lua_newuserdatauv(L, places * sizeof *list, 0);
+    lua_Integer numbers[MOST_AT_ONCE], next = 1;
+    for (size_t i = 0; i < places; ++i)
+        list[i].active = false;
+    lua_newtable(L);
+    const int results = lua_gettop(L);
+    for (size_t active = 0; next <= count || active > 0;) {
+        if (next <= count && active < places) {
+            size_t i = 0;
+            while (list[i].active)
+                ++i;
+            lua_rawgeti(L, 1, next);
+            const char *subject;
+            const int reason = start(&list[i], check_argv(L, lua_gettop(L)), &how, &subject);
+            if (reason != 0) {
+                for (size_t j = 0; j < places; ++j)
+                    if (list[j].active)
+                        finish(&list[j]);
+                return fail(L, subject, reason);
+            }
+            lua_settop(L, results);
+            numbers[i] = next++;
+            ++active;
+            continue;
+        }
+        running *ended = wait_for_one(list, places);
+        finish(ended);
+        --active;
+        push_result(L, ended);
+        lua_rawseti(L, results, numbers[ended - list]);
+    }
     return 1;
 }
 
@@ -302,6 +426,13 @@ static int process_temporary_directory(lua_State *L)
     if (mkdir(path, 0700) != 0)
         return fail(L, path, errno);
     return 1;
+}
+
+/* process.last_words(text): what to print to standard error if SIGINT, SIGTERM or SIGHUP ends this program; "" for nothing. */
+static int process_last_words(lua_State *L)
+{
+    snprintf(ours.last_words, sizeof ours.last_words, "%s", luaL_checkstring(L, 1));
+    return 0;
 }
 
 /* process.executable() -> absolute path of this program | nil, message */
@@ -344,16 +475,26 @@ static int process_time(lua_State *L)
     return 1;
 }
 
+/* process.clock() -> seconds of a clock that only goes forward */
+static int process_clock(lua_State *L)
+{
+    lua_pushnumber(L, seconds_now());
+    return 1;
+}
+
 int luaopen_process(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"run", process_run},
+        {"run_all", process_run_all},
+        {"last_words", process_last_words},
         {"temporary_directory", process_temporary_directory},
         {"executable", process_executable},
         {"is_terminal", process_is_terminal},
         {"cpu_count", process_cpu_count},
         {"variable", process_variable},
         {"time", process_time},
+        {"clock", process_clock},
         {NULL, NULL},
     };
     clean_up_at_end();

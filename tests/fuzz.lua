@@ -68,19 +68,29 @@ function fuzz.text(m)
     return "return " .. write(m) .. "\n"
 end
 
-local function runnable()
+function fuzz.runnable()
     local list = {}
     for _, name in ipairs(cpu.describe().isa) do list[#list + 1] = isa.get(name) end
     return list
 end
 
--- A random legal schedule. Chunks stay small: the time that large ones take is better spent on more schedules.
-local function random_schedule(random, shape, isa)
-    local s = {}
+-- Multiplications of one call that are worth their time here: what large calls take is better spent on more schedules.
+local work = 5e6
+
+-- As many tokens as take half of that work: more than a chunk of them can then be checked.
+local function worthwhile_tokens(shape)
+    local projected = shape.kind == "dense" and shape.bits * shape.d or shape.repeats * 4 * shape.padded * shape.block
+    return work / 2 // (projected + shape.slots * shape.d_out)
+end
+
+-- A random legal schedule; passes and chunks stay small.
+local function random_schedule(random, shape, set)
+    local s, most = {}, math.min(512, worthwhile_tokens(shape))
     for _, choice in ipairs(schedule.choices) do
-        local values = choice.values(shape, isa, s)
+        local values = choice.values(shape, set, s)
         local count = #values
-        while choice.key == "chunk.tokens" and count > 1 and values[count] > 512 do count = count - 1 end
+        local tokens = choice.key == "chunk.tokens" and 1 or choice.key == "project.tiles" and s["tile.vectors"] * set.lanes
+        while tokens and count > 1 and values[count] * tokens > most do count = count - 1 end
         s[choice.key] = values[random(1, count)]
     end
     return s
@@ -88,15 +98,15 @@ end
 
 -- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `sets`, then
 -- `schedules` random ones, each on one of them.
-local function plans_of(index, sets, schedules)
+function fuzz.plans_of(index, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
     local random, plans = generator(index * 104729 + 5), { build(sets) }
     for _ = 1, 8 do random(0, 1) end
     for n = 1, schedules do
-        local set = isa.with_tables(sets[random(1, #sets)], dtype.get(tables))
+        local set = sets[random(1, #sets)]
         given.name = "fuzz_" .. n
-        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, set) })
+        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, isa.with_tables(set, dtype.get(tables))) })
         plans[n + 1].digest = plans[1].digest
     end
     given.name = "fuzz"
@@ -105,15 +115,15 @@ end
 
 -- Verifies all models, each with its default schedule and `schedules` random ones, with the compiler `cc`; raises one line a failure.
 function fuzz.verify(cc, cflags, schedules)
-    local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
+    local sets, directory, failures, verified = fuzz.runnable(), process.temporary_directory(), {}, 0
     for index = 1, fuzz.models do
-        local plans, text = plans_of(index, sets, schedules)
+        local plans, text = fuzz.plans_of(index, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", plans[1].tensors, index))
         assert(weights.pack(blob.packing(plans[1], files)))
         local library = compile.library(plans, directory .. "/source", cc, cflags)
-        for _, p in ipairs(plans) do
-            for _, result in ipairs(harness.check_variants(p, library, files, index)) do
+        for i, p in ipairs(plans) do
+            for _, result in ipairs(harness.check_variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
                 verified = verified + 1
                 for _, check in ipairs(result.checks) do
                     if not check.ok then

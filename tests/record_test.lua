@@ -22,7 +22,7 @@ local function file(text)
 end
 
 function test.a_record_is_read_back()
-    for _, r in ipairs { records.make(), records.rejected "verify: code 3 differs", records.make { phase = "halving", round = 2, samples_us = { 1 / 3 } } } do
+    for _, r in ipairs { records.make(), records.rejected "verify: code 3 differs", records.make { heat = "halving 2.1", place = 3, samples_us = { 1 / 3 } } } do
         local line = record.line(r)
         check.equal(line:find("\n"), nil)
         check.equal(record.parse(line), r)
@@ -40,7 +40,7 @@ function test.the_check_is_the_digest_of_the_line_without_it()
 end
 
 function test.same_content_has_the_same_check_and_other_content_another()
-    local seen, changes = {}, { {}, { time = 1 }, { host = "x" }, { samples_us = { 5.5, 5.25 } }, { samples_us = { 5.25, 5.5, 6 } }, { key = records.key { l2 = 1 } }, { round = 1 } }
+    local seen, changes = {}, { {}, { time = 1 }, { host = "x" }, { samples_us = { 5.5, 5.25 } }, { samples_us = { 5.25, 5.5, 6 } }, { key = records.key { l2 = 1 } }, { place = 1 } }
     for _, change in ipairs(changes) do
         local r = records.make(change)
         check.equal(r.check, records.make(change).check)

@@ -26,23 +26,44 @@ end
 local kinds = key.kinds
 local samples = { is_samples, "must be a list of positive numbers" }
 
+local positive = { function(value) return type(value) == "number" and value > 0 and value < math.huge end, "must be a positive number" }
+local texts = { function(value)
+    if type(value) ~= "table" or #value == 0 then return false end
+    for _, text in ipairs(value) do
+        if not kinds.text[1](text) then return false end
+    end
+    return true
+end, "must be a list of texts" }
+
+-- A record says one of four things of a candidate: its times ("ok"), why it has none ("rejected"), that it is the default of a race among
+-- `field` ("entered"), or that it is what a race or a whole tuning chose ("chosen").
+--
 -- One row a field; `of`: the status of the records that must have it, nil: all; `only`: no others may; `optional`: none must.
 record.fields = {
     { name = "candidate", kind = kinds.text },
-    { name = "regime", kind = one_of("many", "few") },
+    { name = "regime", kind = one_of("many", "few", "both") },
     { name = "cc", kind = kinds.text },
-    { name = "status", kind = one_of("ok", "rejected") },
+    { name = "status", kind = one_of("ok", "rejected", "entered", "chosen") },
     { name = "reason", kind = kinds.text, of = "rejected", only = true },
     { name = "batch", kind = kinds.count, of = "ok" },
     { name = "samples_us", kind = samples, of = "ok", only = true },
     { name = "codes", kind = one_of("uniform", "skewed"), of = "ok", only = true },
     { name = "tables", kind = one_of("warm", "cold"), of = "ok", only = true },
     { name = "object_bytes", kind = kinds.natural, of = "ok" },
+    { name = "heat", kind = kinds.text, of = "ok", only = true, optional = true }, -- of the race that took the samples (harness/tune/race.lua),
+    { name = "place", kind = kinds.count, of = "ok", only = true, optional = true }, -- its place in that
+    { name = "seconds", kind = positive, of = "ok", only = true, optional = true }, -- and how long all of that took
+    { name = "field", kind = texts, of = "entered", only = true }, -- candidates in their order, the default first
+    { name = "batches", kind = kinds.text, of = "chosen" }, -- that the tuning was for; also of "entered"
+    { name = "ratio", kind = positive, of = "chosen", only = true }, -- time over the default's, with its 95 % interval from so many pairs
+    { name = "low", kind = positive, of = "chosen", only = true },
+    { name = "high", kind = positive, of = "chosen", only = true },
+    { name = "pairs", kind = kinds.natural, of = "chosen", only = true },
+    { name = "decided", kind = one_of("winner", "tie", "too noisy", "no time"), of = "chosen", only = true },
+    { name = "shard", kind = kinds.text, of = "chosen" }, -- "1/1": the whole field; also of "entered"
     { name = "run", kind = kinds.text },
     { name = "host", kind = kinds.text },
     { name = "time", kind = kinds.natural },
-    { name = "phase", kind = kinds.text, optional = true }, -- of the race that took the samples, and its round in that
-    { name = "round", kind = kinds.natural, optional = true },
 }
 
 -- What is wrong with the fields of `rows` in `values` beside those in `known`, in one line; nil: nothing.

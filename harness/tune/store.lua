@@ -227,11 +227,15 @@ local function texts(fields)
     return table.concat(list, ", ")
 end
 
--- Whether one of the records was measured and has the fields in `where`.
+-- Whether one of the records has the fields in `where`, and is a measurement unless they say else. A field may name several values.
 local function has(records, where)
     for _, r in ipairs(records) do
-        local good = r.status == "ok"
-        for name, value in pairs(where) do good = good and r[name] == value end
+        local good = where.status ~= nil or r.status == "ok"
+        for name, value in pairs(where) do
+            local one = false
+            for _, possible in ipairs(type(value) == "table" and value or { value }) do one = one or r[name] == possible end
+            good = good and one
+        end
         if good then return true end
     end
     return false
@@ -257,7 +261,7 @@ local function candidates(keys, wanted)
     return usable, refused
 end
 
--- The records nearest to key `wanted` that hold a measurement with the fields in `where`, such as { regime = "few" }:
+-- The records nearest to key `wanted` that hold one with the fields in `where`, such as { regime = "few" } or { status = "chosen" }:
 -- { level = "exact" | "microarchitecture" | "isa" | "default", id, records, differs = text, refused = { {id, reason} } }.
 -- At "default" there are none. Refused are keys of the same model and types that were nearer or of no use.
 function store:look_up(wanted, where)

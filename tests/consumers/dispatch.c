@@ -7,9 +7,16 @@
 unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_xcr0, fake_xgetbv_calls;
 
 enum {
-    FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, /* leaf 1, ECX */
-    AVX2 = 1 << 5, F = 1 << 16, DQ = 1 << 17, BW = 1 << 30, /* leaf 7, EBX */
-    SSE_STATE = 2, YMM_STATE = 4, ZMM_STATE = 0xe0 /* XCR0 */
+    FMA = 1 << 12,
+    OSXSAVE = 1 << 27,
+    AVX = 1 << 28, /* leaf 1, ECX */
+    AVX2 = 1 << 5,
+    F = 1 << 16,
+    DQ = 1 << 17,
+    BW = 1 << 30, /* leaf 7, EBX */
+    SSE_STATE = 2,
+    YMM_STATE = 4,
+    ZMM_STATE = 0xe0 /* XCR0 */
 };
 static const unsigned VL = 1u << 31;
 

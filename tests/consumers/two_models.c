@@ -32,10 +32,12 @@ int main(int count, char **arguments)
     void *scratch = aligned(TINY_SCRATCH_BYTES > OTHER_SCRATCH_BYTES ? TINY_SCRATCH_BYTES : OTHER_SCRATCH_BYTES);
     tiny_weights tiny;
     other_weights other;
-    if (!scratch || tiny_bind(tiny_blob, TINY_WEIGHTS_BYTES, &tiny) != TINY_OK || other_bind(other_blob, OTHER_WEIGHTS_BYTES, &other) != OTHER_OK)
+    if (!scratch || tiny_bind(tiny_blob, TINY_WEIGHTS_BYTES, &tiny) != TINY_OK ||
+        other_bind(other_blob, OTHER_WEIGHTS_BYTES, &other) != OTHER_OK)
         return 2;
     /* the blob of one is not the blob of the other, and the refusal leaves the weights as they were */
-    if (tiny_bind(other_blob, TINY_WEIGHTS_BYTES, &tiny) != TINY_ERROR_MODEL || other_bind(tiny_blob, OTHER_WEIGHTS_BYTES, &other) != OTHER_ERROR_MODEL)
+    if (tiny_bind(other_blob, TINY_WEIGHTS_BYTES, &tiny) != TINY_ERROR_MODEL ||
+        other_bind(tiny_blob, OTHER_WEIGHTS_BYTES, &other) != OTHER_ERROR_MODEL)
         return 3;
 
     static float x_tiny[TOKENS * TINY_D], y_tiny[TOKENS * TINY_D_OUT], x_other[TOKENS * OTHER_D], y_other[TOKENS * OTHER_D_OUT];

@@ -1,0 +1,129 @@
+-- Ends a tuning: what each compiler's tuning chose runs once more against the default and the dense FFN at every batch, and what is slower
+-- than the default at one of them is taken back.
+local heat = require "harness.tune.heat"
+local measure = require "harness.measure"
+local schedule = require "gen.schedule"
+local statistics = require "harness.tune.statistics"
+local tuning = require "harness.tune.tuning"
+
+local closing = {}
+
+local repetitions = 9
+local tolerance = 0.01 -- ratios this close are equal
+local libraries = { "openblas", "onednn" }
+
+-- The verified library of session `s` for schedule `choices`; raises one line.
+local function made_of(s, choices)
+    local made = s.shop:make({ tuning.plan(s, choices) })[1]
+    if made.failure then error(string.format("%s: %s: %s", s.isa.name, schedule.text(choices), made.failure), 0) end
+    return made
+end
+
+local function regime_of(result, batch)
+    local threshold = result.schedule["few.threshold"]
+    return batch <= threshold and "few" or "many"
+end
+
+-- The choices of `regime` and, if it is that for few tokens, the threshold: back to the default's, where they are legal beside the others.
+local function taken_back(s, tuned, regime)
+    local wanted = {}
+    for name, value in pairs(tuned.schedule) do
+        local few = name:find("^few%.") ~= nil
+        wanted[name] = few == (regime == "few") and tuned.default[name] or value
+    end
+    local shape, isa = tuning.plan(s, nil).shape, s.isa
+    return schedule.try(shape, isa, wanted) or tuned.default
+end
+
+-- Paired ratios over all batches of runner `i` to the default, runners 1 and 2.
+local function ratios(s, samples, i, batches)
+    local result, sums = {}, {}
+    for _, batch in ipairs(batches) do
+        local default, again = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, 2, batch, heat.conditions[1])
+        for r, time in ipairs(heat.times(s, samples, i, batch, heat.conditions[1])) do
+            sums[r] = (sums[r] or 0) + math.log(2 * time / (default[r] + again[r]))
+        end
+    end
+    for r, sum in ipairs(sums) do result[r] = math.exp(sum / #batches) end
+    return result
+end
+
+-- The fastest dense FFN of the samples at `batch`, µs a token, and its library.
+local function dense(s, samples, batch)
+    local best, library
+    for _, name in ipairs(libraries) do
+        local sample = samples["dense/" .. name .. "/" .. batch]
+        local time = sample and statistics.median(sample[s.threads > 1 and "wall" or "cpu"]) / batch
+        if time and (not best or time < best) then best, library = time, name end
+    end
+    return best, library
+end
+
+-- One row a batch: times of the default and of runner `i`, their ratio with its interval, the dense FFN.
+local function rows_of(s, samples, i)
+    local rows = {}
+    for n, batch in ipairs(s.batches) do
+        local default, times = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
+        local dense_us, library = dense(s, samples, batch)
+        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us, dense_library = library,
+            ratio = statistics.interval({ ratios(s, samples, i, { batch }) }, s.seed, 1000) }
+    end
+    return rows
+end
+
+-- Takes back what is slower than the default at one batch by more than the default is than itself. Returns the regimes.
+local function take_back(s, tuned, rows, control)
+    local reverted = {}
+    for _, row in ipairs(rows) do
+        local regime = regime_of(tuned, row.batch)
+        if row.ratio.low > math.max(1 + tolerance, control.high) and not reverted[regime] then
+            reverted[regime] = true
+            tuned.schedule = taken_back(s, tuned, regime)
+        end
+    end
+    return reverted
+end
+
+-- Whether every race of `tuned` has decided something: "winner", or why not.
+local function decided_of(tuned)
+    local word = "tie"
+    for _, r in ipairs(tuned.races) do
+        if r.decided ~= "winner" and r.decided ~= "tie" then return r.decided end
+        if r.decided == "winner" then word = "winner" end
+    end
+    return word
+end
+
+-- The outcome of the tunings of one instruction set, `results` { {session, tuned} } one a compiler, as harness/tune/outcome.lua prints it.
+function closing.measure(sessions, results)
+    local first = sessions[1]
+    first.show("closing: the choice against the default and the dense FFN")
+    local default = made_of(first, results[1].tuned.default)
+    local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
+    for i, result in ipairs(results) do runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" } end
+    local job = heat.job(first, runners, first.batches, 1, repetitions, first.seed)
+    job.dense = libraries
+    local samples = measure.run(job, {})
+    local control = statistics.interval({ ratios(first, samples, 2, first.batches) }, first.seed, 1000)
+
+    local best
+    local compilers = {}
+    for i, result in ipairs(results) do
+        local s, tuned = result.session, result.tuned
+        local rows = rows_of(s, samples, i + 2)
+        local reverted = take_back(s, tuned, rows, control)
+        if next(reverted) then made_of(s, tuned.schedule) end
+        local ratio = statistics.interval({ ratios(s, samples, i + 2, s.batches) }, s.seed, 1000)
+        compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
+        tuning.log(s, { status = "chosen", candidate = schedule.text(tuned.schedule), regime = "both", batches = s.batches_text, ratio = ratio.median,
+            low = ratio.low, high = ratio.high, pairs = ratio.samples, decided = decided_of(tuned), shard = s.shard.text })
+        if not best or ratio.median < best.ratio.median * (1 - tolerance) then
+            best = { session = s, default = tuned.default, schedule = tuned.schedule, races = tuned.races, threshold = tuned.threshold, rows = rows,
+                ratio = ratio, control = control, reverted = reverted }
+        end
+    end
+    best.compilers = compilers
+    return best
+end
+
+return closing
