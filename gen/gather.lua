@@ -51,6 +51,13 @@ function gather.tiles(shape, columns, lanes, vectors)
     return tiles
 end
 
+-- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
+function gather.parts(tiles)
+    local parts = 0
+    for _, t in ipairs(tiles) do parts = parts + t.count end
+    return parts
+end
+
 -- How the tokens of a chunk share in asking for the rows of the next `group` tables: { every, rows }, `rows` rows by every
 -- `every`th token.
 function gather.ask(shape, group, chunk)

@@ -342,7 +342,7 @@ function kernels.files(p, v)
     regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
     add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
         buffers(values, "x_tiles")
-        values.few = v.few or false
+        values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
     end)
     if v.few then
         regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })

@@ -111,6 +111,7 @@ local function variant_of(m, shape, isa, choices)
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
+    v.parts = gather.parts(v.gather)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
@@ -121,6 +122,7 @@ local function variant_of(m, shape, isa, choices)
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
+        columns = v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),

@@ -117,10 +117,19 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
 //$ else
    scratch  not used
 //$ end
+//$ local parts = v.names.columns and v.parts
+//$ if parts then
+   first    of the $(parts) tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   Cannot fail. */
+void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+{
+//$ else
    Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
+//$ end
 //$ if sums then
     float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
 //$ end
@@ -138,9 +147,14 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local following = v.gather[number + 1]
 //$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
-    for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
+//$     local from, to = 0, t.count * t.width
+//$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
+    for (size_t column = $(from); column < $(to); column += $(t.width)) {
 //$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
+//$ elseif parts then
+    if ($(number == 1 and "first == 0" or "end == " .. parts)) {
+//$     i = "        "
 //$ end
 //$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
@@ -173,8 +187,17 @@ $(i)}
 //$ if rest > 0 then
 //$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
 //$ end
-//$ if t.count > 1 then
+//$ if t.count > 1 or parts then
     }
 //$ end
 //$ end
 }
+//$ if parts then
+
+/* All columns. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+    $(v.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
+}
+//$ end

@@ -87,14 +87,15 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
+   first    of the 16 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
    Cannot fail. */
-void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, void *scratch)
+void roberta_small_gather_columns_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
     float *slice = (float *) (void *) ((unsigned char *) scratch + 4980736);
 
-    for (size_t column = 0; column < 512; column += 32) {
+    for (size_t column = first * 32; column < end * 32; column += 32) {
         roberta_small_pack_32(weights->tables + column, 8, slice);
         roberta_small_columns_32(slice, 8, code, score,
             weights->bias + column, 0, sums, 32, tokens);
@@ -107,4 +108,11 @@ void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *we
         roberta_small_columns_32(slice, 8, code + 3840, score + 3840,
             sums, 32, y + column, 512, tokens);
     }
+}
+
+/* All columns. */
+void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+    roberta_small_gather_columns_f32__avx512_t32_g8_c32(weights, code, score, y, tokens, 0, 16, scratch);
 }
