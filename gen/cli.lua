@@ -60,7 +60,7 @@ local commands = {
         options = { { name = "o", value = "FILE", default = "tuned.lua", doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl" },
             { name = "time", value = "TIME", default = "5m", doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows" },
             { name = "batch", value = "LIST", default = "1,64,4096", doc = "tokens a call" },
-            { name = "resume", doc = "go on with the run that the log tells of" }, { name = "again", doc = "measure, even if the store knows the answer" },
+            { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" }, { name = "again", doc = "measure, even if the store knows the answer" },
             { name = "exhaustive", doc = "race all schedules of the space, not those that the estimate prefers" },
             { name = "choices", value = "LIST", doc = "vary only these choices, such as gather.group,gather.columns" },
             { name = "shard", value = "I/N", doc = "race the I-th of N parts of the candidates; writes a log for tuned merge, no tuned file" },

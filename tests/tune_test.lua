@@ -196,7 +196,6 @@ function test.a_killed_run_goes_on_from_its_log()
     for _ in pairs(runs) do count = count + 1 end
     check.equal(count, 1)
     check.equal(statuses(records).entered, 2)
-    check.equal(program.run({ "tune", tiny, "-o", place.tuned, "--batch", "2", "--resume" }, { env = place.env }).status, 1)
 end
 
 function test.a_log_of_an_unfinished_run_is_not_overwritten()
@@ -207,6 +206,8 @@ function test.a_log_of_an_unfinished_run_is_not_overwritten()
     local before = assert(host.read(place.log))
     program.refuses(1, "is the log of a run that was interrupted: give --resume to go on with it, or remove it",
         words, { env = place.env })
+    program.refuses(1, "is of a run with --batch 1 and shard 1/1: go on with these, or write another log",
+        { "tune", tiny, "-o", place.tuned, "--batch", "2", "--resume" }, { env = place.env })
     check.equal(host.read(place.log), before)
 end
 
