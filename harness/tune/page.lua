@@ -200,8 +200,8 @@ local function candidates_chart(r, candidates, choice, dense)
 end
 
 -- What the finals of race `r` know after each of their heats, and what a new process found: positions { phase, heat } from left to right, and
--- series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals), confirmed, dropped }, finalists first, the fastest of them first. All over the
--- default's time: the intervals of finalists, which are of the ratio to the leader, times the leader's ratio.
+-- series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals), confirmed, dropped }, finalists first, the fastest
+-- of them first. All over the default's time: the intervals of finalists, which are of the ratio to the leader, times the leader's ratio.
 local function finals_of(r)
     local positions, series, by_name, leader, last = {}, {}, {}, {}, nil
     for _, event in ipairs(r.history) do
