@@ -134,6 +134,7 @@ function test.intervals_of_the_finals()
     check.equal(count(chart, "<title>A/A control: 1.003 (0.985 … 1.018)</title>"), 2)
     check.equal(count(chart, "<title>A: 0.810 (0.790 … 0.830)</title>"), 1)
     check.equal(count(chart, ">new</text>"), 1)
+    check.matches(whole, "<td class=\"text\">A</td><td>0.800</td><td>leader</td><td>32</td>.-in a new process 0.810 %(0.790 … 0.830%)</td>")
     check.matches(whole, "slower than the leader: 1.200x")
 end
 

@@ -200,8 +200,8 @@ local function candidates_chart(r, candidates, choice, dense)
 end
 
 -- What the finals of race `r` know after each of their heats, and what a new process found: positions { phase, heat } from left to right, and
--- series { name, label, points = { {at, ratio, low, high, samples} }, dropped }, finalists first, the fastest of them first. All over the
--- default's time: the intervals of finalists, which are of the ratio to the leader, times the leader's ratio.
+-- series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals), confirmed, dropped }, finalists first, the fastest
+-- of them first. All over the default's time: the intervals of finalists, which are of the ratio to the leader, times the leader's ratio.
 local function finals_of(r)
     local positions, series, by_name, leader, last = {}, {}, {}, {}, nil
     for _, event in ipairs(r.history) do
@@ -216,6 +216,7 @@ local function finals_of(r)
             local at = #positions
             local point = { at = at, ratio = event.ratio, low = event.low, high = event.high, samples = event.samples }
             s.points[#s.points + 1] = point
+            s[event.phase == "confirm" and "confirmed" or "last"] = point
             if event.phase == "final" and event.candidate ~= race.twin then
                 leader[at], point.of_leader = math.min(leader[at] or event.ratio, event.ratio), true
                 s.ratio = event.ratio
@@ -291,6 +292,7 @@ local function finals_chart(r, positions, series, dense)
         .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time.")
 end
 
+-- What the finals knew last of each, and what a new process found.
 local function finalists_table(by_name, series)
     return html.table({
         { "finalist", function(s) return s.label end, text = true },
@@ -299,7 +301,10 @@ local function finalists_table(by_name, series)
         { "pairs", function(s) return s.last.samples end },
         { "code, KiB", function(s) return by_name[s.name] and kib(by_name[s.name].bytes) or "–" end },
         { "differs from the default in", function(s) return by_name[s.name] and by_name[s.name].changes or "nothing" end, long = true },
-        { "out, because", function(s) return s.dropped or "–" end, long = true },
+        { "what became of it", function(s)
+            if s.dropped then return s.dropped end
+            return s.confirmed and string.format("in a new process %.3f (%s)", s.confirmed.ratio, interval_text(s.confirmed.low, s.confirmed.high)) or "–"
+        end, long = true },
     }, series)
 end
 
@@ -385,7 +390,6 @@ local function race_parts(found, r)
     local measured, dense = with_ratio(candidates), dense_ratio(found.rows, r)
     local choices = choices_of(measured)
     local positions, series = finals_of(r)
-    for _, s in ipairs(series) do s.last = s.points[#s.points] end
     parts[#parts + 1] = html.paragraph(string.format("%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for lack of time.",
         plural(#candidates, "candidate"), plural(r.total, "schedule"), #measured, r.seconds, #r.rejected, #r.failed, r.untried))
     local figures = {}
