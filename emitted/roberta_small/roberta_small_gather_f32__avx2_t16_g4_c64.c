@@ -7,30 +7,36 @@
 
 #include <immintrin.h>
 
-/* Copies 32 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+/* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
    table  [tables][256][528], from the first of the columns on
-   slice  [tables][256][32] */
-static inline void roberta_small_pack_32(const float *restrict table, size_t tables, float *restrict slice)
+   slice  [tables][256][64] */
+static inline void roberta_small_pack_64(const float *restrict table, size_t tables, float *restrict slice)
 {
     const size_t rows = tables * 256;
     for (size_t n = 0; n < rows; ++n) {
-        const float *row = table + n * 528, *ahead = n + 16 < rows ? row + 8448 : row;
-        float *piece = slice + n * 32;
+        const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
+        float *piece = slice + n * 64;
         _mm_prefetch((const char *) (ahead), _MM_HINT_T1);
         _mm_prefetch((const char *) (ahead + 16), _MM_HINT_T1);
+        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_T1);
+        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_T1);
         _mm256_storeu_si256((__m256i *) (void *) piece, _mm256_loadu_si256((const __m256i *) (const void *) row));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 8), _mm256_loadu_si256((const __m256i *) (const void *) (row + 8)));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 16), _mm256_loadu_si256((const __m256i *) (const void *) (row + 16)));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 24), _mm256_loadu_si256((const __m256i *) (const void *) (row + 24)));
+        _mm256_storeu_si256((__m256i *) (void *) (piece + 32), _mm256_loadu_si256((const __m256i *) (const void *) (row + 32)));
+        _mm256_storeu_si256((__m256i *) (void *) (piece + 40), _mm256_loadu_si256((const __m256i *) (const void *) (row + 40)));
+        _mm256_storeu_si256((__m256i *) (void *) (piece + 48), _mm256_loadu_si256((const __m256i *) (const void *) (row + 48)));
+        _mm256_storeu_si256((__m256i *) (void *) (piece + 56), _mm256_loadu_si256((const __m256i *) (const void *) (row + 56)));
     }
 }
 
-/* Adds one row of each of `tables` tables to 32 columns of every token: y = from + sum of score times row.
-   table   [tables][256][32], from the first of the columns on
+/* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
+   table   [tables][256][64], from the first of the columns on
    code    [tiles][128][16], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
-static inline void roberta_small_columns_32(const float *table, size_t tables, const uint16_t *code, const float *score,
+static inline void roberta_small_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 16) {
@@ -44,36 +50,60 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
             __m256 sum1 = _mm256_loadu_ps(y_from + 8);
             __m256 sum2 = _mm256_loadu_ps(y_from + 16);
             __m256 sum3 = _mm256_loadu_ps(y_from + 24);
+            __m256 sum4 = _mm256_loadu_ps(y_from + 32);
+            __m256 sum5 = _mm256_loadu_ps(y_from + 40);
+            __m256 sum6 = _mm256_loadu_ps(y_from + 48);
+            __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; k += 4) {
-                const float *row0 = table + (k * 256 + token_code[k * 16]) * 32;
+                const float *row0 = table + (k * 256 + token_code[k * 16]) * 64;
                 const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
                 sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 16), sum2);
                 sum3 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 24), sum3);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 16]) * 32;
+                sum4 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
+                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 16]) * 64;
                 const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
                 sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
                 sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 16), sum2);
                 sum3 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 24), sum3);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 16]) * 32;
+                sum4 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
+                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 16]) * 64;
                 const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
                 sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
                 sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 16), sum2);
                 sum3 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 24), sum3);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 16]) * 32;
+                sum4 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
+                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 16]) * 64;
                 const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
                 sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
                 sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 16), sum2);
                 sum3 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 24), sum3);
+                sum4 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 32), sum4);
+                sum5 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 40), sum5);
+                sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
+                sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
             }
             _mm256_storeu_ps(y_to, sum0);
             _mm256_storeu_ps(y_to + 8, sum1);
             _mm256_storeu_ps(y_to + 16, sum2);
             _mm256_storeu_ps(y_to + 24, sum3);
+            _mm256_storeu_ps(y_to + 32, sum4);
+            _mm256_storeu_ps(y_to + 40, sum5);
+            _mm256_storeu_ps(y_to + 48, sum6);
+            _mm256_storeu_ps(y_to + 56, sum7);
         }
     }
 }
@@ -85,32 +115,32 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
-   first    of the 16 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   first    of the 8 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
    Cannot fail. */
-void roberta_small_gather_columns_f32__avx2_t16_g4_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
-    float *slice = (float *) (void *) ((unsigned char *) scratch + 4325376);
+    float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
 
-    for (size_t column = first * 32; column < end * 32; column += 32) {
-        roberta_small_pack_32(weights->tables + column, 4, slice);
-        roberta_small_columns_32(slice, 4, code, score,
-            weights->bias + column, 0, sums, 32, tokens);
+    for (size_t column = first * 64; column < end * 64; column += 64) {
+        roberta_small_pack_64(weights->tables + column, 4, slice);
+        roberta_small_columns_64(slice, 4, code, score,
+            weights->bias + column, 0, sums, 64, tokens);
         for (size_t k = 4; k < 124; k += 4) {
-            roberta_small_pack_32(weights->tables + column + k * 135168, 4, slice);
-            roberta_small_columns_32(slice, 4, code + k * 16, score + k * 16,
-                sums, 32, sums, 32, tokens);
+            roberta_small_pack_64(weights->tables + column + k * 135168, 4, slice);
+            roberta_small_columns_64(slice, 4, code + k * 16, score + k * 16,
+                sums, 64, sums, 64, tokens);
         }
-        roberta_small_pack_32(weights->tables + column + 16760832, 4, slice);
-        roberta_small_columns_32(slice, 4, code + 1984, score + 1984,
-            sums, 32, y + column, 512, tokens);
+        roberta_small_pack_64(weights->tables + column + 16760832, 4, slice);
+        roberta_small_columns_64(slice, 4, code + 1984, score + 1984,
+            sums, 64, y + column, 512, tokens);
     }
 }
 
 /* All columns. */
-void roberta_small_gather_f32__avx2_t16_g4_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
-    roberta_small_gather_columns_f32__avx2_t16_g4_c32(weights, code, score, y, tokens, 0, 16, scratch);
+    roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y, tokens, 0, 8, scratch);
 }
