@@ -7,12 +7,12 @@
 
 #include <immintrin.h>
 
-/* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+/* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][256][528], from the first of the columns on
-   slice  [tables][256][64] */
-static inline void roberta_small_pack_64(const float *restrict table, size_t tables, float *restrict slice)
+   slice  NULL: nothing is copied and `table` returned; or [tables][256][64] */
+static inline const float *roberta_small_pack_64(const float *table, size_t tables, float *slice)
 {
-    const size_t rows = tables * 256;
+    const size_t rows = slice ? tables * 256 : 0;
     for (size_t n = 0; n < rows; ++n) {
         const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
         float *piece = slice + n * 64;
@@ -29,14 +29,15 @@ static inline void roberta_small_pack_64(const float *restrict table, size_t tab
         _mm256_storeu_si256((__m256i *) (void *) (piece + 48), _mm256_loadu_si256((const __m256i *) (const void *) (row + 48)));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 56), _mm256_loadu_si256((const __m256i *) (const void *) (row + 56)));
     }
+    return slice ? slice : table;
 }
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][256][64], from the first of the columns on
+   table   [tables][256][row_step], from the first of the columns on
    code    [tiles][128][16], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
-static inline void roberta_small_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
+static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 16) {
@@ -55,7 +56,7 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; k += 4) {
-                const float *row0 = table + (k * 256 + token_code[k * 16]) * 64;
+                const float *row0 = table + (k * 256 + token_code[k * 16]) * row_step;
                 const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
                 sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
@@ -65,7 +66,7 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
                 sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 16]) * 64;
+                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 16]) * row_step;
                 const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
                 sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
                 sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
@@ -75,7 +76,7 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
                 sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 16]) * 64;
+                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 16]) * row_step;
                 const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
                 sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
                 sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
@@ -85,7 +86,7 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
                 sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 16]) * 64;
+                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 16]) * row_step;
                 const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
                 sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
                 sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
@@ -121,19 +122,21 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
-    float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= 32;
+    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 4849664) : NULL;
+    const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
-        roberta_small_pack_64(weights->tables + column, 4, slice);
-        roberta_small_columns_64(slice, 4, code, score,
+        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column, 4, slice), row_step, 4,
+            code, score,
             weights->bias + column, 0, sums, 64, tokens);
-        for (size_t k = 4; k < 124; k += 4) {
-            roberta_small_pack_64(weights->tables + column + k * 135168, 4, slice);
-            roberta_small_columns_64(slice, 4, code + k * 16, score + k * 16,
+        for (size_t k = 4; k < 124; k += 4)
+            roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + k * 135168, 4, slice), row_step, 4,
+                code + k * 16, score + k * 16,
                 sums, 64, sums, 64, tokens);
-        }
-        roberta_small_pack_64(weights->tables + column + 16760832, 4, slice);
-        roberta_small_columns_64(slice, 4, code + 1984, score + 1984,
+        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + 16760832, 4, slice), row_step, 4,
+            code + 1984, score + 1984,
             sums, 64, y + column, 512, tokens);
     }
 }

@@ -7,12 +7,12 @@
 
 #include <immintrin.h>
 
-/* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+/* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][256][528], from the first of the columns on
-   slice  [tables][256][64] */
-static inline void roberta_small_pack_64(const float *restrict table, size_t tables, float *restrict slice)
+   slice  NULL: nothing is copied and `table` returned; or [tables][256][64] */
+static inline const float *roberta_small_pack_64(const float *table, size_t tables, float *slice)
 {
-    const size_t rows = tables * 256;
+    const size_t rows = slice ? tables * 256 : 0;
     for (size_t n = 0; n < rows; ++n) {
         const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
         float *piece = slice + n * 64;
@@ -25,14 +25,15 @@ static inline void roberta_small_pack_64(const float *restrict table, size_t tab
         _mm512_storeu_si512((__m512i *) (void *) (piece + 32), _mm512_loadu_si512((const __m512i *) (const void *) (row + 32)));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 48), _mm512_loadu_si512((const __m512i *) (const void *) (row + 48)));
     }
+    return slice ? slice : table;
 }
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][256][64], from the first of the columns on
+   table   [tables][256][row_step], from the first of the columns on
    code    [tiles][128][32], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
-static inline void roberta_small_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
+static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 32) {
@@ -47,49 +48,49 @@ static inline void roberta_small_columns_64(const float *table, size_t tables, c
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
             __m512 sum3 = _mm512_loadu_ps(y_from + 48);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 256 + token_code[k * 32]) * 64;
+                const float *row0 = table + (k * 256 + token_code[k * 32]) * row_step;
                 const __m512 s0 = _mm512_set1_ps(token_score[k * 32]);
                 sum0 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0), sum0);
                 sum1 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 48), sum3);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 32]) * 64;
+                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 32]) * row_step;
                 const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 32]);
                 sum0 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1), sum0);
                 sum1 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 48), sum3);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 32]) * 64;
+                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 32]) * row_step;
                 const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 32]);
                 sum0 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2), sum0);
                 sum1 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 48), sum3);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 32]) * 64;
+                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 32]) * row_step;
                 const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 32]);
                 sum0 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3), sum0);
                 sum1 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 48), sum3);
-                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 32]) * 64;
+                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 32]) * row_step;
                 const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 32]);
                 sum0 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4), sum0);
                 sum1 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 48), sum3);
-                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 32]) * 64;
+                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 32]) * row_step;
                 const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 32]);
                 sum0 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5), sum0);
                 sum1 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 48), sum3);
-                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 32]) * 64;
+                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 32]) * row_step;
                 const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 32]);
                 sum0 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6), sum0);
                 sum1 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 48), sum3);
-                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 32]) * 64;
+                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 32]) * row_step;
                 const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 32]);
                 sum0 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7), sum0);
                 sum1 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 16), sum1);
@@ -117,19 +118,21 @@ void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_wei
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
-    float *slice = (float *) (void *) ((unsigned char *) scratch + 5505024);
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= 64;
+    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 5505024) : NULL;
+    const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
-        roberta_small_pack_64(weights->tables + column, 8, slice);
-        roberta_small_columns_64(slice, 8, code, score,
+        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column, 8, slice), row_step, 8,
+            code, score,
             weights->bias + column, 0, sums, 64, tokens);
-        for (size_t k = 8; k < 120; k += 8) {
-            roberta_small_pack_64(weights->tables + column + k * 135168, 8, slice);
-            roberta_small_columns_64(slice, 8, code + k * 32, score + k * 32,
+        for (size_t k = 8; k < 120; k += 8)
+            roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + k * 135168, 8, slice), row_step, 8,
+                code + k * 32, score + k * 32,
                 sums, 64, sums, 64, tokens);
-        }
-        roberta_small_pack_64(weights->tables + column + 16220160, 8, slice);
-        roberta_small_columns_64(slice, 8, code + 3840, score + 3840,
+        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + 16220160, 8, slice), row_step, 8,
+            code + 3840, score + 3840,
             sums, 64, y + column, 512, tokens);
     }
 }
