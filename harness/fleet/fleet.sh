@@ -116,7 +116,7 @@ parse_run() {
         *) fail "$1: is no option; those of lookupc tune come after --" ;;
         esac
         (($# > 1)) || fail "$1: needs a value"
-        declare -g "$(tr - _ <<<"${1#--}")=$2"
+        printf -v "$(tr - _ <<<"${1#--}")" %s "$2"
         shift 2
     done
     whole --shards "$shards" 2 10000

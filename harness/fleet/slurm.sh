@@ -26,11 +26,19 @@ active() {
     [[ ! -e $folder/jobs ]] || awk 'NR == FNR { own[$1]; next } $1 in own { print $2, tolower($3) }' "$folder/jobs" - <<<"$queue"
 }
 
+# check_constraint TEXT: fails for a feature that no node has; Slurm would let its jobs wait for ever.
+check_constraint() {
+    local features
+    features=$(sinfo --noheader --format=%f) || fail "sinfo failed: does Slurm run?"
+    [[ ! $1 =~ ^[A-Za-z0-9_.-]+$ ]] || grep -qxF -e "$1" < <(tr , '\n' <<<"$features") || fail "--constraint: $1: no node has this feature"
+}
+
 submit() {
     local own=(constraint partition at-once) constraint='' partition='' at_once='' list job minutes arguments queued
     parse_run "$@"
     [[ -z $at_once ]] || whole --at-once "$at_once" 1 10000
     command -v sbatch >/dev/null || fail "sbatch: is not there: install slurm-wlm or Slurm's client"
+    [[ -z $constraint ]] || check_constraint "$constraint"
     begin "$folder_given"
     queued=$(active | cut -d' ' -f1)
     list=$(comm -23 <(unfinished | sort) <(sort <<<"$queued") | sort -n | paste -sd,)
@@ -43,7 +51,7 @@ submit() {
         --requeue --open-mode=append --output="$folder/shard-%a-of-$shards.out" --chdir="$folder")
     [[ -z $constraint ]] || arguments+=(--constraint="$constraint")
     [[ -z $partition ]] || arguments+=(--partition="$partition")
-    job=$(sbatch "${arguments[@]}" --wrap="exec $(printf '%q %q' "$here/shard.sh" "$folder") \$SLURM_ARRAY_TASK_ID" 2>&1) || fail "$job"
+    job=$(sbatch "${arguments[@]}" --wrap="exec $(printf '%q %q' "$here/shard.sh" "$folder") \$SLURM_ARRAY_TASK_ID" 2>&1) || fail "$(xargs -d "\n" <<<"$job")"
     echo "${job%%;*}" >>"$folder/jobs"
     echo "submitted shards $list as job ${job%%;*}"
 }
