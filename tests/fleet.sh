@@ -80,6 +80,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
 KillWait=2
+MailProg=/bin/true
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=1 Feature=here State=UNKNOWN
 NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=1 Feature=here State=UNKNOWN
@@ -102,7 +103,7 @@ until_true 20 munge_works || skip "munged does not start here: $(tail -n 1 "$wor
 start slurmctld -D
 start slurmd -D -N n1
 start slurmd -D -N n2
-until_true 40 nodes_idle || skip "Slurm does not start here: $(grep -h -m 1 -E 'fatal|error' "$work/daemons.log" || tail -n 1 "$work/daemons.log")"
+until_true 40 nodes_idle || skip "Slurm does not start here: $(grep -m 1 fatal "$work/daemons.log" || tail -n 1 "$work/daemons.log")"
 
 # ## Shards through Slurm
 
@@ -151,6 +152,12 @@ cmp -n "$(stat -c %s "$work/left.jsonl")" "$work/left.jsonl" "$(log 2)" || fail 
 [[ $(grep -c '"status":"entered"' "$(log 2)") == 1 && $(grep -c '"status":"chosen"' "$(log 2)") == 1 ]] || fail "the killed shard raced twice"
 [[ $(submit) == "nothing to submit: every shard is done or queued" ]] || fail "shards that are done are submitted again"
 ok "the killed shard went on where its log ended, $(wc -l <"$(log 2)") records"
+
+/usr/bin/python3 -c 'import json, sys
+fields = [r["field"] for path in sys.argv[1:] for r in map(json.loads, open(path)) if r["status"] == "entered"]
+own = [candidate for field in fields for candidate in field[1:]]
+assert len(fields) == 3 and len({field[0] for field in fields}) == 1, "not one default"
+assert len(own) == len(set(own)) >= 3, "a candidate is in two shards, or one has none"' "$(log 1)" "$(log 2)" "$(log 3)" || fail "shards are no parts of one field"
 
 # A finished shard measures nothing.
 cp "$(log 2)" "$work/finished.jsonl"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2119
 # What slurm.sh and parallel.sh share: the folder of a run with its settings, and the state of every shard. Sourced, not run.
 #
 #   FOLDER/run                  model, program, number of shards, time and options; the same for as long as the folder lives
@@ -68,7 +69,7 @@ show_status() {
         log=$(stem $i).jsonl records=0 last=
         [[ ! -e $log ]] || records=$(wc -l <"$log")
         if [[ -e $(stem $i).done ]]; then
-            state=done
+            state='done'
             done=$((done + 1))
         elif [[ -n ${at[$i]-} ]]; then
             state=${at[$i]}
