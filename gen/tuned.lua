@@ -6,6 +6,7 @@ local dtype = require "gen.dtype"
 local emit = require "gen.emit"
 local host = require "host"
 local isa = require "gen.isa"
+local machine = require "gen.machine"
 local sandbox = require "sandbox"
 local schedule = require "gen.schedule"
 local schema = require "gen.schema"
@@ -120,25 +121,11 @@ function tuned.choices(data, context, p)
     return wanted, notes
 end
 
-local identity = {}
-for _, row in ipairs(cpu_keys) do
-    if row.key ~= "threads" then identity[#identity + 1] = row.key end
-end
-
--- How near the CPU `here` is to `cpu`, both as in `cpu_keys`: "exact", "microarchitecture" (vendor, family and model), "isa" (the
--- instruction sets) or "other"; and the first field in which they differ.
+-- How near the CPU `here` is to `cpu`, both as in `cpu_keys`: a level of gen/machine.lua or "other"; and the first field in which they differ.
 function tuned.level(cpu, here)
-    local function same(keys)
-        for _, key in ipairs(keys) do
-            if cpu[key] ~= here[key] then return false, key end
-        end
-        return true
-    end
-    local exact, differs = same(identity)
-    if exact then return "exact" end
-    local known = cpu.cpu_vendor and cpu.cpu_family and cpu.cpu_model
-    if known and same { "arch", "cpu_vendor", "cpu_family", "cpu_model", "isa_usable" } then return "microarchitecture", differs end
-    return same { "arch", "isa_usable" } and "isa" or "other", differs
+    local level, rows = machine.compare(machine.fields, here, cpu)
+    if level == 2 and not (cpu.cpu_vendor and cpu.cpu_family and cpu.cpu_model) then level = 3 end -- that they agree says nothing
+    return machine.levels[level] or "other", rows[1] and rows[1].name
 end
 
 local levels = {

@@ -48,11 +48,12 @@ function commands.packed(p, directory, options)
     return files
 end
 
--- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`.
-local function build(path, sets, options, threads)
+-- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files` are packed weights
+-- of its types, if there are any yet.
+local function build(path, sets, options, threads, files)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
-    local files = commands.packed(p, directory, options)
+    files = files or commands.packed(p, directory, options)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
@@ -93,19 +94,33 @@ local function turning_points(v, regime, threads)
     return list
 end
 
--- Checks every kernel of plan `p`, or those of the regime `only`, compiled for up to `threads` threads (one, if absent), against the
--- reference, and its error against the model's budget. Returns a list of results, each with `isa` and `regime`.
-function commands.check_variants(p, library, files, seed, threads, only)
-    threads = threads or 1
-    local verify, results = require "verify", {}
+-- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
+local function reference_of(p, files, seed)
+    local known = files.reference
+    if not known or known.seed ~= seed then
+        known = { seed = seed, answers = assert(require "verify".reference {
+            model = reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
+            blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
+        }) }
+        files.reference = known
+    end
+    return known.answers
+end
+
+-- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and its error
+-- against the model's budget. Other schedules of the same model may follow with the same `files`. Of `options`, if any: `only`, the one
+-- regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked
+-- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
+function commands.check_variants(p, library, files, seed, threads, options)
+    threads, options = threads or 1, options or {}
+    local verify, results, reference = require "verify", {}, reference_of(p, files, seed)
     for _, v in ipairs(p.variants) do
-        for _, regime in ipairs(only and { only } or v.few and { "many", "few" } or { "many" }) do
+        for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
             local variant = compile.describe(p, v, library, regime, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
-                variant = variant, blob = files.output, weights = files.weights, prefix = files.prefix,
-                blocks_in_out = files.blocks_in_out or false, tables = p.tables.name, projection = p.projection.name, model = reference_model(p), seed = seed,
-                counts = turning_points(v, regime, threads), timeout = 60 + p.shape.slots // 256,
+                variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
+                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256,
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
@@ -150,17 +165,24 @@ local function combinations(options)
     local list = {}
     local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
     for _, projection in ipairs(projections) do
-        for _, name in ipairs(tables) do list[#list + 1] = setmetatable({ projection = projection, tables = name }, { __index = options }) end
+        for _, name in ipairs(tables) do
+            for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
+                list[#list + 1] = { projection = projection, tables = name, named = options.tuned and tuned or nil, tuned = tuned ~= "default" and tuned or nil }
+                for key, value in pairs(options) do
+                    if key ~= "tuned" and list[#list][key] == nil then list[#list][key] = value end
+                end
+            end
+        end
     end
     return list
 end
 
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
-local function verified_build(path, options, threads)
+local function verified_build(path, options, threads, files)
     local sets = commands.runnable(options.isa, options.tables)
     if not options.isa then sets = { sets[#sets] } end
-    local b = build(path, sets, options, threads)
-    b.checked = {}
+    local b = build(path, sets, options, threads, files)
+    b.checked, b.tuned = {}, options.named
     for _, result in ipairs(commands.check_variants(b.plan, b.library, b.files, options.seed, threads)) do
         for _, check in ipairs(result.checks) do
             if not check.ok then
@@ -179,8 +201,12 @@ function commands.bench(arguments, options)
     options.batches = bench.batches(options.batch)
     if options.html then file_rules.can_become("--html", options.html) end
     local threads = commands.threads_of(options)
-    local builds = {}
-    for i, choice in ipairs(combinations(options)) do builds[i] = verified_build(arguments[1], choice, threads) end
+    local builds, packed = {}, {}
+    for i, choice in ipairs(combinations(options)) do
+        local types = choice.projection .. " " .. choice.tables
+        builds[i] = verified_build(arguments[1], choice, threads, packed[types])
+        builds[i].number, packed[types] = i, builds[i].files
+    end
     return bench.run(builds, options)
 end
 

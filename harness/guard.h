@@ -14,18 +14,19 @@ typedef struct {
     size_t bytes;
     unsigned char *pages; /* the pages between the forbidden ones */
     size_t page_bytes;
+    bool read_only;
 } guarded;
 
 /* Makes memory whose every byte, and every byte around it on its pages, is 0xFF (a float NaN). False when there is not enough. */
 bool guard_create(guarded *memory, size_t bytes, size_t alignment, guard_place place);
 
-/* Memory of all zeros is allowed. */
+/* Keeps some of it for what is made next. Memory of all zeros is allowed. */
 void guard_free(guarded *memory);
 
 /* Nobody wrote to the bytes around the memory. */
 bool guard_intact(const guarded *memory);
 
 /* From here on a write kills the process. */
-void guard_read_only(const guarded *memory);
+void guard_read_only(guarded *memory);
 
 #endif

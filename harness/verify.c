@@ -1,11 +1,17 @@
-/* Lua module `verify`: checks a compiled variant against the reference, in a process of its own that may crash or hang.
+/* Lua module `verify`: checks compiled variants against the reference, each in a process of its own that may crash or hang.
 
-   verify.check{
-       variant = <variant>, blob = path, weights = path of safetensors, prefix = "", blocks_in_out = false,
+   verify.reference{
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
                   norm_eps = number or nil },
-        tables = "f32"|"bf16"|"f16"|"i8", projection = "f32"|"bf16", seed = 1, tokens = how many the reference computes,
+        weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
+        projection = "f32"|"bf16", seed = 1,
+    } -> what all variants of the model with these weights are compared with | nil, message
+
+   verify.check{
+        variant = <variant>, reference = what verify.reference gave, tokens = how many of the reference's to use,
         counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
+        work = multiplications that are worth their time in one call, or in some that repeat it; 1e10,
+        bind_known = true when the same bind was tried with damaged blobs before,
     } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights; flips: not among its best codes), kernel_rel_err
            (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
            checks = { { name, ok, detail }, ... } } | nil, message
@@ -13,19 +19,17 @@
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
 
-#include "checkpoint.h"
 #include "clock.h"
 #include "fields.h"
 #include "kernel.h"
 
 #include "gen/host.h"
-#include "reference_projection.h"
-#include "reference_tables.h"
 
 #include <lauxlib.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,9 +40,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char where[] = "verify: ";
+static const char where[] = "verify: ", reference_type_name[] = "verify.reference";
 
-enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33 };
+/* By default. */
+#define WORK 1e10
+
+enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33, MALLOC_KEEPS = 32 << 20 };
 
 /* What a child has to say, as it comes in. */
 typedef struct {
@@ -129,23 +136,29 @@ static void read_counts(lua_State *L, int index, verify_job *job)
     lua_pop(L, 1);
 }
 
-static verify_job job_at(lua_State *L, int index)
+static verify_job job_at(lua_State *L, int index, verify_reference **reference)
 {
-    verify_job job = {0};
+    verify_job job = {.work = WORK};
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "variant");
     job.variant = kernel_variant_at(L, lua_gettop(L));
-    lua_getfield(L, index, "model");
-    job.model = model_at(L, lua_gettop(L));
+    lua_getfield(L, index, "reference");
+    *reference = luaL_checkudata(L, -1, reference_type_name);
+    job.reference = *reference;
     lua_pop(L, 2);
-    if (job.variant.d != job.model.d || job.variant.d_out != job.model.d_out || job.variant.h != job.model.h ||
-        job.variant.tau != job.model.tau || job.variant.neighbours != job.model.neighbours)
+    const reference_model *model = &job.reference->model;
+    if (job.variant.d != model->d || job.variant.d_out != model->d_out || job.variant.h != model->h || job.variant.tau != model->tau ||
+        job.variant.neighbours != model->neighbours)
         luaL_error(L, "verify: the variant is not one of the model");
     const lua_Integer several = 2 * (lua_Integer)job.variant.tile + 3;
-    job.seed = (uint64_t)field_integer(L, index, where, "seed", LUA_MININTEGER, 1);
     job.tokens = (size_t)field_integer(L, index, where, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
+    if (lua_getfield(L, index, "work") != LUA_TNIL)
+        job.work = number_field(L, index, "work");
+    lua_getfield(L, index, "bind_known");
+    job.bind_known = lua_toboolean(L, -1);
+    lua_pop(L, 2);
     read_counts(L, index, &job);
     return job;
 }
@@ -160,6 +173,9 @@ static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char
     if (getppid() != parent)
         _exit(1);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    /* pages once got stay: the system's zeroing them again and again would take longer than the calls they are for */
+    mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+    mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
     FILE *stream = fdopen(descriptor, "w");
     if (stream)
         verify_run(job, &(verify_report){.stream = stream, .stage = stage});
@@ -289,38 +305,21 @@ static const char *converse(lua_State *L, conversation *talk, double deadline, c
 static int check(lua_State *L)
 {
     lua_settop(L, 1);
-    verify_job job = job_at(L, 1);
-    const char *blob = field_text(L, 1, where, "blob", NULL), *weights = field_text(L, 1, where, "weights", NULL);
-    const char *prefix = field_text(L, 1, where, "prefix", "");
+    verify_reference *reference;
+    const verify_job job = job_at(L, 1, &reference);
     const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
-    const reference_type table_type = type_at(L, 1, "tables", REFERENCE_I8), projection_type = type_at(L, 1, "projection", REFERENCE_BF16);
-    lua_getfield(L, 1, "blocks_in_out");
-    const bool blocks_in_out = lua_toboolean(L, -1);
-    lua_settop(L, 1);
-
     char error[ERROR_SIZE];
-    const char *message = error;
-    conversation talk;
+    if (!verify_reference_extend(reference, job.tokens, error, sizeof error))
+        return host_fail(L, error);
     char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED)
         return host_fail(L, "verify: not enough memory");
-    double *memory = NULL;
-    checkpoint *file = checkpoint_open(&job.model, weights, prefix, blocks_in_out, error, sizeof error);
-    if (file && files_map(blob, &job.blob, error, sizeof error)) {
-        reference_tables tables = {.model = &job.model, .exact = checkpoint_weights(file), .type = table_type};
-        reference_weights rounded = reference_tables_rounded(&tables);
-        job.exact = tables.exact;
-        job.weights = &rounded;
-        if (!reference_round_projection(&job.model, projection_type, &rounded, &memory)) {
-            files_error(error, sizeof error, "verify: not enough memory");
-        } else if (start(&talk, &job, stage, error, sizeof error)) {
-            lua_newtable(L);
-            message = converse(L, &talk, seconds_now() + timeout, stage);
-        }
-        files_unmap(&job.blob);
+    const char *message = error;
+    conversation talk;
+    if (start(&talk, &job, stage, error, sizeof error)) {
+        lua_newtable(L);
+        message = converse(L, &talk, seconds_now() + timeout, stage);
     }
-    checkpoint_close(file);
-    free(memory);
     munmap(stage, VERIFY_STAGE_SIZE);
     if (message)
         return host_fail(L, message);
@@ -328,9 +327,42 @@ static int check(lua_State *L)
     return 1;
 }
 
+static int close_reference(lua_State *L)
+{
+    verify_reference_close(luaL_checkudata(L, 1, reference_type_name));
+    return 0;
+}
+
+static int make_reference(lua_State *L)
+{
+    lua_settop(L, 1);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_getfield(L, 1, "model");
+    const reference_model model = model_at(L, 2);
+    const verify_sources sources = {
+        .blob = field_text(L, 1, where, "blob", NULL),
+        .weights = field_text(L, 1, where, "weights", NULL),
+        .prefix = field_text(L, 1, where, "prefix", ""),
+        .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
+        .tables = type_at(L, 1, "tables", REFERENCE_I8),
+        .projection = type_at(L, 1, "projection", REFERENCE_BF16),
+    };
+    const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
+    verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);
+    *reference = (verify_reference){.seed = 0};
+    luaL_setmetatable(L, reference_type_name);
+    lua_pushvalue(L, 1); /* it keeps the prefix */
+    lua_setiuservalue(L, -2, 1);
+    char error[ERROR_SIZE];
+    return verify_reference_open(reference, &model, seed, &sources, error, sizeof error) ? 1 : host_fail(L, error);
+}
+
 int luaopen_verify(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"check", check}, {"reference", make_reference}, {NULL, NULL}};
+    luaL_newmetatable(L, reference_type_name);
+    lua_pushcfunction(L, close_reference);
+    lua_setfield(L, -2, "__gc");
     luaL_newlib(L, functions);
     return 1;
 }

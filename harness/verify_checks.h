@@ -3,8 +3,8 @@
 #ifndef LOOKUPC_HARNESS_VERIFY_CHECKS_H
 #define LOOKUPC_HARNESS_VERIFY_CHECKS_H
 
-#include "reference.h"
 #include "variant.h"
+#include "verify_reference.h"
 
 #include <stdio.h>
 
@@ -12,13 +12,11 @@ enum { VERIFY_COUNTS = 16 };
 
 typedef struct {
     variant_description variant;
-    reference_model model;
-    const reference_weights *weights; /* as the blob holds them */
-    const reference_weights *exact;   /* the checkpoint's */
-    files_mapping blob;
-    uint64_t seed;
-    size_t tokens;                       /* that the reference computes: at least tile + 1 */
+    const verify_reference *reference;   /* with at least `tokens` random tokens */
+    size_t tokens;                       /* of them to use: at least tile + 1 */
     size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
+    double work;                         /* multiplications that one call with more tokens than `tokens` is worth */
+    bool bind_known;                     /* that the same bind refuses damaged blobs */
 } verify_job;
 
 enum { VERIFY_STAGE_SIZE = 256 };

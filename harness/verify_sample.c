@@ -66,24 +66,6 @@ void sample_free(sample *s)
     *s = (sample){0};
 }
 
-static bool allocate(sample *s)
-{
-    const size_t bits = s->model->h * s->model->tau, tables = s->tokens * s->model->h, slots = tables * s->model->neighbours;
-    s->z = malloc(s->tokens * bits * sizeof *s->z);
-    s->bound = malloc(s->tokens * bits * sizeof *s->bound);
-    s->most_cost = malloc(tables * sizeof *s->most_cost);
-    s->near = malloc(tables * sizeof *s->near);
-    s->code = malloc(slots * sizeof *s->code);
-    s->score = malloc(slots * sizeof *s->score);
-    s->score_error = malloc(slots * sizeof *s->score_error);
-    s->row_scale = malloc(slots * sizeof *s->row_scale);
-    s->y = malloc(s->tokens * s->model->d_out * sizeof *s->y);
-    s->gather_error = malloc(s->tokens * sizeof *s->gather_error);
-    s->error = malloc(s->tokens * sizeof *s->error);
-    return s->x && s->z && s->bound && s->most_cost && s->near && s->code && s->score && s->score_error && s->row_scale && s->y &&
-           s->gather_error && s->error;
-}
-
 bool sample_near_bit(const sample *s, size_t token, size_t bit)
 {
     const size_t at = token * s->model->h * s->model->tau + bit;
@@ -132,47 +114,134 @@ static bool rank_vertices(const sample *s, size_t token, size_t table, size_t *v
     return true;
 }
 
-bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share)
+/* Makes the pointer at `pointer` point to `count` elements of `size` bytes; what it has stays. */
+static bool resize(void *pointer, size_t count, size_t size)
 {
-    const size_t d = model->d, h = model->h, tau = model->tau;
-    *s = (sample){.model = model, .weights = weights, .tokens = tokens, .share = share, .x = x};
-    rounding *bounds = rounding_create(model, weights);
-    double *input = malloc(2 * d * sizeof *input);
-    size_t *vertices = malloc(sizeof *vertices << tau);
-    bool done = allocate(s) && bounds && input && vertices;
-    for (size_t token = 0; done && token < tokens; ++token) {
-        for (size_t i = 0; i < d; ++i)
-            input[i] = (double)x[token * d + i];
-        reference_norm(model, weights, input, input + d);
-        done = reference_project(model, weights, input + d, s->z + token * h * tau) &&
-               rounding_project(bounds, input, s->bound + token * h * tau);
-        for (size_t k = 0; done && k < h; ++k)
-            done = rank_vertices(s, token, k, vertices);
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    memory = realloc(memory, count * size + 1);
+    if (memory)
+        memcpy(pointer, &memory, sizeof memory);
+    return memory != NULL;
+}
+
+static bool resize_answers(sample *s, size_t tokens)
+{
+    const size_t slots = tokens * s->model->h * s->model->neighbours;
+    return resize(&s->code, slots, sizeof *s->code) && resize(&s->score, slots, sizeof *s->score) &&
+           resize(&s->score_error, slots, sizeof *s->score_error) && resize(&s->row_scale, slots, sizeof *s->row_scale) &&
+           resize(&s->y, tokens * s->model->d_out, sizeof *s->y) && resize(&s->gather_error, tokens, sizeof *s->gather_error) &&
+           resize(&s->error, tokens, sizeof *s->error);
+}
+
+/* Score, its error and factor for the vertex in a slot of the sample. */
+static void set_slot(sample *s, size_t slot, size_t code)
+{
+    const reference_model *model = s->model;
+    const size_t table = slot / model->neighbours, at = table * model->tau;
+    s->code[slot] = code;
+    s->score[slot] = reference_score(model, s->z + at, code);
+    s->score_error[slot] = rounding_score(model, s->z + at, s->bound + at, code);
+    s->row_scale[slot] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table % model->h, code) : 1.0;
+}
+
+/* y and its errors for the vertices of a token. */
+static bool set_output(sample *s, size_t token)
+{
+    const size_t slots = s->model->h * s->model->neighbours;
+    const size_t *code = s->code + token * slots;
+    const double *score = s->score + token * slots;
+    return reference_gather(s->model, s->weights, code, score, s->y + token * s->model->d_out) &&
+           rounding_gather(s->model, s->weights, code, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
+}
+
+/* All that the reference has to say of one token.  input [2][d], vertices [2^tau]: overwritten */
+static bool set_token(sample *s, const rounding *bounds, size_t token, double *input, size_t *vertices)
+{
+    const reference_model *model = s->model;
+    const size_t d = model->d, h = model->h, tau = model->tau, m = model->neighbours;
+    double *z = s->z + token * h * tau;
+    for (size_t i = 0; i < d; ++i)
+        input[i] = (double)s->x[token * d + i];
+    reference_norm(model, s->weights, input, input + d);
+    if (!reference_project(model, s->weights, input + d, z) || !rounding_project(bounds, input, s->bound + token * h * tau))
+        return false;
+    for (size_t k = 0; k < h; ++k) {
+        if (!rank_vertices(s, token, k, vertices))
+            return false;
+        for (size_t n = 0; n < m; ++n)
+            set_slot(s, (token * h + k) * m + n, m == 1 ? reference_code(model, z + k * tau) : vertices[n]);
     }
+    return set_output(s, token);
+}
+
+bool sample_extend(sample *s, float *x, size_t tokens)
+{
+    const reference_model *model = s->model;
+    const size_t tables = tokens * model->h;
+    free(s->x);
+    s->x = x;
+    rounding *bounds = rounding_create(model, s->weights);
+    double *input = malloc(2 * model->d * sizeof *input);
+    size_t *vertices = malloc(sizeof *vertices << model->tau);
+    bool done = x && bounds && input && vertices && resize(&s->z, tables * model->tau, sizeof *s->z) &&
+                resize(&s->bound, tables * model->tau, sizeof *s->bound) && resize(&s->most_cost, tables, sizeof *s->most_cost) &&
+                resize(&s->near, tables, sizeof *s->near) && resize_answers(s, tokens);
+    for (; done && s->tokens < tokens; s->tokens += done ? 1 : 0)
+        done = set_token(s, bounds, s->tokens, input, vertices);
     rounding_free(bounds);
     free(input);
     free(vertices);
     return done;
 }
 
-bool sample_set_code(sample *s, const size_t *code)
+/* Takes the vertices code[m] of the table whose slots begin at `at`; those that `from` has there are known, each once. Whether all are.
+   place [2^tau]: zeros, also afterwards */
+static bool take_table(sample *s, const sample *from, size_t at, const size_t *code, size_t *place)
 {
-    const reference_model *model = s->model;
-    const size_t m = model->neighbours, slots = model->h * m;
-    bool done = true;
-    memcpy(s->code, code, s->tokens * slots * sizeof *code);
-    for (size_t i = 0; i < s->tokens * slots; ++i) {
-        const size_t at = i / m * model->tau;
-        s->score[i] = reference_score(model, s->z + at, code[i]);
-        s->score_error[i] = rounding_score(model, s->z + at, s->bound + at, code[i]);
-        s->row_scale[i] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, i / m % model->h, code[i]) : 1.0;
+    const size_t m = s->model->neighbours;
+    bool all = true;
+    for (size_t n = 0; n < m; ++n)
+        place[from->code[at + n]] = at + n + 1;
+    for (size_t n = 0; n < m; ++n) {
+        const size_t known = place[code[n]];
+        place[code[n]] = 0;
+        if (known == 0) {
+            set_slot(s, at + n, code[n]);
+            all = false;
+            continue;
+        }
+        s->code[at + n] = code[n];
+        s->score[at + n] = from->score[known - 1];
+        s->score_error[at + n] = from->score_error[known - 1];
+        s->row_scale[at + n] = from->row_scale[known - 1];
     }
+    for (size_t n = 0; n < m; ++n)
+        place[from->code[at + n]] = 0;
+    return all;
+}
+
+bool sample_with_codes(sample *s, const sample *from, const size_t *code)
+{
+    const size_t h = from->model->h, m = from->model->neighbours, d_out = from->model->d_out;
+    size_t *place = calloc((size_t)1 << from->model->tau, sizeof *place);
+    *s = *from;
+    s->code = NULL;
+    s->score = s->score_error = s->row_scale = s->y = s->gather_error = s->error = NULL;
+    bool done = resize_answers(s, s->tokens) && place;
     for (size_t token = 0; done && token < s->tokens; ++token) {
-        const size_t *own = s->code + token * slots;
-        const double *score = s->score + token * slots;
-        done = reference_gather(model, s->weights, own, score, s->y + token * model->d_out) &&
-               rounding_gather(model, s->weights, own, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
+        bool known = true;
+        for (size_t k = 0; k < h; ++k)
+            known = take_table(s, from, (token * h + k) * m, code + (token * h + k) * m, place) && known;
+        if (!known) {
+            done = set_output(s, token);
+            continue;
+        }
+        memcpy(s->y + token * d_out, from->y + token * d_out, d_out * sizeof *s->y);
+        s->gather_error[token] = from->gather_error[token];
+        s->error[token] = from->error[token];
     }
+    free(place);
     return done;
 }
 

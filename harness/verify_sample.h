@@ -17,7 +17,7 @@ typedef struct {
     double *z, *bound; /* [tokens][h tau], and the rounding bound of each */
     double *most_cost; /* [tokens][h]: the reference_cost of the last of the best vertices */
     bool *near;        /* [tokens][h]: whether rounding may take another vertex in place of one of them */
-    /* Of the kernel's codes, after sample_set_code: */
+    /* Of the reference's best codes, or of a kernel's after sample_with_codes: */
     size_t *code;                /* [tokens][slots] */
     double *score, *score_error; /* [tokens][slots], without the model's scale */
     double *row_scale;           /* [tokens][slots]: the factor of the score that the codes' rows have; 1 without */
@@ -50,14 +50,15 @@ const char *sample_special_name(size_t token);
 #define SAMPLE_RANDOM_SHARE 0.25
 #define SAMPLE_SPECIAL_SHARE 1.0
 
-/* Takes x[tokens][d], from malloc, and computes what the reference has to say but for codes. False when memory is short; the sample is to
-   be freed in either case. */
-bool sample_create(sample *s, const reference_model *model, const reference_weights *weights, float *x, size_t tokens, double share);
+/* A sample starts with its model, weights and share, and has no tokens. This gives it those of x[tokens][d], from malloc, which begins with
+   the tokens that it has, and computes what the reference has to say of the new ones, for its own best codes. Takes x. False when memory is
+   short or a table cannot be read; the sample is to be freed in either case. */
+bool sample_extend(sample *s, float *x, size_t tokens);
 void sample_free(sample *s);
 
-/* Takes a kernel's codes [tokens][slots], each below 2^tau, and computes scores, factors, y and errors for them. False when memory is short
-   or a table cannot be read. */
-bool sample_set_code(sample *s, const size_t *code);
+/* s <- the sample `from` with a kernel's codes [tokens][slots], each below 2^tau, and scores, factors, y and errors for them: computed
+   only where they are others than those of `from`. Shares x to near with it, which must outlive s. False as above. */
+bool sample_with_codes(sample *s, const sample *from, const size_t *code);
 
 /* A bit of the only code that a token takes of a table may differ from the reference's: |z| is within the bound, which an exact 0 never
    is.  bit [h tau] */

@@ -74,46 +74,57 @@ local function runnable()
     return list
 end
 
--- A random legal schedule. Chunks stay small: the time that large ones take is better spent on more schedules.
-local function random_schedule(random, shape, isa)
-    local s = {}
+-- Multiplications of one call that are worth their time here: what large calls take is better spent on more schedules.
+local work = 5e6
+
+-- As many tokens as take half of that work: more than a chunk of them can then be checked.
+local function worthwhile_tokens(shape)
+    local projected = shape.kind == "dense" and shape.bits * shape.d or shape.repeats * 4 * shape.padded * shape.block
+    return work / 2 // (projected + shape.slots * shape.d_out)
+end
+
+-- A random legal schedule; passes and chunks stay small.
+local function random_schedule(random, shape, set)
+    local s, most = {}, math.min(512, worthwhile_tokens(shape))
     for _, choice in ipairs(schedule.choices) do
-        local values = choice.values(shape, isa, s)
+        local values = choice.values(shape, set, s)
         local count = #values
-        while choice.key == "chunk.tokens" and count > 1 and values[count] > 512 do count = count - 1 end
+        local tokens = choice.key == "chunk.tokens" and 1 or choice.key == "project.tiles" and s["tile.vectors"] * set.lanes
+        while tokens and count > 1 and values[count] * tokens > most do count = count - 1 end
         s[choice.key] = values[random(1, count)]
     end
     return s
 end
 
--- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `sets`, then
--- `schedules` random ones, each on one of them.
-local function plans_of(index, sets, schedules)
+-- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `defaults`, then
+-- `schedules` random ones, each on one of `sets`.
+local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
-    local random, plans = generator(index * 104729 + 5), { build(sets) }
+    local random, plans = generator(index * 104729 + 5), { build(defaults) }
     for _ = 1, 8 do random(0, 1) end
     for n = 1, schedules do
-        local set = isa.with_tables(sets[random(1, #sets)], dtype.get(tables))
+        local set = sets[random(1, #sets)]
         given.name = "fuzz_" .. n
-        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, set) })
+        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, isa.with_tables(set, dtype.get(tables))) })
         plans[n + 1].digest = plans[1].digest
     end
     given.name = "fuzz"
     return plans, fuzz.text(given)
 end
 
--- Verifies all models, each with its default schedule and `schedules` random ones, with the compiler `cc`; raises one line a failure.
-function fuzz.verify(cc, cflags, schedules)
+-- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if absent) and with
+-- `schedules` random ones on any, compiled with `cc`; raises one line a failure.
+function fuzz.verify(cc, cflags, schedules, defaults)
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
     for index = 1, fuzz.models do
-        local plans, text = plans_of(index, sets, schedules)
+        local plans, text = plans_of(index, defaults or sets, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", plans[1].tensors, index))
         assert(weights.pack(blob.packing(plans[1], files)))
         local library = compile.library(plans, directory .. "/source", cc, cflags)
-        for _, p in ipairs(plans) do
-            for _, result in ipairs(harness.check_variants(p, library, files, index)) do
+        for i, p in ipairs(plans) do
+            for _, result in ipairs(harness.check_variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
                 verified = verified + 1
                 for _, check in ipairs(result.checks) do
                     if not check.ok then
@@ -123,28 +134,22 @@ function fuzz.verify(cc, cflags, schedules)
                 end
             end
         end
+        collectgarbage() -- the model's reference
         if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d kernels verified, %d failures", cc, index, fuzz.models, verified, #failures)) end
     end
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end
 
--- Verifies the portable kernels of all models under the address and undefined-behaviour sanitizers, which must be
--- there before lookupc itself: each model is a process of its own.
-function fuzz.verify_sanitized(lookupc, cc)
-    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
-    local directory, failures = process.temporary_directory(), {}
-    for index = 1, fuzz.models do
-        local given, tables, projection = fuzz.model(index)
-        local text = fuzz.text(given)
-        local path = directory .. "/model.lua"
-        assert(host.write_file(path, text))
-        local result = assert(process.run({ lookupc, "verify", path, "--isa", "scalar", "--tables", tables, "--projection", projection, "--seed", tostring(index),
-            "--cc", cc, "--cflags", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all" },
-            { env = { LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" } }))
-        if result.status ~= 0 then failures[#failures + 1] = result.output .. projection .. " " .. tables .. " " .. text end
-        if index % 25 == 0 then host.note(string.format("sanitized: %d of %d models, %d failures", index, fuzz.models, #failures)) end
+-- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it runs the test
+-- file `path` once more, in a process of its own that has them.
+function fuzz.verify_sanitized(path, lookupc, cc, schedules)
+    if process.variable "FUZZ_SANITIZED" then
+        return fuzz.verify(cc, "-Og -fsanitize=address,undefined -fno-sanitize-recover=all", schedules, isa.select "scalar")
     end
-    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
+    local result = assert(process.run({ assert(process.executable()), ".", lookupc, path },
+        { env = { FUZZ_SANITIZED = "1", LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" }, show_stderr = true }))
+    if result.status ~= 0 then error(result.output, 0) end
 end
 
 return fuzz

@@ -3,6 +3,7 @@ local cpu = require "cpu"
 local emit = require "gen.emit"
 local host = require "host"
 local json = require "json"
+local machine = require "gen.machine"
 
 local key = {}
 
@@ -18,34 +19,25 @@ key.kinds = {
     digest = { function(value) return type(value) == "string" and #value == 64 and not value:find("[^0-9a-f]") end, "must be 64 hexadecimal digits" },
 }
 
--- From near to far. A record of another CPU is of use where both run the same instruction sets.
-key.levels = { "exact", "microarchitecture", "isa" }
-local same_cpu, other_cpu = 2, 3
+local kind_of = { virtual = "flag", arch = "text", isa_usable = "text", cpu_vendor = "text", cpu_name = "text" } -- all others are natural
 
--- One row a field; `differs` is the nearest level at which it may differ, nil: it must agree. In the order in which reasons are told.
+key.levels = machine.levels
+
+-- One row a field, as those of gen/machine.lua and with a kind. What is measured and with what comes first, the CPU last.
 key.fields = {
     { name = "templates", kind = "digest" },
     { name = "model", kind = "digest" },
     { name = "tables", kind = "text" },
     { name = "projection", kind = "text" },
     { name = "isa", kind = "text" },
-    { name = "isa_usable", kind = "text" },
-    { name = "arch", kind = "text" },
     { name = "threads", kind = "count" },
     { name = "flags", kind = "text" },
-    { name = "compiler", kind = "text", differs = same_cpu, part = function(value) return value:match("^%S+") end },
-    { name = "generator", kind = "text", differs = same_cpu },
-    { name = "cpu_vendor", kind = "text", differs = other_cpu },
-    { name = "cpu_family", kind = "natural", differs = other_cpu },
-    { name = "cpu_model", kind = "natural", differs = other_cpu },
-    { name = "cpu_stepping", kind = "natural", differs = same_cpu },
-    { name = "cpu_name", kind = "text", differs = same_cpu },
-    { name = "virtual", kind = "flag", differs = same_cpu },
-    { name = "l1d", kind = "natural", differs = same_cpu },
-    { name = "l1i", kind = "natural", differs = same_cpu },
-    { name = "l2", kind = "natural", differs = same_cpu },
-    { name = "l3_share", kind = "natural", differs = same_cpu },
+    { name = "compiler", kind = "text", differs = 2, part = function(value) return value:match("^%S+") end },
+    { name = "generator", kind = "text", differs = 2 },
 }
+for _, field in ipairs(machine.fields) do
+    key.fields[#key.fields + 1] = { name = field.name, kind = kind_of[field.name] or "natural", differs = field.differs }
+end
 
 -- The key's name: the SHA-256 of its sorted JSON.
 function key.id(k) return host.sha256(assert(json.encode(k, "compact"))) end
@@ -96,18 +88,12 @@ end
 -- How near key `other` is to key `wanted`: the number of its level, and the differing fields that this level allows; or nil and the
 -- differing fields that none does. Fields as { name, text }.
 function key.compare(wanted, other)
-    local level, allowed, refused = 1, {}, {}
-    for _, field in ipairs(key.fields) do
-        local a, b = wanted[field.name], other[field.name]
-        if a ~= b then
-            local good = field.differs and (not field.part or field.part(a) == field.part(b))
-            local list = good and allowed or refused
-            list[#list + 1] = { name = field.name, text = string.format("%s differs (%s, not %s)", field.name, shown(b), shown(a)) }
-            if good then level = math.max(level, field.differs) end
-        end
+    local level, rows = machine.compare(key.fields, wanted, other)
+    local fields = {}
+    for i, row in ipairs(rows) do
+        fields[i] = { name = row.name, text = string.format("%s differs (%s, not %s)", row.name, shown(other[row.name]), shown(wanted[row.name])) }
     end
-    if #refused > 0 then return nil, refused end
-    return level, allowed
+    return level, fields
 end
 
 return key

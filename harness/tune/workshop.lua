@@ -3,6 +3,7 @@
 -- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a tuning that goes on,
 -- or another one, finds it there.
 local compile = require "harness.compile"
+local elf = require "harness.elf"
 local harness = require "harness.commands"
 local host = require "host"
 local process = require "process"
@@ -75,16 +76,17 @@ function workshop:verify(made, regime)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
-    for _, result in ipairs(harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, regime)) do
+    for _, result in ipairs(harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, { only = regime, bind_known = self.bind_known })) do
         for _, check in ipairs(result.checks) do
             if not check.ok then return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ") end
         end
     end
+    self.bind_known = true -- the same for all candidates of a model
     assert(host.write_file(mark, ""))
 end
 
--- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan, library, bytes } or
--- { plan, failure = "compile: …" | "verify: …" }.
+-- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan, library, bytes (of
+-- machine code) } or { plan, failure = "compile: …" | "verify: …" }.
 function workshop:make(plans, regime)
     local list, compiling, linking = {}, {}, {}
     for i, p in ipairs(plans) do
@@ -101,7 +103,7 @@ function workshop:make(plans, regime)
     for i, made in ipairs(list) do
         if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end -- maybe another file system
         local failure = made.failure or self:verify(made, regime)
-        list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and #assert(host.read(made.library)) or nil }
+        list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil }
     end
     return list
 end
