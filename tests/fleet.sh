@@ -148,6 +148,7 @@ refuses "slurm.sh: $run: was begun with another model, program or options: give 
 [[ $(submit) == "submitted shards 2 as job "* ]] || fail "not what is unfinished was submitted again"
 until_true 300 queue_empty || fail "jobs do not end: $(squeue)"
 harness/fleet/slurm.sh status "$run" >"$work/status" || fail "resubmitted: $(cat "$work/status" "$run/shard-2-of-3.out")"
+[[ $(grep -cE '^shard   [123]  done +[0-9]+ records  many (winner|tie|too noisy|no time)$' "$work/status") == 3 ]] || fail "status: $(cat "$work/status")"
 cmp -n "$(stat -c %s "$work/left.jsonl")" "$work/left.jsonl" "$(log 2)" || fail "the killed shard did not go on where its log ended"
 [[ $(grep -c '"status":"entered"' "$(log 2)") == 1 && $(grep -c '"status":"chosen"' "$(log 2)") == 1 ]] || fail "the killed shard raced twice"
 [[ $(submit) == "nothing to submit: every shard is done or queued" ]] || fail "shards that are done are submitted again"

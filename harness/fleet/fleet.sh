@@ -6,6 +6,8 @@
 #   FOLDER/shard-I-of-N.out     what its runs have printed
 #   FOLDER/shard-I-of-N.done    there once the shard is finished
 #   FOLDER/jobs                 the job arrays that were submitted (slurm.sh)
+#
+# To measure a shard anew remove its files.
 
 fail() {
     echo "$me: $*" >&2
@@ -59,7 +61,7 @@ unfinished() {
     for ((i = 1; i <= shards; ++i)); do [[ -e $(stem $i).done ]] || echo $i; done
 }
 
-# show_status [LINES]: the state of every shard; LINES are "NUMBER STATE" of those that wait or run somewhere. Exit status 0: all are done,
+# show_status [LINES]: the state of every shard, and what its races decided or its job said last; LINES are "NUMBER STATE" of those that wait or run somewhere. Exit status 0: all are done,
 # 3: some wait or run, 4: nothing runs, but some are unfinished.
 show_status() {
     local i state log records last done=0 active=0
@@ -71,6 +73,7 @@ show_status() {
         if [[ -e $(stem $i).done ]]; then
             state='done'
             done=$((done + 1))
+            last=$(sed -n 's/.*"decided":"\([^"]*\)".*"regime":"\([^"]*\)".*/\2 \1/p' "$log" | paste -sd, | sed 's/,/, /g')
         elif [[ -n ${at[$i]-} ]]; then
             state=${at[$i]}
             active=$((active + 1))
