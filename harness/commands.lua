@@ -120,7 +120,7 @@ function commands.check_variants(p, library, files, seed, threads, options)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
                 variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
-                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256,
+                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
