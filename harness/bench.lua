@@ -169,7 +169,7 @@ local function job_of(builds, facts, options)
     local job = {
         model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
-        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, sweep_bytes = 0,
+        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, alike = false, sweep_bytes = 0,
         dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = bench.caches_of(facts),
     }
     job.sizes.rows = {}
