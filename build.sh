@@ -95,11 +95,12 @@ main_job() {
     step $lookupc pack $model --weights $out/$name.safetensors -o $out/$name.bin
     step $lookupc verify $model --weights $out/$name.safetensors
     step $lookupc bench $model
+    step $lookupc tune $model --time 90s --resume -o $out/$name.tuned.lua
 }
 
 usage() {
     cat <<'END'
-./build.sh                    build, then plan, emit, pack, verify and time roberta_small on this CPU
+./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
 ./build.sh build              install missing Debian packages and build
 ./build.sh test [ARGS]        build and run all tests; ARGS go to ctest, such as -R sandbox or -L lua
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64

@@ -11,9 +11,31 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 $(include("templates/dot_scores.c"))
 //$ end
 //$ for _, t in ipairs(v.gather) do
+//$     if pack then
+
+/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+   table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   slice  [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
+static inline void $(helper)_pack_$(t.width)(const $(tables.storage) *restrict table, size_t tables, $(tables.storage) *restrict slice)
+{
+    const size_t rows = tables * $(shape.rows);
+    for (size_t n = 0; n < rows; ++n) {
+        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
+        $(tables.storage) *piece = slice + n * $(pack.pitch);
+//$         for element = 0, t.width - 1, line_elements do
+        $(isa.prefetch("ahead", element));
+//$         end
+//$         for line = 0, t.width - 1, line_elements do
+//$             for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
+        $(isa.store_words("piece", element, isa.load_words("row", element)));
+//$             end
+//$         end
+    }
+}
+//$     end
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
-   table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(ask and "" or " */")
@@ -90,22 +112,34 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
 //$ local sums = v.scratch.sums
-//$ if sums then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns wait there
+//$ if sums or pack then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
 //$ else
    scratch  not used
 //$ end
+//$ local parts = v.names.columns and v.parts
+//$ if parts then
+   first    of the $(parts) tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   Cannot fail. */
+void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+{
+//$ else
    Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
+//$ end
 //$ if sums then
     float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
-
-//$ else
-    (void) scratch;
-
 //$ end
+//$ if pack then
+    $(tables.storage) *slice = ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice)));
+//$ end
+//$ if not sums and not pack then
+    (void) scratch;
+//$ end
+
 //$ for number, t in ipairs(v.gather) do
 //$ local whole, rest = shape.h // v.group, shape.h % v.group
 //$ local slice = v.group * shape.rows * pitch
@@ -113,14 +147,22 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local following = v.gather[number + 1]
 //$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
-    for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
+//$     local from, to = 0, t.count * t.width
+//$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
+    for (size_t column = $(from); column < $(to); column += $(t.width)) {
 //$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
+//$ elseif parts then
+    if ($(number == 1 and "first == 0" or "end == " .. parts)) {
+//$     i = "        "
 //$ end
 //$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
-$(i)$(helper)_columns_$(t.width)($(sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     if pack then
+$(i)$(helper)_pack_$(t.width)($(sum(table, k.table)), $(tables), slice);
+//$     end
+$(i)$(helper)_columns_$(t.width)($(pack and "slice" or sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
 //$ local into_y = columns .. ", " .. shape.d_out
@@ -129,12 +171,15 @@ $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
 //$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
 //$ if looped > 1 then
-$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
+$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))$(pack and " {" or "")
 //$     local next = table .. " + (k + " .. v.group .. ") * " .. shape.rows * pitch
 //$     if looped == whole then
 //$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
 //$     end
 //$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, waiting, waiting, next)
+//$     if pack then
+$(i)}
+//$     end
 //$ end
 //$ if looped < whole and whole > 1 then
 //$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, waiting, into_y, after)
@@ -142,8 +187,17 @@ $(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$ if rest > 0 then
 //$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
 //$ end
-//$ if t.count > 1 then
+//$ if t.count > 1 or parts then
     }
 //$ end
 //$ end
 }
+//$ if parts then
+
+/* All columns. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+    $(v.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
+}
+//$ end

@@ -122,6 +122,11 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
     end
+    if regime.pack then
+        local columns = regime.schedule["gather.columns"]
+        check.equal(columns * shape.tables.bytes % 64, 0)
+        bytes.slice = regime.group * shape.rows * columns * shape.tables.bytes
+    end
     local parts = {}
     for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
     for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end

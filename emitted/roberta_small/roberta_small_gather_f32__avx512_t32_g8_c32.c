@@ -7,14 +7,29 @@
 
 #include <immintrin.h>
 
+/* Copies 32 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+   table  [tables][256][528], from the first of the columns on
+   slice  [tables][256][32] */
+static inline void roberta_small_pack_32(const float *restrict table, size_t tables, float *restrict slice)
+{
+    const size_t rows = tables * 256;
+    for (size_t n = 0; n < rows; ++n) {
+        const float *row = table + n * 528, *ahead = n + 16 < rows ? row + 8448 : row;
+        float *piece = slice + n * 32;
+        _mm_prefetch((const char *) (ahead), _MM_HINT_T1);
+        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_T1);
+        _mm512_storeu_si512((__m512i *) (void *) piece, _mm512_loadu_si512((const __m512i *) (const void *) row));
+        _mm512_storeu_si512((__m512i *) (void *) (piece + 16), _mm512_loadu_si512((const __m512i *) (const void *) (row + 16)));
+    }
+}
+
 /* Adds one row of each of `tables` tables to 32 columns of every token: y = from + sum of score times row.
-   table   [tables][256][528], from the first of the columns on
+   table   [tables][256][32], from the first of the columns on
    code    [tiles][128][32], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token
-   next    [8][256][528], the columns that will be read after these: tokens ask for their rows in turn */
+   y       the columns of every token */
 static inline void roberta_small_columns_32(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens, const float *next)
+    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t end = tokens - first < 32 ? tokens - first : 32;
@@ -23,46 +38,38 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
             const float *token_score = score + first * 128 + token;
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
-
-            /* ask for a row of what comes next */
-            if ((first + token) % 2 == 0) {
-                const float *row = next + (first + token) / 2 * 528;
-                _mm_prefetch((const char *) (row), _MM_HINT_T1);
-                _mm_prefetch((const char *) (row + 16), _MM_HINT_T1);
-            }
-
             __m512 sum0 = _mm512_loadu_ps(y_from);
             __m512 sum1 = _mm512_loadu_ps(y_from + 16);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 256 + token_code[k * 32]) * 528;
+                const float *row0 = table + (k * 256 + token_code[k * 32]) * 32;
                 const __m512 s0 = _mm512_set1_ps(token_score[k * 32]);
                 sum0 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0), sum0);
                 sum1 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 16), sum1);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 32]) * 528;
+                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 32]) * 32;
                 const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 32]);
                 sum0 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1), sum0);
                 sum1 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 16), sum1);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 32]) * 528;
+                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 32]) * 32;
                 const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 32]);
                 sum0 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2), sum0);
                 sum1 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 16), sum1);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 32]) * 528;
+                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 32]) * 32;
                 const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 32]);
                 sum0 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3), sum0);
                 sum1 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 16), sum1);
-                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 32]) * 528;
+                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 32]) * 32;
                 const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 32]);
                 sum0 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4), sum0);
                 sum1 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 16), sum1);
-                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 32]) * 528;
+                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 32]) * 32;
                 const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 32]);
                 sum0 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5), sum0);
                 sum1 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 16), sum1);
-                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 32]) * 528;
+                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 32]) * 32;
                 const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 32]);
                 sum0 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6), sum0);
                 sum1 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 16), sum1);
-                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 32]) * 528;
+                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 32]) * 32;
                 const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 32]);
                 sum0 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7), sum0);
                 sum1 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 16), sum1);
@@ -79,20 +86,33 @@ static inline void roberta_small_columns_32(const float *table, size_t tables, c
    code     [tiles of 32 tokens][128][32], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns wait there
+   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
+   first    of the 16 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
    Cannot fail. */
+void roberta_small_gather_columns_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+{
+    float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
+    float *slice = (float *) (void *) ((unsigned char *) scratch + 4980736);
+
+    for (size_t column = first * 32; column < end * 32; column += 32) {
+        roberta_small_pack_32(weights->tables + column, 8, slice);
+        roberta_small_columns_32(slice, 8, code, score,
+            weights->bias + column, 0, sums, 32, tokens);
+        for (size_t k = 8; k < 120; k += 8) {
+            roberta_small_pack_32(weights->tables + column + k * 135168, 8, slice);
+            roberta_small_columns_32(slice, 8, code + k * 32, score + k * 32,
+                sums, 32, sums, 32, tokens);
+        }
+        roberta_small_pack_32(weights->tables + column + 16220160, 8, slice);
+        roberta_small_columns_32(slice, 8, code + 3840, score + 3840,
+            sums, 32, y + column, 512, tokens);
+    }
+}
+
+/* All columns. */
 void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
-    float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
-
-    for (size_t column = 0; column < 512; column += 32) {
-        roberta_small_columns_32(weights->tables + column, 8, code, score,
-            weights->bias + column, 0, sums, 32, tokens, weights->tables + column + 1081344);
-        for (size_t k = 8; k < 120; k += 8)
-            roberta_small_columns_32(weights->tables + column + k * 135168, 8, code + k * 32, score + k * 32,
-                sums, 32, sums, 32, tokens, weights->tables + column + (k + 8) * 135168);
-        roberta_small_columns_32(weights->tables + column + 16220160, 8, code + 3840, score + 3840,
-            sums, 32, y + column, 512, tokens, weights->tables + column + 32);
-    }
+    roberta_small_gather_columns_f32__avx512_t32_g8_c32(weights, code, score, y, tokens, 0, 16, scratch);
 }

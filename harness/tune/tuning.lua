@@ -165,6 +165,16 @@ local function run_race(s, r, base, seconds)
     return result
 end
 
+-- The race `r` of a shard as its log tells it, without field and history, once the race was finished; else nil.
+local function finished_race(s, r)
+    for _, known in ipairs(s.shard.n > 1 and s.known or {}) do
+        if known.status == "chosen" and known.regime == r.regime then
+            return { regime = r.regime, batches = r.batches, winner = known.candidate, schedule = schedule.parse(known.candidate), bytes = known.object_bytes,
+                ratio = known.ratio, low = known.low, high = known.high, samples = known.pairs, decided = known.decided, reason = "finished in an earlier run" }
+        end
+    end
+end
+
 local threshold_key = "few.threshold"
 local widest_probe = 4096 -- tokens
 
@@ -207,17 +217,22 @@ end
 -- Tunes session `s`: model, isa, cc, version (of cc), cflags, threads, tables, projection, batches (ascending), batches_text, seed, files,
 -- caches, sweep_bytes, key, log, run, host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
 -- or nil), shop (harness/tune/workshop.lua), now(), left() and show(text, stop).
--- Returns { default, schedule, races = { results of run_race }, threshold }.
+-- Returns { default, schedule, races = { results of run_race }, threshold }. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
     local result = { default = base.variants[1].schedule, races = {} }
     result.schedule = result.default
     local list = races(s, base)
     for i, r in ipairs(list) do
-        local done = run_race(s, r, result.schedule, s.left() / (#list - i + 1))
+        -- all shards race around the default, or else their candidates would not be parts of one field
+        local around = s.shard.n == 1 and result.schedule or result.default
+        local done = finished_race(s, r) or run_race(s, r, around, s.left() / (#list - i + 1))
         result.races[i] = done
         local chosen = {}
-        for key, value in pairs(done.schedule) do chosen[key] = key == threshold_key and result.schedule[key] or value end
+        for key, value in pairs(done.schedule) do
+            local raced = s.shard.n == 1 or (key:find("^few%.") ~= nil) == (r.regime == "few")
+            chosen[key] = key ~= threshold_key and raced and value or result.schedule[key]
+        end
         result.schedule = chosen
     end
     local whole = s.shard.n == 1 and not s.choices
@@ -227,6 +242,14 @@ function tuning.run(s)
         result.schedule = schedule.make(base.shape, s.isa, wanted)
     end
     return result
+end
+
+-- The result of `tuning.run` for a shard whose log has the end of every race; else nil.
+function tuning.finished(s)
+    for _, r in ipairs(races(s, tuning.plan(s, nil))) do
+        if not finished_race(s, r) then return nil end
+    end
+    return s.shard.n > 1 and tuning.run(s) or nil
 end
 
 return tuning
