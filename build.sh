@@ -25,6 +25,9 @@ libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 python3-numpy    | check of results that is independent of the C
+slurm-wlm        | the test of harness/fleet starts a Slurm of its own
+munge            | authentication of that Slurm
+parallel         | harness/fleet without Slurm
 '
 
 say() { printf '%s\n' "$*" >&2; }

@@ -297,9 +297,9 @@ static bool stage(files_output *output, files_writer *file, char *error, size_t 
     if (exists && S_ISDIR(status.st_mode))
         return fail(output->path, EISDIR, error, error_size);
     output->changed = !exists || !S_ISREG(status.st_mode) || !has_bytes(output->path, output);
-    return !output->changed || (files_create(file, output->path, error, error_size) &&
-                                files_append(file, output->bytes, output->size, error, error_size) &&
-                                seal(file, !output->temporary, error, error_size));
+    return !output->changed ||
+           (files_create(file, output->path, error, error_size) && files_append(file, output->bytes, output->size, error, error_size) &&
+            seal(file, !output->temporary, error, error_size));
 }
 
 /* Puts the temporary file in its place. The old file, if any, takes the temporary name, so that it can still be put back. */
@@ -386,8 +386,8 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
         char *joined;
         good = asprintf(&joined, "%s/%s", directory, outputs[i].path) >= 0;
         if (good)
-            inside[i] = (files_output){
-                .path = joined, .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
+            inside[i] =
+                (files_output){.path = joined, .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
     }
     size_t first = 0;
     if (!good) {

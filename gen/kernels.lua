@@ -245,7 +245,7 @@ local function gather_values(p, v, values)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.pack, values.row_pitch = v.pack or false, v.pack and v.pack.pitch or p.pitch
+    values.pack, values.row_pitch = v.pack or false, v.pack and "row_step" or p.pitch
     values.row_of = function(k) return "table + (" .. values.table_of(factor(k)) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. values.row_pitch end
     values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
     if v.dot then

@@ -101,8 +101,8 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa)
-            -- Pieces under two lines cost more to find than to read. Where they are copied, wider ones leave a group too few tables.
-            if packs(shape, isa) then return math.min(shape.d_out, two_lines // shape.tables.bytes) end
+            -- Pieces under two lines cost more to find than to read. Where they are copied, over 64 columns leave a group too few tables.
+            if packs(shape, isa) then return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes)) end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then
             -- full); otherwise, and for short elements, whole rows.
             local columns = power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
@@ -118,12 +118,12 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 rows gain
-            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves. Of a table that
-            -- gives m rows the m-th part is enough. Short elements that are copied: half of L2.
+            -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it where rows are
+            -- short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
+            -- Of a table that gives m rows the m-th part is enough.
             local m = shape.neighbours
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = shape.tables.bytes == 4 and isa.l2_bytes // 4 or packs(shape, isa) and isa.l2_bytes // 2 or isa.l2_bytes
+            local room = packs(shape, isa) and isa.l2_bytes // 2 or shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
             return power_of_two_at_most(math.min(clamp(room // slice, (4 + m - 1) // m, (16 + m - 1) // m), shape.h))
         end,
     },

@@ -13,12 +13,12 @@ $(include("templates/dot_scores.c"))
 //$ for _, t in ipairs(v.gather) do
 //$     if pack then
 
-/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache.
+/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
-   slice  [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
-static inline void $(helper)_pack_$(t.width)(const $(tables.storage) *restrict table, size_t tables, $(tables.storage) *restrict slice)
+   slice  NULL: nothing is copied and `table` returned; or [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
+static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)
 {
-    const size_t rows = tables * $(shape.rows);
+    const size_t rows = slice ? tables * $(shape.rows) : 0;
     for (size_t n = 0; n < rows; ++n) {
         const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
@@ -31,6 +31,7 @@ static inline void $(helper)_pack_$(t.width)(const $(tables.storage) *restrict t
 //$             end
 //$         end
     }
+    return slice ? slice : table;
 }
 //$     end
 
@@ -42,7 +43,7 @@ static inline void $(helper)_pack_$(t.width)(const $(tables.storage) *restrict t
 //$ if ask then
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
-static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
@@ -134,7 +135,10 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
 //$ end
 //$ if pack then
-    $(tables.storage) *slice = ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice)));
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= $(v.packs_from);
+    $(tables.storage) *slice = packs ? ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice))) : NULL;
+    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
 //$ end
 //$ if not sums and not pack then
     (void) scratch;
@@ -159,10 +163,13 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
+//$     local at = sum(table, k.table)
 //$     if pack then
-$(i)$(helper)_pack_$(t.width)($(sum(table, k.table)), $(tables), slice);
+$(i)$(helper)_columns_$(t.width)($(helper)_pack_$(t.width)($(at), $(tables), slice), row_step, $(tables),
+$(i)    $(sum("code", k.token)), $(sum("score", k.token)),
+//$     else
+$(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
 //$     end
-$(i)$(helper)_columns_$(t.width)($(pack and "slice" or sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
 //$ local into_y = columns .. ", " .. shape.d_out
@@ -171,15 +178,12 @@ $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
 //$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
 //$ if looped > 1 then
-$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))$(pack and " {" or "")
+$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$     local next = table .. " + (k + " .. v.group .. ") * " .. shape.rows * pitch
 //$     if looped == whole then
 //$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
 //$     end
 //$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, waiting, waiting, next)
-//$     if pack then
-$(i)}
-//$     end
 //$ end
 //$ if looped < whole and whole > 1 then
 //$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, waiting, into_y, after)

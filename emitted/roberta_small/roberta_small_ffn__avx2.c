@@ -45,7 +45,7 @@ void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const fl
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx2_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx2_t16_g4_c32(weights, code, score, y + first * 512, left, scratch);
+        roberta_small_gather_f32__avx2_t16_g4_c64(weights, code, score, y + first * 512, left, scratch);
     }
 }
 
@@ -58,7 +58,7 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
 
-    if (ranges < 2 || ranges > 16) {
+    if (ranges < 2 || ranges > 8) {
         roberta_small_split(roberta_small_ffn__avx2_many, 16, 16, weights, x, y, tokens, scratch);
         return;
     }
@@ -68,12 +68,12 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * 16, next = (range + 1) * tiles / ranges * 16;
             roberta_small_project__avx2_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
-                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 5242880);
+                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 6029312);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
-            roberta_small_gather_columns_f32__avx2_t16_g4_c32(weights, code, score, y + first * 512, left, range * 16 / ranges,
-                (range + 1) * 16 / ranges, (unsigned char *) scratch + range * 5242880);
+            roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
+                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 6029312);
     }
 }
 #endif
