@@ -5,7 +5,7 @@
 -- of the padded input vanish from stage 1, outputs beyond h*tau from stage 4: there an unused half of the transform
 -- turns its butterflies into sums, and the sums into one longer accumulation (`folds`).
 local butterfly = require "gen.butterfly"
-local model_file = require "gen.model"
+local lookup_model = require "gen.lookup_model"
 local product = require "gen.product"
 
 local bh4 = {}
@@ -33,7 +33,7 @@ local function stages(shape, radix, align, need, from, at, repeats)
             if rest > 0 then add(full, { count = 1, rows = rest, outputs = b, folds = 1, x_stride = b }) end
             live = (full + (rest > 0 and 1 or 0)) * b
         elseif s == 4 and need < N then
-            out_blocks = model_file.power_of_two_at_least((need + b - 1) // b)
+            out_blocks = lookup_model.power_of_two_at_least((need + b - 1) // b)
             read = need
             source.fold = out_blocks * b * b
             add(0, { count = out_blocks, rows = b, outputs = out_blocks == 1 and need or b, folds = blocks // out_blocks,

@@ -56,6 +56,19 @@ local commands = {
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
             compiler_option, flags_option } },
+    { name = "fuse", arguments = { "MODEL.lua" }, from = "gen.fuse_commands", doc = "merge projections of a transformer's checkpoint exactly into others",
+        options = { with(weights_option, { value = "PATH", doc = "unfused safetensors file, index of several, or folder of either" }),
+            with(output_option, { doc = "fused safetensors file, or with --shard-mib a folder" }),
+            { name = "eliminate", value = "WORD", doc = "projections to do without, such as QP; default attention.eliminate of the model" },
+            { name = "type", value = "TYPE", doc = "of merged tensors: f32, bf16, f16 or f64; default that of the tensors they replace" },
+            { name = "report", doc = "print condition numbers and errors of every layer" },
+            { name = "max-condition", value = "NUMBER", default = "1e10", doc = "refuse to invert matrices beyond it" },
+            { name = "max-error", value = "NUMBER", default = "0.1", doc = "refuse merged matrices whose product with the inverted one is off by more, relatively" },
+            { name = "shard-mib", value = "N", integer = true, doc = "write files of at most so many MiB and an index" } } },
+    { name = "import", arguments = { "config.json" }, from = "gen.fuse_commands", doc = "turn a checkpoint's config.json into a model file",
+        options = { with(output_option, { value = "MODEL.lua", doc = "model file" }), { name = "name", value = "NAME", doc = "of the model; default from the file" },
+            { name = "eliminate", value = "WORD", default = "none", doc = "projections to do without" },
+            { name = "skipless", doc = "the checkpoint has neither skip connections nor norms, whatever config.json says" } } },
     { name = "tune", arguments = { "MODEL.lua" }, from = "harness.tune.tune", doc = "find the fastest schedule for this CPU and compiler, and how sure that is",
         options = { { name = "o", value = "FILE", default = "tuned.lua", doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl" },
             { name = "time", value = "TIME", default = "5m", doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows" },
@@ -137,7 +150,7 @@ local function help_command(command)
     if #command.options > 0 then lines[#lines + 1] = "" end
     for _, option in ipairs(command.options) do
         local default = option.default ~= nil and option.default ~= "" and " (" .. option.default .. ")" or ""
-        lines[#lines + 1] = string.format("  %-18s %s%s", option_words(option), option.doc, default)
+        lines[#lines + 1] = string.format("  %-22s %s%s", option_words(option), option.doc, default)
     end
     return table.concat(lines, "\n")
 end

@@ -6,9 +6,11 @@ local file_rules = require "gen.files"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
+local model_file = require "gen.model"
 local plan = require "gen.plan"
 local request = require "gen.request"
 local schedule = require "gen.schedule"
+local weight_count = require "gen.weight_count"
 
 local commands = {}
 
@@ -23,7 +25,49 @@ local function bytes_text(n)
     return n .. " bytes"
 end
 
+-- 33554432 as 33,554,432.
+local function grouped(n)
+    local text = tostring(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")
+    return text
+end
+
+-- A number of weights in billions or millions, as papers write it.
+local function rounded(n) return n >= 1e9 and string.format("%.1fB", n / 1e9) or string.format("%.1fM", n / 1e6) end
+
+-- The table of arXiv 2404.12362, section 4.
+local function plan_transformer(m, options)
+    for _, name in ipairs { "isa", "schedule", "tuned", "tables", "projection" } do
+        if options[name] then error("--" .. name .. ": " .. options[name] .. ": is for a LookupFFN, not for a transformer", 0) end
+    end
+    local c = weight_count.of(m)
+    if options.json then
+        host.print(assert(json.encode { model = m, weights = c }))
+        return
+    end
+    local lines, word = {}, m.attention.eliminate
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    local groups = m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA"
+    add(m.name, "d %d, %d layers, %s, %s %d/%d, e %d, %s%s, vocab %d", m.d, m.layers, m.parallel and "parallel" or "serial", groups, m.heads, m.kv_heads, c.e,
+        m.ffn.kind, m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or "", m.vocab)
+    add("Q+P per layer", "%15s", grouped(c.qp))
+    add("K+V per layer", "%15s", grouped(c.kv))
+    add("FFN per layer", "%15s", grouped(c.ffn))
+    add("embeddings", "%15s", grouped(c.embeddings))
+    add("all weights", "%15s  %s", grouped(c.total), rounded(c.total))
+    if word ~= "none" then
+        add("without " .. word:gsub("(%u)", "%1+"):sub(1, -2), "%15s  %s", grouped(c.total_without), rounded(c.total_without))
+        add("savings", "%14.0f %%", 100 * c.savings)
+        add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
+    end
+    host.print(table.concat(lines, "\n"))
+end
+
 function commands.plan(arguments, options)
+    local m = model_file.load(arguments[1])
+    if m.attention then
+        plan_transformer(m, options)
+        return 0
+    end
     local p = load_plan(arguments[1], options)
     if options.json then
         host.print(assert(json.encode(plan.summary(p))))

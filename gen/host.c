@@ -301,6 +301,18 @@ static void clear_status(void)
     status_shown = false;
 }
 
+bool host_show_status(const char *text)
+{
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    clear_status();
+    if (terminal && *text != '\0') {
+        fputs(text, stderr);
+        fflush(stderr);
+        status_shown = true;
+    }
+    return terminal;
+}
+
 /* host.print(text): one or more lines on standard output. Raises an error if they cannot be written; a reader that has gone is none. */
 static int host_print(lua_State *L)
 {
@@ -328,15 +340,7 @@ static int host_note(lua_State *L)
    -> whether it is one */
 static int host_status(lua_State *L)
 {
-    const char *text = luaL_checkstring(L, 1);
-    const bool terminal = isatty(STDERR_FILENO) != 0;
-    clear_status();
-    if (terminal && *text != '\0') {
-        fputs(text, stderr);
-        fflush(stderr);
-        status_shown = true;
-    }
-    lua_pushboolean(L, terminal);
+    lua_pushboolean(L, host_show_status(luaL_checkstring(L, 1)));
     return 1;
 }
 

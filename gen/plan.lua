@@ -7,6 +7,7 @@ local dense = require "gen.dense"
 local dtype = require "gen.dtype"
 local gather = require "gen.gather"
 local isa_list = require "gen.isa"
+local lookup_model = require "gen.lookup_model"
 local model_file = require "gen.model"
 local names = require "gen.names"
 local neighbours = require "gen.neighbours"
@@ -22,7 +23,7 @@ local function shape_of(m, tables, projection)
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
-        shape.padded = model_file.power_of_two_at_least(m.d)
+        shape.padded = lookup_model.power_of_two_at_least(m.d)
         shape.repeats = (shape.bits + shape.padded - 1) // shape.padded
     else
         shape.block, shape.padded, shape.repeats = 0, m.d, 1
@@ -138,6 +139,7 @@ end
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
 -- instruction set, and tables and projection of the types of those names (default f32).
 function plan.build(m, isas, wanted, tables, projection_type)
+    model_file.only_lookup(m)
     local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end

@@ -28,9 +28,9 @@ static const struct {
 };
 
 static const luaL_Reg modules[] = {
-    {"host", luaopen_host},       {"sandbox", luaopen_sandbox}, {"json", luaopen_json},
-    {"weights", luaopen_weights}, {"process", luaopen_process}, {"cpu", luaopen_cpu},
-    {"kernel", luaopen_kernel},   {"verify", luaopen_verify},   {"store", luaopen_store},
+    {"host", luaopen_host},       {"sandbox", luaopen_sandbox}, {"json", luaopen_json},     {"weights", luaopen_weights},
+    {"process", luaopen_process}, {"cpu", luaopen_cpu},         {"kernel", luaopen_kernel}, {"verify", luaopen_verify},
+    {"store", luaopen_store},     {"fuse", luaopen_fuse},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -1,7 +1,7 @@
 -- What a file of data may hold: from a Lua table and a list of keys to a valid table, or one line that says file, line, field, value and rule.
 --
 -- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless `optional`), `only`
--- restricts the key to one kind of its table.
+-- restricts the key to one kind of its table, or to a list of kinds.
 local schema = {}
 
 function schema.integer(first, last)
@@ -19,6 +19,27 @@ function schema.choice(...)
     local list, set = { ... }, {}
     for i, word in ipairs(list) do set[word] = true list[i] = '"' .. word .. '"' end
     return { words = "must be " .. table.concat(list, " or "), holds = function(v) return set[v] == true end }
+end
+
+schema.boolean = { words = "must be true or false", holds = function(v) return type(v) == "boolean" end }
+
+-- The kinds that a row is restricted to.
+local function kinds_of(row) return type(row.only) == "table" and row.only or { row.only } end
+
+-- Whether a key applies to a table of that kind.
+local function applies_to(row, kind)
+    if not row.only then return true end
+    for _, only in ipairs(kinds_of(row)) do
+        if only == kind then return true end
+    end
+    return false
+end
+
+-- The kinds that a row is restricted to as text, each between `quote`s.
+function schema.only(row, quote)
+    local list = {}
+    for i, kind in ipairs(kinds_of(row)) do list[i] = quote .. kind .. quote end
+    return table.concat(list, " or ")
 end
 
 -- A table with the rows `keys`, which are described as `fields`.
@@ -147,9 +168,9 @@ function schema.validate(context, keys, given, chain)
     local valid = {}
     for _, row in ipairs(keys) do
         local here, value = extended(chain, row.key), given[row.key]
-        local applies = not row.only or row.only == valid.kind
+        local applies = applies_to(row, valid.kind)
         if value ~= nil and not applies then
-            schema.refuse(context, here, value, 'only for kind = "' .. row.only .. '"')
+            schema.refuse(context, here, value, "only for kind = " .. schema.only(row, '"'))
         elseif value == nil and applies then
             if row.default ~= nil then valid[row.key] = row.default
             elseif not row.optional then schema.refuse(context, here, nil, "required key is missing; it " .. row.rule.words) end

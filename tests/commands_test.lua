@@ -26,7 +26,7 @@ local function packed(path, ...)
 end
 
 local plain = packed(weights)
-local commands = { "plan", "schedules", "emit", "check", "sample", "pack", "run", "verify", "bench", "tuned list", "tuned show",
+local commands = { "plan", "schedules", "emit", "check", "sample", "pack", "run", "verify", "bench", "fuse", "import", "tuned list", "tuned show",
     "tuned merge", "tuned export", "tuned prune", "help" }
 
 function test.help_names_every_command_and_every_key()

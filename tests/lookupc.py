@@ -4,6 +4,8 @@ import os
 import struct
 import subprocess
 
+import numpy as np
+
 LOOKUPC = os.environ["LOOKUPC"]
 
 
@@ -11,12 +13,46 @@ def run(*arguments):
     return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
 
 
-def write_safetensors(path, tensors):
+def bf16(values):
+    """float64 rounded to bfloat16, as the upper halves of float32; for values that are normal there."""
+    rounded = np.ldexp(np.rint(np.ldexp(np.frexp(values)[0], 8)), np.frexp(values)[1] - 8)
+    return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2")
+
+
+def encoded(values, dtype):
+    if dtype == "BF16":
+        return bf16(values).tobytes()
+    return values.astype({"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8"}[dtype]).tobytes()
+
+
+def write_safetensors(path, tensors, dtype="F64"):
+    """dtype: of all tensors, or a dictionary of those that have another one than F64."""
     header, data = {}, b""
     for name, values in tensors.items():
-        header[name] = {"dtype": "F64", "shape": list(values.shape), "data_offsets": [len(data), len(data) + values.nbytes]}
-        data += values.astype("<f8").tobytes()
+        own = dtype if isinstance(dtype, str) else dtype.get(name, "F64")
+        raw = encoded(np.asarray(values), own)
+        header[name] = {"dtype": own, "shape": list(np.shape(values)), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def read_safetensors(path):
+    """{ name: array of float64 } and { name: dtype }."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    tensors, dtypes = {}, {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        raw = data[slice(*entry["data_offsets"])]
+        if entry["dtype"] == "BF16":
+            values = (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4")
+        else:
+            values = np.frombuffer(raw, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[entry["dtype"]])
+        tensors[name] = values.astype(np.float64).reshape(entry["shape"])
+        dtypes[name] = entry["dtype"]
+    return tensors, dtypes

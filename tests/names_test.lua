@@ -139,7 +139,10 @@ end
 -- The models of gen/models and some that need other templates: { model, instruction sets }.
 local function bundles()
     local list = {}
-    for _, file in ipairs(assert(host.list("gen/models"))) do list[#list + 1] = { model.load("gen/models/" .. file), "scalar,avx2,avx512" } end
+    for _, file in ipairs(assert(host.list("gen/models"))) do
+        local m = model.load("gen/models/" .. file)
+        if not m.attention then list[#list + 1] = { m, "scalar,avx2,avx512" } end
+    end
     list[#list + 1] = { list[1][1], "scalar" }
     list[#list + 1] = { list[1][1], "avx512" }
     list[#list + 1] = { model.validate({ name = "odd_one", d = 23, d_out = 17, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax" }, "", ""), "scalar,avx2,avx512" }

@@ -429,7 +429,7 @@ static void survives_cuts_and_flipped_bits(void **state)
 
 /* ---- writing ---- */
 
-static const safetensors_description two_tensors[2] = {{"b", 2, {2, 3}}, {"a \"\xc3\xa4\"", 0, {0}}};
+static const safetensors_description two_tensors[2] = {{"b", 2, {2, 3}, DTYPE_F32}, {"a \"\xc3\xa4\"", 0, {0}, DTYPE_F32}};
 
 /* Writes 7 values as two_tensors, in two calls. */
 static void write_two(const float *values)
@@ -437,8 +437,8 @@ static void write_two(const float *values)
     char error[400] = "";
     safetensors_writer *writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
     assert_non_null(writer);
-    assert_true(safetensors_append(writer, values, 2, error, sizeof error));
-    assert_true(safetensors_append(writer, values + 2, 5, error, sizeof error));
+    assert_true(safetensors_append(writer, values, 2 * sizeof *values, error, sizeof error));
+    assert_true(safetensors_append(writer, values + 2, 5 * sizeof *values, error, sizeof error));
     assert_true(safetensors_finish(writer, error, sizeof error));
     assert_string_equal(error, "");
 }
@@ -473,6 +473,39 @@ static void writes_what_it_reads(void **state)
     assert_int_equal(scratch_count(), 1);
 }
 
+/* Tensors of several dtypes in one file. */
+static void writes_every_readable_dtype(void **state)
+{
+    (void)state;
+    static const safetensors_description tensors[] = {
+        {"bf16", 1, {2}, DTYPE_BF16}, {"f64", 1, {1}, DTYPE_F64}, {"f16", 1, {1}, DTYPE_F16}, {"f32", 1, {1}, DTYPE_F32}};
+    static const uint16_t bf16[2] = {0x3f80, 0xc040}, f16 = 0x3800;
+    static const double f64 = 1e-300;
+    static const float f32 = 7.0f;
+    static const double expected[] = {-3.0, 1e-300, 0.5, 7.0};
+    char error[400] = "";
+    safetensors_writer *writer = safetensors_create(scratch_path, tensors, 4, error, sizeof error);
+    assert_non_null(writer);
+    assert_true(safetensors_append(writer, bf16, sizeof bf16, error, sizeof error));
+    assert_true(safetensors_append(writer, &f64, sizeof f64, error, sizeof error));
+    assert_true(safetensors_append(writer, &f16, sizeof f16, error, sizeof error));
+    assert_true(safetensors_append(writer, &f32, sizeof f32, error, sizeof error));
+    assert_true(safetensors_finish(writer, error, sizeof error));
+    safetensors *file = open_good();
+    for (size_t i = 0; i < 4; ++i) {
+        const safetensors_tensor *tensor = safetensors_find(file, tensors[i].name);
+        assert_int_equal(tensor->dtype, tensors[i].dtype);
+        assert_int_equal(safetensors_dtype_named(tensor->dtype_name), tensors[i].dtype);
+        double value;
+        for (int again = 0; again < 2; ++again) { /* also after its memory was let go */
+            assert_true(safetensors_read(file, tensor, tensor->count - 1, 1, &value, error, sizeof error));
+            assert_true(value == expected[i]);
+            safetensors_release(file);
+        }
+    }
+    safetensors_close(file);
+}
+
 static void refuses_bad_descriptions(void **state)
 {
     (void)state;
@@ -480,14 +513,14 @@ static void refuses_bad_descriptions(void **state)
         safetensors_description tensors[2];
         const char *rule;
     } cases[] = {
-        {{{"a", 1, {1}}, {"a", 1, {1}}}, "tensor a: the name is taken"},
-        {{{"a", 1, {1}}, {"__metadata__", 1, {1}}}, "tensor __metadata__: the name is taken"},
-        {{{"a", 1, {1}}, {"b\xff", 1, {1}}}, "tensor b\xff: the name must be UTF-8"},
-        {{{"a", 9, {1}}, {"b", 1, {1}}}, "tensor a: shape: 9 dimensions: must be from 0 to 8"},
-        {{{"a", -1, {1}}, {"b", 1, {1}}}, "tensor a: shape: -1 dimensions: must be from 0 to 8"},
-        {{{"a", 1, {-1}}, {"b", 1, {1}}}, "tensor a: shape: negative or too large"},
-        {{{"a", 2, {INT64_MAX, 2}}, {"b", 1, {1}}}, "tensor a: shape: negative or too large"},
-        {{{"a", 1, {INT64_MAX / 4}}, {"b", 1, {1}}}, "tensor b: shape: negative or too large"},
+        {{{"a", 1, {1}, DTYPE_F32}, {"a", 1, {1}, DTYPE_F32}}, "tensor a: the name is taken"},
+        {{{"a", 1, {1}, DTYPE_F32}, {"__metadata__", 1, {1}, DTYPE_F32}}, "tensor __metadata__: the name is taken"},
+        {{{"a", 1, {1}, DTYPE_F32}, {"b\xff", 1, {1}, DTYPE_F32}}, "tensor b\xff: the name must be UTF-8"},
+        {{{"a", 9, {1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: 9 dimensions: must be from 0 to 8"},
+        {{{"a", -1, {1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: -1 dimensions: must be from 0 to 8"},
+        {{{"a", 1, {-1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: negative or too large"},
+        {{{"a", 2, {INT64_MAX, 2}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: negative or too large"},
+        {{{"a", 1, {INT64_MAX / 4}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor b: shape: negative or too large"},
     };
     unlink(scratch_path);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -510,13 +543,13 @@ static void writes_all_or_nothing(void **state)
     /* too many, too few, given up */
     safetensors_writer *writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
     assert_int_equal(scratch_count(), 2);
-    assert_false(safetensors_append(writer, values, 8, error, sizeof error));
-    assert_refused(error, "1 values more than its tensors hold");
+    assert_false(safetensors_append(writer, values, 8 * sizeof *values, error, sizeof error));
+    assert_refused(error, "4 bytes more than its tensors hold");
     safetensors_abandon(writer);
     writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
-    assert_true(safetensors_append(writer, values, 6, error, sizeof error));
+    assert_true(safetensors_append(writer, values, 6 * sizeof *values, error, sizeof error));
     assert_false(safetensors_finish(writer, error, sizeof error));
-    assert_refused(error, "1 values of its tensors were never written");
+    assert_refused(error, "4 bytes of its tensors were never written");
     safetensors_abandon(safetensors_create(scratch_path, two_tensors, 2, error, sizeof error));
     safetensors_abandon(NULL);
 
@@ -525,12 +558,12 @@ static void writes_all_or_nothing(void **state)
     assert_non_null(large);
     static const int64_t sizes[2] = {100000, 2100};
     for (int i = 0; i < 2; ++i) {
-        const safetensors_description description = {"a", 1, {sizes[i]}};
+        const safetensors_description description = {"a", 1, {sizes[i]}, DTYPE_F32};
         limit_file_size(true);
         writer = safetensors_create(scratch_path, &description, 1, error, sizeof error);
         bool appended = writer != NULL;
         for (int64_t j = 0; j < sizes[i] && appended; j += 100) {
-            appended = safetensors_append(writer, large + j, 100, error, sizeof error);
+            appended = safetensors_append(writer, large + j, 100 * sizeof *large, error, sizeof error);
         }
         bool finished = false;
         if (appended) {
@@ -626,6 +659,7 @@ int main(void)
         cmocka_unit_test(converts_f32_and_f64_exactly),
         cmocka_unit_test(survives_cuts_and_flipped_bits),
         cmocka_unit_test(writes_what_it_reads),
+        cmocka_unit_test(writes_every_readable_dtype),
         cmocka_unit_test(refuses_bad_descriptions),
         cmocka_unit_test(writes_all_or_nothing),
         cmocka_unit_test(lets_interrupts_wait),

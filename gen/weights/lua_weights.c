@@ -366,7 +366,7 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
         for (size_t i = 0; zero_every && i < n; ++i)
             if ((done + i) % zero_every == 0)
                 values[i] = 0;
-        if (!safetensors_append(writer, values, n, error, ERROR_SIZE))
+        if (!safetensors_append(writer, values, n * sizeof *values, error, ERROR_SIZE))
             return false;
         done += n;
     }
@@ -392,6 +392,7 @@ static int weights_sample(lua_State *L)
             return host_fail(L, "--prefix: is too long");
         lua_getfield(L, tensor, "shape");
         descriptions[i].name = names[i];
+        descriptions[i].dtype = DTYPE_F32;
         descriptions[i].rank = pop_shape(L, descriptions[i].shape);
         counts[i] = 1;
         for (int k = 0; k < descriptions[i].rank; ++k)

@@ -1,6 +1,7 @@
-/* Rounding of float64 to the types of table elements; see quantise.h. */
+/* Rounding of float64 to the types of weights; see quantise.h. */
 #include "gen/weights/quantise.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,10 +13,9 @@ static const struct {
     int bits, least_exponent;
     double largest;
 } types[] = {
-    [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127},
-    [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
-    [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},
-    [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
+    [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127}, [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
+    [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},      [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
+    [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
 };
 
 bool quantise_type_named(const char *name, quantise_type *type)
@@ -37,6 +37,8 @@ size_t quantise_bytes(quantise_type type)
 /* The nearest multiple of the unit in the last place that the value's exponent has; rint rounds ties to even. */
 static double nearest(quantise_type type, double value)
 {
+    if (type == QUANTISE_F64)
+        return value;
     if (type == QUANTISE_F32)
         return (double)(float)value;
     int exponent = 0;
@@ -110,5 +112,6 @@ void quantise_store(quantise_type type, double value, void *to, size_t index)
     case QUANTISE_BF16: ((uint16_t *)to)[index] = (uint16_t)(float_bits(value) >> 16); break;
     case QUANTISE_F16: ((uint16_t *)to)[index] = half_bits(value); break;
     case QUANTISE_I8: ((int8_t *)to)[index] = (int8_t)value; break;
+    case QUANTISE_F64: ((double *)to)[index] = value; break;
     }
 }

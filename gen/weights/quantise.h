@@ -1,13 +1,13 @@
-/* The types that table elements are stored in, and rounding to them from float64. */
+/* The types that weights are stored in, and rounding to them from float64. */
 #ifndef LOOKUPC_WEIGHTS_QUANTISE_H
 #define LOOKUPC_WEIGHTS_QUANTISE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { QUANTISE_F32, QUANTISE_BF16, QUANTISE_F16, QUANTISE_I8 } quantise_type;
+typedef enum { QUANTISE_F32, QUANTISE_BF16, QUANTISE_F16, QUANTISE_I8, QUANTISE_F64 } quantise_type;
 
-/* The type of that name ("f32", "bf16", "f16", "i8"); false for any other. */
+/* The type of that name ("f32", "bf16", "f16", "i8", "f64"); false for any other. */
 bool quantise_type_named(const char *name, quantise_type *type);
 
 size_t quantise_bytes(quantise_type type); /* of an element */

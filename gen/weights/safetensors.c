@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* A file is
 
@@ -21,7 +22,7 @@ enum { LENGTH_BYTES = 8 };
 
 static const char metadata_key[] = "__metadata__";
 
-/* Every dtype of the format. */
+/* Every dtype of the format; first those that can be read, in the order of their enum. */
 static const struct {
     const char *name;
     unsigned bits;
@@ -305,6 +306,11 @@ void safetensors_close(safetensors *file)
 
 /* ---- looking up ---- */
 
+const char *safetensors_path(const safetensors *file)
+{
+    return file->path;
+}
+
 size_t safetensors_count(const safetensors *file)
 {
     return file->count;
@@ -508,14 +514,34 @@ double *safetensors_load(const safetensors *file, const safetensors_tensor *tens
     return values;
 }
 
+safetensors_dtype safetensors_dtype_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; ++i) {
+        if (strcmp(name, dtypes[i].name) == 0) {
+            return dtypes[i].dtype;
+        }
+    }
+    return DTYPE_UNREADABLE;
+}
+
+size_t safetensors_width(safetensors_dtype dtype)
+{
+    return dtypes[dtype].bits / 8;
+}
+
+void safetensors_release(const safetensors *file)
+{
+    madvise((void *)(uintptr_t)file->mapped.data, file->mapped.bytes, MADV_DONTNEED);
+}
+
 /* ---- writing ---- */
 
 struct safetensors_writer {
     files_writer file;
-    size_t missing; /* values still to come */
+    size_t missing; /* bytes still to come */
 };
 
-/* Adds a tensor of F32 to the header and moves end past it. */
+/* Adds a tensor to the header and moves end past it. */
 static bool describe(const reporter *report, json_t *header, const safetensors_description *tensor, json_int_t *end)
 {
     if (strcmp(tensor->name, metadata_key) == 0 || json_object_get(header, tensor->name) != NULL) {
@@ -526,7 +552,7 @@ static bool describe(const reporter *report, json_t *header, const safetensors_d
     }
     json_t *shape = json_array();
     const json_int_t begin = *end;
-    json_int_t bytes = sizeof(float);
+    json_int_t bytes = (json_int_t)safetensors_width(tensor->dtype);
     bool legal = true;
     for (int i = 0; i < tensor->rank; ++i) {
         legal = legal && tensor->shape[i] >= 0 && !__builtin_mul_overflow(bytes, tensor->shape[i], &bytes);
@@ -536,15 +562,15 @@ static bool describe(const reporter *report, json_t *header, const safetensors_d
         json_decref(shape);
         return tensor_error(report, tensor->name, "shape: negative or too large");
     }
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", begin, *end);
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[tensor->dtype].name, "shape", shape, "data_offsets", begin, *end);
     if (json_object_set_new(header, tensor->name, entry) != 0) {
         return tensor_error(report, tensor->name, "the name must be UTF-8");
     }
     return true;
 }
 
-/* The bytes in front of the data, their number in *bytes and that of the values in *values; from malloc. */
-static char *make_header(const reporter *report, const safetensors_description *tensors, size_t count, size_t *bytes, size_t *values)
+/* The bytes in front of the data, their number in *bytes and that of the data's in *data_bytes; from malloc. */
+static char *make_header(const reporter *report, const safetensors_description *tensors, size_t count, size_t *bytes, size_t *data_bytes)
 {
     json_t *header = json_object();
     json_int_t end = 0;
@@ -565,7 +591,7 @@ static char *make_header(const reporter *report, const safetensors_description *
             memset(front + LENGTH_BYTES, ' ', length);
             json_dumpb(header, front + LENGTH_BYTES, used, flags);
             *bytes = LENGTH_BYTES + (size_t)length;
-            *values = (size_t)end / sizeof(float);
+            *data_bytes = (size_t)end;
         }
     }
     json_decref(header);
@@ -577,8 +603,8 @@ safetensors_writer *safetensors_create(const char *path, const safetensors_descr
 {
     const reporter report = {path, error, error_size};
     size_t bytes = 0;
-    size_t values = 0;
-    char *front = make_header(&report, tensors, count, &bytes, &values);
+    size_t data_bytes = 0;
+    char *front = make_header(&report, tensors, count, &bytes, &data_bytes);
     if (front == NULL) {
         return NULL;
     }
@@ -592,26 +618,31 @@ safetensors_writer *safetensors_create(const char *path, const safetensors_descr
         safetensors_abandon(writer);
         writer = NULL;
     } else {
-        writer->missing = values;
+        writer->missing = data_bytes;
     }
     free(front);
     return writer;
 }
 
-bool safetensors_append(safetensors_writer *writer, const float *values, size_t count, char *error, size_t error_size)
+bool safetensors_append(safetensors_writer *writer, const void *data, size_t bytes, char *error, size_t error_size)
 {
-    if (count > writer->missing) {
-        return files_error(error, error_size, "%s: %zu values more than its tensors hold", writer->file.path, count - writer->missing);
+    if (bytes > writer->missing) {
+        return files_error(error, error_size, "%s: %zu bytes more than its tensors hold", writer->file.path, bytes - writer->missing);
     }
-    writer->missing -= count;
-    return files_append(&writer->file, values, count * sizeof *values, error, error_size);
+    writer->missing -= bytes;
+    return files_append(&writer->file, data, bytes, error, error_size);
+}
+
+size_t safetensors_missing(const safetensors_writer *writer)
+{
+    return writer->missing;
 }
 
 bool safetensors_finish(safetensors_writer *writer, char *error, size_t error_size)
 {
     bool ok;
     if (writer->missing > 0) {
-        ok = files_error(error, error_size, "%s: %zu values of its tensors were never written", writer->file.path, writer->missing);
+        ok = files_error(error, error_size, "%s: %zu bytes of its tensors were never written", writer->file.path, writer->missing);
         files_discard(&writer->file);
     } else {
         ok = files_finish(&writer->file, error, error_size);

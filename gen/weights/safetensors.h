@@ -36,6 +36,8 @@ safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 /* NULL is allowed. */
 void safetensors_close(safetensors *file);
 
+const char *safetensors_path(const safetensors *file);
+
 /* The number of tensors, and one of them; index from 0 in the order of names (strcmp). */
 size_t safetensors_count(const safetensors *file);
 const safetensors_tensor *safetensors_at(const safetensors *file, size_t index);
@@ -61,11 +63,22 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
 /* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
 double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
 
-/* What a writer needs to know of a tensor beforehand. All are written as F32. */
+/* The dtype that the format calls `name`; DTYPE_UNREADABLE for any other. */
+safetensors_dtype safetensors_dtype_named(const char *name);
+
+/* Bytes of an element of a dtype that can be read. */
+size_t safetensors_width(safetensors_dtype dtype);
+
+/* Lets go of the memory that what was read so far takes; it comes from the file again when next needed. All of the file, since the kernel
+   maps pages beside those that are read. */
+void safetensors_release(const safetensors *file);
+
+/* What a writer needs to know of a tensor beforehand. */
 typedef struct {
     const char *name; /* UTF-8 */
     int rank;
     int64_t shape[SAFETENSORS_MAX_RANK];
+    safetensors_dtype dtype; /* one that can be read */
 } safetensors_description;
 
 typedef struct safetensors_writer safetensors_writer;
@@ -75,9 +88,12 @@ typedef struct safetensors_writer safetensors_writer;
 safetensors_writer *safetensors_create(const char *path, const safetensors_description *tensors, size_t count, char *error,
                                        size_t error_size);
 
-/* Appends values[count], the next ones in row-major order, tensor after tensor; a call may end inside a tensor or span several. Values are
-   not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
-bool safetensors_append(safetensors_writer *writer, const float *values, size_t count, char *error, size_t error_size);
+/* Appends data[bytes], the next values in row-major order, tensor after tensor, in their dtypes; a call may end inside a tensor or span
+   several. Values are not checked. After a failure (one line that starts with the path) only safetensors_abandon may follow. */
+bool safetensors_append(safetensors_writer *writer, const void *data, size_t bytes, char *error, size_t error_size);
+
+/* The bytes that are still to come. */
+size_t safetensors_missing(const safetensors_writer *writer);
 
 /* Flushes to the disk and gives the file its name. Frees the writer, whether it succeeds or not. Fails with one line that starts with the
    path, also when values are missing; then no new file exists and what stood at path before stays. */

@@ -1,0 +1,223 @@
+"""A skipless transformer in float64 by its definition, its checkpoints under every family's tensor names, and its model file."""
+import numpy as np
+
+
+def orthogonal_and_noise(random, rows, columns):
+    """A well-conditioned [rows][columns]: part of an orthogonal matrix, plus noise."""
+    n = max(rows, columns)
+    q = np.linalg.qr(random.standard_normal((n, n)))[0]
+    return q[:rows, :columns] * np.sqrt(n / columns) + 0.1 * random.standard_normal((rows, columns)) / np.sqrt(columns)
+
+
+class Shape:
+    """What a model file says, as attributes."""
+
+    def __init__(self, **given):
+        self.d, self.heads, self.kv_heads, self.layers, self.vocab, self.f = 32, 4, 4, 2, 40, 48
+        self.family, self.parallel, self.ffn, self.bias, self.rope, self.causal, self.tied = "llama", False, "mlp", False, 1.0, True, False
+        self.positions = self.token_types = 0
+        self.h, self.tau, self.projection = 6, 4, "dense"
+        self.__dict__.update(given)
+        self.e = self.d // self.heads * self.kv_heads
+
+    def source(self, eliminate="none"):
+        rope = f"rope = {{ share = {self.rope} }}, " if self.rope else ""
+        if self.ffn == "lookup":
+            kind = "{ kind = 'bh4', block = 8 }" if self.projection == "bh4" else "{ kind = 'dense' }"
+            ffn = f"kind = 'lookup', h = {self.h}, tau = {self.tau}, projection = {kind}, score = 'gelu'"
+        else:
+            ffn = f"kind = '{self.ffn}', f = {self.f}, activation = 'relu'"
+        optional = "".join(f"{key} = {getattr(self, key)}, " for key in ("positions", "token_types") if getattr(self, key))
+        return f"""return {{
+    name = "m", d = {self.d}, heads = {self.heads}, kv_heads = {self.kv_heads}, layers = {self.layers}, vocab = {self.vocab}, {optional}
+    parallel = {str(self.parallel).lower()}, tied = {str(self.tied).lower()}, checkpoint = "{self.family}",
+    attention = {{ eliminate = "{eliminate}", {rope}causal = {str(self.causal).lower()}, context = 64 }},
+    ffn = {{ {ffn} }},
+}}
+"""
+
+
+def some_tokens(shape, seed):
+    """The input for which random_model keeps values in range."""
+    return np.random.default_rng(seed).integers(0, shape.vocab, 9)
+
+
+def random_model(shape, seed):
+    """{ key: array } with maps as the checkpoint stores them, [out][in]; keys are ("Q", layer) and, for a bias, ("Q.bias", layer)."""
+    random = np.random.default_rng(seed)
+    s, model = shape, {}
+    model["word", 0] = random.standard_normal((s.vocab, s.d))
+    for key in ("positions", "token_types"):
+        if getattr(s, key):
+            model[key, 0] = random.standard_normal((getattr(s, key), s.d))
+    for layer in range(s.layers):
+        maps = {"Q": (s.d, s.d), "K": (s.e, s.d), "V": (s.e, s.d), "P": (s.d, s.d)}
+        if s.ffn == "lookup":
+            model["T", layer] = random.standard_normal((s.h, 1 << s.tau, s.d))
+            model["T.bias", layer] = random.standard_normal(s.d)
+            bits = s.h * s.tau
+            if s.projection == "bh4":
+                repeats = -(-bits // s.d)
+                model["R", layer] = random.standard_normal((repeats, 4, s.d // 8, 8, 8)) / 8
+            else:
+                model["R", layer] = random.standard_normal((bits, s.d)) / np.sqrt(s.d)
+            model["R.bias", layer] = 0.1 * random.standard_normal(bits)
+        else:
+            maps["M"] = (s.f, s.d)
+            if s.ffn == "glu":
+                maps["G"] = (s.f, s.d)
+            maps["O"] = (s.d, s.f)
+        for key, (rows, columns) in maps.items():
+            model[key, layer] = orthogonal_and_noise(random, rows, columns)
+            if s.bias:
+                model[key + ".bias", layer] = 0.3 * random.standard_normal(rows)
+    model["head", 0] = model["word", 0].copy() if s.tied else random.standard_normal((s.vocab, s.d))
+    logits(s, model, some_tokens(s, seed), balance=True)
+    return model
+
+
+NAMES = {
+    "llama": {"word": "model.embed_tokens.weight", "head": "lm_head.weight", "layer": "model.layers.%d.", "Q": "self_attn.q_proj", "K": "self_attn.k_proj",
+              "V": "self_attn.v_proj", "P": "self_attn.o_proj", "M": "mlp.up_proj", "G": "mlp.gate_proj", "O": "mlp.down_proj", "lookup": "mlp."},
+    "gpt_neox": {"word": "gpt_neox.embed_in.weight", "head": "embed_out.weight", "layer": "gpt_neox.layers.%d.", "Q": "attention.query", "K": "attention.key",
+                 "V": "attention.value", "P": "attention.dense", "M": "mlp.dense_h_to_4h", "O": "mlp.dense_4h_to_h", "lookup": "mlp."},
+    "roberta": {"word": "roberta.embeddings.word_embeddings.weight", "positions": "roberta.embeddings.position_embeddings.weight",
+                "token_types": "roberta.embeddings.token_type_embeddings.weight", "head": "lm_head.decoder.weight", "layer": "roberta.encoder.layer.%d.",
+                "Q": "attention.self.query", "K": "attention.self.key", "V": "attention.self.value", "P": "attention.output.dense",
+                "M": "intermediate.dense", "O": "output.dense", "lookup": "FFN."},
+}
+LOOKUP = {"T": "tables", "T.bias": "bias", "R": "hash.projection.weight", "R.bias": "hash.projection.bias"}
+
+
+def name_of(shape, key, layer):
+    names = NAMES[shape.family]
+    if key in ("word", "positions", "token_types", "head"):
+        return names[key]
+    prefix = names["layer"] % layer
+    if key in LOOKUP:
+        return prefix + names["lookup"] + LOOKUP[key]
+    letter, _, bias = key.partition(".")
+    return prefix + names[letter] + (".bias" if bias else ".weight")
+
+
+def to_checkpoint(shape, model):
+    """{ tensor name: array }; GPT-NeoX packs q, k and v as [heads][3][d / heads][d]."""
+    tensors = {}
+    for (key, layer), values in model.items():
+        if shape.tied and key == "head":
+            continue
+        if shape.family == "gpt_neox" and key[0] in "QKV" and key[1:] in ("", ".bias"):
+            end = ".bias" if "." in key else ".weight"
+            if key[0] == "Q":
+                parts = [model[letter + key[1:], layer].reshape(shape.heads, 1, shape.d // shape.heads, -1) for letter in "QKV"]
+                packed = np.concatenate(parts, axis=1).reshape(3 * shape.d, -1)
+                tensors["gpt_neox.layers.%d.attention.query_key_value" % layer + end] = packed if end == ".weight" else packed[:, 0]
+            continue
+        tensors[name_of(shape, key, layer)] = values
+    return tensors
+
+
+def from_fused(shape, tensors):
+    """The maps of a fused checkpoint; what was eliminated is absent."""
+    known = {name_of(shape, key, layer): (key, layer)
+             for layer in range(shape.layers) for end in ("", ".bias") for key in [k + end for k in "QKVPMGORT" if k in NAMES[shape.family] or k in "RT"]}
+    for key in ("word", "positions", "token_types", "head"):
+        if key in NAMES[shape.family]:
+            known[NAMES[shape.family][key]] = (key, 0)
+    return {known[name]: values for name, values in tensors.items()}
+
+
+def rotated(x, share):
+    """RoPE of x [tokens][heads][width], the first `share` of a head, halves together."""
+    width = int(x.shape[2] * share)
+    half = width // 2
+    angles = np.arange(x.shape[0])[:, None] * 10000.0 ** (-np.arange(half) * 2.0 / width)
+    cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
+    a, b = x[..., :half], x[..., half:width]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., width:]], axis=2)
+
+
+def attention(s, q, k, v):
+    n, width = len(q), s.d // s.heads
+    q, k, v = q.reshape(n, s.heads, width), k.reshape(n, s.kv_heads, width), v.reshape(n, s.kv_heads, width)
+    if s.rope:
+        q, k = rotated(q, s.rope), rotated(k, s.rope)
+    k, v = (np.repeat(t, s.heads // s.kv_heads, axis=1) for t in (k, v))
+    scores = np.einsum("ihw,jhw->hij", q, k) / np.sqrt(width)
+    if s.causal:
+        scores += np.triu(np.full((n, n), -np.inf), 1)
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+    weights /= weights.sum(axis=2, keepdims=True)
+    return np.einsum("hij,jhw->ihw", weights, v).reshape(n, s.d)
+
+
+def projected(s, model, layer, x):
+    weight = model["R", layer]
+    if s.projection == "dense":
+        return x @ weight.T + model["R.bias", layer]
+    hadamard = np.array([[1.0]])
+    while len(hadamard) < s.d:
+        hadamard = np.kron(hadamard, [[1.0, 1.0], [1.0, -1.0]])
+    outputs = []
+    for repeat in weight:
+        y = x
+        for stage in repeat:
+            y = np.einsum("tni,noi->tno", y.reshape(len(y), -1, 8), stage).reshape(len(y), -1) @ hadamard
+        outputs.append(0.7 * y + 0.3 * x)
+    return np.concatenate(outputs, axis=1)[:, : s.h * s.tau] + model["R.bias", layer]
+
+
+def lookup_ffn(s, model, layer, x):
+    z = projected(s, model, layer, x).reshape(len(x), s.h, s.tau)
+    code = ((z > 0) << np.arange(s.tau - 1, -1, -1)).sum(axis=2)
+    score = np.prod(1 / (1 + np.exp(-2 * np.abs(z))), axis=2) * np.abs(z).sum(axis=2)
+    return model["T.bias", layer] + np.einsum("tk,tkd->td", score, model["T", layer][np.arange(s.h), code])
+
+
+def logits(s, model, tokens, balance=False):
+    """Of token numbers [tokens]; a map that is absent does nothing. balance: scales maps so that values, scores and what tells tokens apart
+    neither grow nor shrink from layer to layer."""
+
+    def scale(key, layer, factor):
+        for name in (key, key + ".bias"):
+            if (name, layer) in model:
+                model[name, layer] = model[name, layer] * factor
+        return factor
+
+    def size(values):
+        return np.sqrt((values**2).mean())
+
+    def apply(key, layer, x):
+        if (key, layer) not in model:
+            return x
+        return x @ model[key, layer].T + model.get((key + ".bias", layer), 0.0)
+
+    x = model["word", 0][tokens]
+    if s.positions:
+        x = x + model["positions", 0][: len(tokens)]
+    if s.token_types:
+        x = x + model["token_types", 0][0]
+    for layer in range(s.layers):
+        if x.shape[1] > s.d:
+            q, k, v = np.split(x, [s.d, s.d + s.e], axis=1)
+        else:
+            q, k, v = (apply(key, layer, x) for key in "QKV")
+        if balance:
+            k = k * scale("K", layer, 2 / (size(k) * size(q)))
+        mixed = attention(s, q, k, v)
+        if balance:  # what all tokens share would soon be all that is left
+            shared = mixed.mean(axis=0) / np.linalg.norm(mixed.mean(axis=0))
+            model["P", layer] = model["P", layer] - 0.9 * np.outer(model["P", layer] @ shared, shared)
+        mixed = apply("P", layer, mixed)
+        if balance:
+            mixed = mixed * scale("P", layer, 1 / size(mixed))
+        inner = x if s.parallel else mixed
+        if s.ffn == "lookup":
+            out = lookup_ffn(s, model, layer, inner)
+        else:
+            hidden = np.maximum(apply("G" if s.ffn == "glu" else "M", layer, inner), 0)
+            out = apply("O", layer, hidden * apply("M", layer, inner) if s.ffn == "glu" else hidden)
+        if balance:
+            out = out * scale("T" if s.ffn == "lookup" else "O", layer, 1 / size(out))
+        x = out + mixed if s.parallel else out
+    return x @ model["head", 0].T
