@@ -1,5 +1,6 @@
 /* The Lua module `fuse`: an interpreter of the steps that gen/fuse.lua makes of a transformer. It knows products, inverses and streams, no
    name and no shape of its own. Compiled with -ffp-contract=off. */
+#include "gen/fields.h"
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/progress.h"
@@ -7,7 +8,6 @@
 #include "gen/weights/matmul.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
-#include "harness/fields.h"
 
 #include <lauxlib.h>
 #include <math.h>
