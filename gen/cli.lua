@@ -74,7 +74,7 @@ local commands = {
             { name = "time", value = "TIME", default = "5m", doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows" },
             { name = "batch", value = "LIST", default = "1,64,4096", doc = "tokens a call" },
             { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" }, { name = "again", doc = "measure, even if the store knows the answer" },
-            { name = "exhaustive", doc = "race all schedules of the space, not those that the estimate prefers" },
+            { name = "exhaustive", doc = "race all schedules of the space; their compilation does not count as time" },
             { name = "choices", value = "LIST", doc = "vary only these choices, such as gather.group,gather.columns" },
             { name = "shard", value = "I/N", doc = "race the I-th of N parts of the candidates; writes a log for tuned merge, no tuned file" },
             { name = "out", value = "FILE.jsonl", doc = "the log of a shard; an unfinished one is continued" },

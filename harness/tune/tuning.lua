@@ -150,11 +150,12 @@ local function run_race(s, r, base, seconds)
     if not entered then
         tuning.log(s, { status = "entered", candidate = default, regime = r.regime, field = names, batches = s.batches_text, shard = s.shard.text })
     end
+    local stop = (s.exhaustive and s.now() or start) + seconds -- all of a space take what they take to compile
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
-    local measurer = shown(s, r, heat.measurer(t, by_name, default), default, start + seconds)
+    local measurer = shown(s, r, heat.measurer(t, by_name, default), default, stop)
     local result = race.run {
         candidates = runners, seed = s.seed, rules = rules, measure = measurer.measure, confirm = measurer.confirm, known = measurer.known,
-        left = function() return start + seconds - s.now() end,
+        left = function() return stop - s.now() end,
     }
     result.regime, result.batches, result.field, result.failed, result.rejected = r.regime, r.batches, field, failed, found.rejected
     result.total, result.untried, result.seconds = found.total, untried, s.now() - start
