@@ -25,6 +25,9 @@ libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 python3-numpy    | check of results that is independent of the C
+slurm-wlm        | the test of harness/fleet starts a Slurm of its own
+munge            | authentication of that Slurm
+parallel         | harness/fleet without Slurm
 '
 
 say() { printf '%s\n' "$*" >&2; }
@@ -95,11 +98,12 @@ main_job() {
     step $lookupc pack $model --weights $out/$name.safetensors -o $out/$name.bin
     step $lookupc verify $model --weights $out/$name.safetensors
     step $lookupc bench $model
+    step $lookupc tune $model --time 90s --resume -o $out/$name.tuned.lua
 }
 
 usage() {
     cat <<'END'
-./build.sh                    build, then plan, emit, pack, verify and time roberta_small on this CPU
+./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
 ./build.sh build              install missing Debian packages and build
 ./build.sh test [ARGS]        build and run all tests; ARGS go to ctest, such as -R sandbox or -L lua
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64

@@ -171,10 +171,10 @@ bool files_append(files_writer *file, const void *data, size_t bytes, char *erro
     return bytes == 0 || fwrite(data, 1, bytes, file->stream) == bytes || fail(file->path, errno, error, error_size);
 }
 
-/* Brings everything to the disk and closes the temporary file. */
-static bool seal(files_writer *file, char *error, size_t error_size)
+/* Writes everything, brings it to the disk if that is wanted and closes the temporary file. */
+static bool seal(files_writer *file, bool to_disk, char *error, size_t error_size)
 {
-    if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0)
+    if (fflush(file->stream) != 0 || (to_disk && fsync(fileno(file->stream)) != 0))
         return fail(file->path, errno, error, error_size);
     FILE *stream = file->stream;
     file->stream = NULL;
@@ -193,7 +193,7 @@ static bool take_place(files_writer *file)
 
 bool files_finish(files_writer *file, char *error, size_t error_size)
 {
-    const bool good = seal(file, error, error_size) && (take_place(file) || fail(file->path, errno, error, error_size));
+    const bool good = seal(file, true, error, error_size) && (take_place(file) || fail(file->path, errno, error, error_size));
     files_discard(file);
     return good;
 }
@@ -297,8 +297,9 @@ static bool stage(files_output *output, files_writer *file, char *error, size_t 
     if (exists && S_ISDIR(status.st_mode))
         return fail(output->path, EISDIR, error, error_size);
     output->changed = !exists || !S_ISREG(status.st_mode) || !has_bytes(output->path, output);
-    return !output->changed || (files_create(file, output->path, error, error_size) &&
-                                files_append(file, output->bytes, output->size, error, error_size) && seal(file, error, error_size));
+    return !output->changed ||
+           (files_create(file, output->path, error, error_size) && files_append(file, output->bytes, output->size, error, error_size) &&
+            seal(file, !output->temporary, error, error_size));
 }
 
 /* Puts the temporary file in its place. The old file, if any, takes the temporary name, so that it can still be put back. */
@@ -385,7 +386,8 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
         char *joined;
         good = asprintf(&joined, "%s/%s", directory, outputs[i].path) >= 0;
         if (good)
-            inside[i] = (files_output){.path = joined, .bytes = outputs[i].bytes, .size = outputs[i].size};
+            inside[i] =
+                (files_output){.path = joined, .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
     }
     size_t first = 0;
     if (!good) {

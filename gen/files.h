@@ -68,6 +68,7 @@ typedef struct {
     const char *path;
     const char *bytes;
     size_t size;
+    bool temporary; /* it need not survive a crash of the machine: nobody waits for the disk */
     bool changed;
 } files_output;
 

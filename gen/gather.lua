@@ -2,6 +2,7 @@
 local gather = {}
 
 local line_bytes = 64 -- of a cache line
+local lines_ahead = 32 -- of which a copy asks: more than a core can have under way, less than pushes others out of its L1
 
 gather.most_dot_tables = 256 -- summed at a time: a sum of products of two bytes stays exact in float32
 
@@ -50,12 +51,29 @@ function gather.tiles(shape, columns, lanes, vectors)
     return tiles
 end
 
+-- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
+function gather.parts(tiles)
+    local parts = 0
+    for _, t in ipairs(tiles) do parts = parts + t.count end
+    return parts
+end
+
 -- How the tokens of a chunk share in asking for the rows of the next `group` tables: { every, rows }, `rows` rows by every
 -- `every`th token.
 function gather.ask(shape, group, chunk)
     local rows = group * shape.rows
     if chunk >= rows then return { every = chunk // rows, rows = 1 } end
     return { every = 1, rows = rows // chunk }
+end
+
+-- How a slice of the tables, the pieces of rows in a tile of `columns` columns, is copied side by side before the tokens read it:
+-- { lines, pitch, bytes, ahead }, lines and elements from piece to piece, bytes of `group` tables, and rows that a piece is asked for
+-- ahead of its copy; nil if pieces do not start on a line or fill whole rows.
+function gather.pack(shape, columns, group)
+    local bytes = shape.tables.bytes
+    if columns >= shape.d_out or columns * bytes % line_bytes > 0 then return nil end
+    local lines = columns * bytes // line_bytes
+    return { lines = lines, pitch = lines * line_bytes // bytes, bytes = group * shape.rows * lines * line_bytes, ahead = math.max(1, lines_ahead // lines) }
 end
 
 -- Whether sums of a tile of columns wait in a buffer of their own between groups of tables: pieces of y lie so far apart that

@@ -167,7 +167,8 @@ static int compare_outputs(const void *a, const void *b)
     return strcmp(((const files_output *)a)->path, ((const files_output *)b)->path);
 }
 
-/* host.write_directory(directory, { name = bytes }) -> { name = "written" | "unchanged" } | nil, message */
+/* host.write_directory(directory, { name = bytes } [, temporary]) -> { name = "written" | "unchanged" } | nil, message
+   Temporary files need not reach the disk. */
 static int host_write_directory(lua_State *L)
 {
     char error[ERROR_SIZE];
@@ -184,7 +185,7 @@ static int host_write_directory(lua_State *L)
         const char *name = lua_tolstring(L, -2, &length);
         if (length == 0 || strlen(name) != length || strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             return luaL_argerror(L, 2, "must have plain file names as keys");
-        outputs[i] = (files_output){.path = name};
+        outputs[i] = (files_output){.path = name, .temporary = lua_toboolean(L, 3)};
         outputs[i].bytes = lua_tolstring(L, -1, &outputs[i].size);
         ++i;
     }

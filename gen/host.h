@@ -15,7 +15,8 @@ bool host_push_resource(lua_State *L, const char *name);
 /* Pushes nil and the message: how a function that Lua calls says that it failed. Returns 2, the number of its results. */
 int host_fail(lua_State *L, const char *message);
 
-/* Shows how far a long command is, in place of the last status, if standard error is a terminal; "" removes it. Returns whether it is one. */
+/* Shows how far a long command is, in place of the last status, if standard error is a terminal; "" removes it. Returns whether it is one.
+ */
 bool host_show_status(const char *text);
 
 int luaopen_host(lua_State *L);

@@ -24,6 +24,7 @@
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
 --   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
+--   store_words(base, offset, words): a whole vector of them; nil where there is none
 --   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   reduce(v, "max" or "add"): the list of { type, name, value } that makes one float of all lanes, and the C expression of that float
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results

@@ -245,7 +245,8 @@ local function gather_values(p, v, values)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.row_of = function(k) return "table + (" .. values.table_of(factor(k)) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. p.pitch end
+    values.pack, values.row_pitch = v.pack or false, v.pack and "row_step" or p.pitch
+    values.row_of = function(k) return "table + (" .. values.table_of(factor(k)) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. values.row_pitch end
     values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
     if v.dot then
         local dot = isa.dot
@@ -359,7 +360,7 @@ function kernels.files(p, v)
     regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
     add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
         buffers(values, "x_tiles")
-        values.few = v.few or false
+        values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
     end)
     if v.few then
         regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })

@@ -5,7 +5,7 @@ local sandbox = require "sandbox"
 local schema = require "gen.schema"
 local transformer_model = require "gen.transformer_model"
 
-local model = { kinds = { lookup_model, transformer_model } }
+local model = { kinds = { lookup_model, transformer_model }, power_of_two_at_least = lookup_model.power_of_two_at_least }
 
 -- Where the keys of a validated model stand, for errors that only show later.
 local contexts = setmetatable({}, { __mode = "k" })

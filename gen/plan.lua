@@ -76,7 +76,7 @@ local function few_of(m, shape, isa, choices)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = dot and math.min(shape.h, gather.most_dot_tables) or shape.h, unroll = 1, dot = dot,
+        chunk = math.min(8, choices["few.threshold"]), group = choices["few.group"], unroll = 1, dot = dot,
         prefetch = choices["few.prefetch"] == 1, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
@@ -107,12 +107,16 @@ local function variant_of(m, shape, isa, choices)
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
         unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
+        pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
+        packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice
         hash = neighbours.plan(m, shape, isa.lanes, false),
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
+    v.parts = gather.parts(v.gather)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
+    if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
@@ -120,6 +124,7 @@ local function variant_of(m, shape, isa, choices)
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
+        columns = v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),

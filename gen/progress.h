@@ -13,8 +13,8 @@ typedef struct {
 /* Starts a job of `total` work. */
 progress progress_start(double total);
 
-/* Adds work that is done. Returns false if SIGINT, SIGTERM or SIGHUP waits, blocked as by files_create and not ignored: the caller gives up,
-   discards its files, and the signal then takes its effect. NULL is allowed. */
+/* Adds work that is done. Returns false if SIGINT, SIGTERM or SIGHUP waits, blocked as by files_create and not ignored: the caller gives
+   up, discards its files, and the signal then takes its effect. NULL is allowed. */
 bool progress_add(progress *p, double work);
 
 /* Removes the bar. */

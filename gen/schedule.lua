@@ -24,9 +24,15 @@ end
 
 local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
 
+local most_waiting = 4096 -- tokens of a chunk, unless asked for
+local two_lines = 128     -- bytes
+
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
+
+-- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows several times.
+local function packs(shape, isa) return isa.store_words and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
 local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
@@ -95,8 +101,10 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa)
-            -- Pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then full);
-            -- pieces under two lines cost more to find than to read. Otherwise, and for short elements, whole rows.
+            -- Pieces under two lines cost more to find than to read. Where they are copied, over 64 columns leave a group too few tables.
+            if packs(shape, isa) then return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes)) end
+            -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then
+            -- full); otherwise, and for short elements, whole rows.
             local columns = power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
             local pieces = tables_in_cache(shape, isa) and 64 or columns >= 32 and math.min(columns, 64) or 1024
             return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or pieces)
@@ -110,12 +118,12 @@ schedule.choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in a quarter of L2, or all of it where rows are short. Over 16 rows gain
-            -- nothing; under 4, reading and writing sums once a group costs more than the misses it saves. Of a table that
-            -- gives m rows the m-th part is enough.
+            -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it where rows are
+            -- short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
+            -- Of a table that gives m rows the m-th part is enough.
             local m = shape.neighbours
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
+            local room = packs(shape, isa) and isa.l2_bytes // 2 or shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
             return power_of_two_at_most(math.min(clamp(room // slice, (4 + m - 1) // m, (16 + m - 1) // m), shape.h))
         end,
     },
@@ -147,7 +155,7 @@ schedule.choices = {
         default = function(shape, isa, s) -- tables that leave L2 are read once a chunk: each row is used about 16 times
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             if tables_in_cache(shape, isa) then return step end
-            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, 4096) // step))
+            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, most_waiting) // step))
         end,
     },
 }
@@ -193,18 +201,45 @@ add {
     key = "few.accumulators", doc = "accumulators of the few-token gather",
     values = accumulators,
     default = function(shape, isa)
-        -- One token's rows come from memory: asked for a strip of a line or two ahead, they come as fast as it can give them.
+        -- One token's rows come from memory: those of a few tables side by side, a strip of two lines of each after the other and the
+        -- next one asked for, they come as fast as it can give them.
         local dot = gather.dot(shape, isa)
         if dot then return 2 * dot.vectors end
-        if isa.lanes == 1 or from_memory(shape, isa) then return shape.tables.bytes == 4 and isa.lanes > 1 and 16 // isa.lanes or 4 end
+        if isa.lanes == 1 then return 4 end
+        if from_memory(shape, isa) then return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2) end
         return isa.registers // 2
+    end,
+}
+add {
+    key = "few.group", doc = "tables gathered in one pass over a few tokens",
+    values = function(shape, isa)
+        local most = gather.dot(shape, isa) and math.min(shape.h, gather.most_dot_tables) or shape.h
+        local list = powers(1, most)
+        if list[#list] ~= most then list[#list + 1] = most end
+        return list
+    end,
+    default = function(shape, isa)
+        if gather.dot(shape, isa) then return math.min(shape.h, gather.most_dot_tables) end
+        -- As many rows as a core follows at a time; short ones end before it sees that they go on.
+        return from_memory(shape, isa) and shape.d_out * shape.tables.bytes >= 1024 and power_of_two_at_most(math.min(shape.h, 16)) or shape.h
+    end,
+}
+add {
+    key = "gather.pack", doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
+    values = function(shape, isa, s)
+        local pack = isa.store_words and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        return pack and pack.bytes <= 4 * isa.l2_bytes and { 0, 1 } or { 0 }
+    end,
+    default = function(shape, isa, s)
+        local pack = packs(shape, isa) and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        return pack and pack.bytes <= 4 * isa.l2_bytes and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
     end,
 }
 add {
     key = "gather.next", doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
-    default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met
-        return from_memory(shape, isa) and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
+    default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
+        return from_memory(shape, isa) and s["gather.pack"] == 0 and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
     end,
 }
 for _, regime in ipairs { "gather", "few" } do

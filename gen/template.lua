@@ -44,6 +44,19 @@ local function compile(text, path)
     return table.concat(chunk, "\n")
 end
 
+local chunks = {} -- by path and text
+
+-- The Lua chunk of a template: a function of its environment.
+local function chunk_of(text, path)
+    local key = path .. "\n" .. text
+    if not chunks[key] then
+        local chunk, message = load("local _ENV = ...; " .. compile(text, path), "@" .. path, "t")
+        if not chunk then error(message, 0) end
+        chunks[key] = chunk
+    end
+    return chunks[key]
+end
+
 -- Renders `text`, the contents of the file `path`, with the names in `values`.
 -- Returns the output; raises "path:line: message" when the template is wrong.
 function template.render(text, path, values)
@@ -65,9 +78,7 @@ function template.render(text, path, values)
     environment.lines = function(indent, list)
         for _, line in ipairs(list) do out[#out + 1] = line == "" and "\n" or indent .. line .. "\n" end
     end
-    local chunk, message = load(compile(text, path), "@" .. path, "t", environment)
-    if not chunk then error(message, 0) end
-    chunk()
+    chunk_of(text, path)(environment)
     return table.concat(out)
 end
 

@@ -46,7 +46,7 @@ local function limits_of(context, p)
 end
 
 -- What a variant's kernels are called in the measuring process.
-local function variant_name(p, v, regime) return table.concat({ v.isa.name, p.projection.name, p.tables.name, regime }, "_") end
+local function variant_name(b, v, regime) return table.concat({ v.isa.name, b.plan.projection.name, b.plan.tables.name, "of", b.number, regime }, "_") end
 
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall time counts.
 local function results_of(builds, job, samples, context)
@@ -57,7 +57,7 @@ local function results_of(builds, job, samples, context)
         local p = b.plan
         local regime = v.few and batch <= v.few.threshold and "few" or "many"
         local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
-        local name = variant_name(p, v, regime) .. "/" .. batch
+        local name = variant_name(b, v, regime) .. "/" .. batch
         local best, library
         for _, dense in ipairs(job.dense) do
             local t = time("dense/" .. dense .. "/" .. batch, clock)
@@ -69,7 +69,7 @@ local function results_of(builds, job, samples, context)
         local limit_us = cost.limit(work, limits, caches) / sharing
         results[#results + 1] = {
             model = p.model.name, batch = batch, threads = job.threads, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-            table_dtype = p.tables.name, projection_dtype = p.projection.name,
+            table_dtype = p.tables.name, projection_dtype = p.projection.name, tuned = b.tuned,
             us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
             dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
             gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
@@ -90,6 +90,7 @@ local function results_of(builds, job, samples, context)
 end
 
 local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
+local function differently_tuned(a, b) return a.tuned ~= b.tuned end
 local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
 -- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is there when
@@ -98,6 +99,7 @@ local columns = {
     { "isa", -7, "%s", function(r) return r.isa end },
     { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
     { "tables", -6, "%s", function(r) return r.table_dtype end, several = different_tables },
+    { "schedule", -16, "%s", function(r) return r.tuned end, several = differently_tuned },
     { "tokens", 6, "%d", function(r) return r.batch end },
     { "us/token", 9, "%.2f", function(r) return r.us_per_token end },
     { "project", 8, "%.2f", function(r) return r.stages.project end },
@@ -167,7 +169,7 @@ local function job_of(builds, facts, options)
     local job = {
         model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
-        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, sweep_bytes = 0,
+        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, alike = false, sweep_bytes = 0,
         dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = bench.caches_of(facts),
     }
     job.sizes.rows = {}
@@ -179,7 +181,7 @@ local function job_of(builds, facts, options)
             local threshold = v.few and v.few.threshold or 0
             local function add(regime, least, most)
                 local variant = compile.describe(b.plan, v, b.library, regime, b.threads)
-                variant.name, variant.blob = variant_name(b.plan, v, regime), b.files.output
+                variant.name, variant.blob = variant_name(b, v, regime), b.files.output
                 variant.least_batch, variant.most_batch = least, most
                 job.variants[#job.variants + 1] = variant
             end

@@ -13,11 +13,11 @@
    blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
 #include "blob_memory.h"
 #include "blocks_time.h"
-#include "fields.h"
 #include "guard.h"
 #include "memory.h"
 #include "reference_blocks.h"
 
+#include "gen/fields.h"
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/weights/npy.h"

@@ -1,10 +1,10 @@
 /* Times compiled blocks of transformers in turns, beside reading their weights and the dense products through OpenBLAS. */
 #include "blocks_time.h"
 
-#include "fields.h"
 #include "limits.h"
 #include "memory.h"
 
+#include "gen/fields.h"
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/weights/blob_header.h"

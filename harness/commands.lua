@@ -51,11 +51,12 @@ function commands.packed(p, directory, options)
     return files
 end
 
--- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`.
-local function build(path, sets, options, threads)
+-- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files` are packed weights
+-- of its types, if there are any yet.
+local function build(path, sets, options, threads, files)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
-    local files = commands.packed(p, directory, options)
+    files = files or commands.packed(p, directory, options)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
@@ -135,7 +136,7 @@ function commands.check_variants(p, library, files, seed, threads, options)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
                 variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
-                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256,
+                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
             })
             result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
@@ -185,17 +186,24 @@ local function combinations(options)
     local list = {}
     local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
     for _, projection in ipairs(projections) do
-        for _, name in ipairs(tables) do list[#list + 1] = setmetatable({ projection = projection, tables = name }, { __index = options }) end
+        for _, name in ipairs(tables) do
+            for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
+                list[#list + 1] = { projection = projection, tables = name, named = options.tuned and tuned or nil, tuned = tuned ~= "default" and tuned or nil }
+                for key, value in pairs(options) do
+                    if key ~= "tuned" and list[#list][key] == nil then list[#list][key] = value end
+                end
+            end
+        end
     end
     return list
 end
 
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
-local function verified_build(path, options, threads)
+local function verified_build(path, options, threads, files)
     local sets = commands.runnable(options.isa, options.tables)
     if not options.isa then sets = { sets[#sets] } end
-    local b = build(path, sets, options, threads)
-    b.checked = {}
+    local b = build(path, sets, options, threads, files)
+    b.checked, b.tuned = {}, options.named
     for _, result in ipairs(commands.check_variants(b.plan, b.library, b.files, options.seed, threads)) do
         for _, check in ipairs(result.checks) do
             if not check.ok then
@@ -245,8 +253,12 @@ function commands.bench(arguments, options)
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
     if options.html then file_rules.can_become("--html", options.html) end
     local threads = commands.threads_of(options)
-    local builds = {}
-    for i, choice in ipairs(combinations(options)) do builds[i] = verified_build(arguments[1], choice, threads) end
+    local builds, packed = {}, {}
+    for i, choice in ipairs(combinations(options)) do
+        local types = choice.projection .. " " .. choice.tables
+        builds[i] = verified_build(arguments[1], choice, threads, packed[types])
+        builds[i].number, packed[types] = i, builds[i].files
+    end
     return bench.run(builds, options)
 end
 

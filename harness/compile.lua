@@ -14,6 +14,7 @@ local function words(text)
 end
 
 compile.timeout = 300 -- seconds
+compile.environment = { LD_PRELOAD = "" } -- what this program was started with is not for compilers
 
 -- What went wrong with a program that ended with `result`, in one line; nil: nothing.
 function compile.failure(arguments, result, timeout)
@@ -24,7 +25,7 @@ function compile.failure(arguments, result, timeout)
 end
 
 local function call(arguments)
-    local result = assert(process.run(arguments, { timeout = compile.timeout }))
+    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment }))
     local failure = compile.failure(arguments, result)
     if failure then error(failure, 0) end
     return result.output
@@ -42,14 +43,48 @@ end
 -- The compiler's own first line of --version.
 function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
 
--- The sources of `plans`, of models with different names, by file name, and the units to compile: { {name = file, flags} }.
+-- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
+local function is_leaf(text, name)
+    local own = {}
+    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%b()\n{") do own[symbol] = true end
+    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%(") do
+        if not own[symbol] then return false end
+    end
+    return true
+end
+
+-- Finds kernels that differ in the name of their model only. Returns a function of a plan and one of its files: for a kernel known, a list
+-- of the linker's options that give the functions of the first the names of this one; else nil.
+local function aliases()
+    local known = {}
+    return function(p, file)
+        local name = p.model.name
+        if not is_leaf(file.text, name) then return nil end
+        local text = file.text:gsub("model " .. name .. "%.", "model $."):gsub("%f[%w_]" .. name .. "_", "$_"):gsub("%f[%w_]" .. name:upper() .. "_", "$$_")
+        local functions = {}
+        for symbol in file.text:gmatch("\nvoid ([%w_]+)%b()\n{") do functions[#functions + 1] = symbol end
+        if not known[text] then
+            known[text] = functions
+            return nil
+        end
+        local options = {}
+        for i, symbol in ipairs(functions) do options[i] = string.format("-Wl,--defsym=%s=%s", symbol, known[text][i]) end
+        return options
+    end
+end
+
+-- The sources of `plans`, of models with different names, by file name, the units to compile: { {name = file, flags} }, and the linker's
+-- options that name kernels which are the same for several plans: those are compiled once.
 function compile.sources(plans)
-    local contents, units, by_name = {}, {}, {}
+    local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
         for _, file in ipairs(emit.files(p)) do
+            local options = file.isa and alias(p, file)
             contents[file.name] = file.text
             -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
-            if file.name:find("%.c$") then
+            if options then
+                table.move(options, 1, #options, #same + 1, same)
+            elseif file.name:find("%.c$") then
                 local name = "unit_" .. (file.isa and file.isa.name or "api") .. ".c"
                 if not by_name[name] then
                     by_name[name] = { name = name, flags = file.isa and file.isa.flags or {} }
@@ -59,12 +94,14 @@ function compile.sources(plans)
             end
         end
     end
-    return contents, units
+    return contents, units, same
 end
 
--- How `cc` makes `library` out of `units` in `directory`: a list of commands whose order does not matter, and the one that comes last.
-function compile.commands(units, directory, library, cc, cflags)
+-- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any: a list of commands
+-- whose order does not matter, and the one that comes last.
+function compile.commands(units, directory, library, cc, cflags, same)
     local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(words(cflags)) }
+    table.move(same or {}, 1, #(same or {}), #link + 1, link)
     for i, unit in ipairs(units) do
         local source = directory .. "/" .. unit.name
         local object = source:gsub("%.c$", ".o")
@@ -78,10 +115,10 @@ end
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
 -- Returns its path.
 function compile.library(plans, directory, cc, cflags)
-    local contents, units = compile.sources(plans)
-    assert(host.write_directory(directory, contents))
+    local contents, units, same = compile.sources(plans)
+    assert(host.write_directory(directory, contents, true))
     local library = directory .. "/lib" .. plans[1].model.name .. ".so"
-    local commands, link = compile.commands(units, directory, library, cc, cflags)
+    local commands, link = compile.commands(units, directory, library, cc, cflags, same)
     for _, command in ipairs(commands) do call(command) end
     call(link)
     return library

@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 #include "blob_memory.h"
-#include "fields.h"
+#include "gen/fields.h"
 
 #include "gen/host.h"
 #include "gen/weights/npy.h"

@@ -87,6 +87,7 @@ struct timed_call {
     bool cold;
     std::function<bool()> call;
     size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
+    std::string alike = "";              // calls with the same text here that is not "" are made equally often
     benchmark::IterationCount calls = 1; // of one repetition
 };
 
@@ -200,12 +201,13 @@ void add_variant(const measure_job &job, const measure_variant_job &of, const me
         }
         const std::string rest = "/" + std::string(of.name) + "/" + std::to_string(batch);
         const auto add_ffn = [&](const std::string &name, const measure_condition &condition, size_t turn, size_t turns) {
+            const std::string alike = (condition.cold ? "cold/" : "warm/") + std::to_string(batch);
             calls->push_back({name, job.threads, condition.cold,
                               [=, pool = &pools[condition.skewed], position = size_t{0}]() mutable {
                                   measure_variant_ffn(variant, pool, batch, &position, y);
                                   return true;
                               },
-                              turn, turns});
+                              turn, turns, job.alike ? alike : ""});
         };
         const auto add_stage = [&](const char *name, auto stage) {
             calls->push_back({name + rest, 1, false, [=, position = size_t{0}]() mutable {
@@ -330,9 +332,14 @@ void run(const measure_job &job, std::vector<timed_call> *calls, const char *out
     cache_sweep sweep(any_cold ? job.sweep_bytes : 0);
     size_t total = 0;
     std::vector<timed_call *> order;
+    std::map<std::string, benchmark::IterationCount> known;
     for (timed_call &timed : *calls) {
         total += (job.repetitions + timed.turns - 1 - timed.turn) / timed.turns;
-        timed.calls = calls_of(timed, job.min_time * (timed.cold ? cold_factor : 1.0), sweep);
+        const auto found = known.find(timed.alike);
+        timed.calls = found != known.end() ? found->second : calls_of(timed, job.min_time * (timed.cold ? cold_factor : 1.0), sweep);
+        if (!timed.alike.empty()) {
+            known[timed.alike] = timed.calls;
+        }
         order.push_back(&timed);
     }
     progress shown(total);

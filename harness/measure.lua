@@ -2,6 +2,7 @@
 local cpu = require "cpu"
 local host = require "host"
 local json = require "json"
+local locks = require "store"
 local process = require "process"
 
 local measure = {}
@@ -31,6 +32,18 @@ local function samples_of(text, path)
     return samples, output.context
 end
 
+-- Where processes of one machine agree on who measures: in memory of its own, not in a folder that several machines may share.
+local turnstile = "/tmp/lookupc-measuring"
+
+-- Waits until no other lookupc of this machine measures. Returns a lock to be closed, or nil where there can be none.
+local function alone()
+    while true do
+        local lock, message = locks.lock(turnstile, "exclusive")
+        if lock or not message:find("in use", 1, true) then return lock end
+        host.status "waiting for another lookupc that measures on this machine"
+    end
+end
+
 -- The samples by name and the context of the output. options: timeout in seconds; show_stderr: the process shows its progress and, if it
 -- fails, why, and nil is returned. All else raises one line.
 function measure.run(job, options)
@@ -39,6 +52,7 @@ function measure.run(job, options)
     assert(host.write_file(job_path, assert(json.encode(job))))
     local program = process.executable():gsub("[^/]*$", "lookupc-measure")
     local threads = tostring(job.threads)
+    local lock <close> = alone()
     local result = assert(process.run({ program, job_path, output_path }, {
         show_stderr = options.show_stderr, timeout = options.timeout,
         env = { OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()), OPENBLAS_NUM_THREADS = threads, OMP_NUM_THREADS = threads },

@@ -278,7 +278,7 @@ static bool read_job(reader *in, const json_t *root, measure_job *job)
         !read_flag(in, root, "limits", &job->limits) || (job->limits && !read_sizes(in, root, job)) ||
         !read_flag(in, root, "stages", &job->stages) || !read_flag(in, root, "draw_order", &job->draw_order) ||
         !read_integer(in, root, "order_seed", 0, INT64_MAX, &order_seed) || !read_conditions(in, root, job) ||
-        !read_flag(in, root, "take_turns", &job->take_turns) ||
+        !read_flag(in, root, "take_turns", &job->take_turns) || !read_flag(in, root, "alike", &job->alike) ||
         !read_integer(in, root, "sweep_bytes", 0, (size_t)1 << 36, &job->sweep_bytes) || !read_variants(in, root, job)) {
         return false;
     }

@@ -40,6 +40,7 @@ typedef struct measure_job {
     measure_condition conditions[4];
     size_t condition_count;
     bool take_turns;    /* each repetition has the next one of the conditions; else each has all */
+    bool alike;         /* the variants are, so that what the first one needs for min_time is enough for all */
     size_t sweep_bytes; /* to be read to empty the caches */
     bool limits;        /* measure those of this core */
     limits_sizes sizes; /* for that */

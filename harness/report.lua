@@ -1,39 +1,8 @@
--- The page of `bench --html`: facts, speed-up against batch size, roofline and table, in one file that needs no other.
+-- The page of `bench --html`: facts, speed-up against batch size, roofline and table.
 local chart = require "harness.chart"
+local html = require "harness.html"
 
 local report = {}
-
-local style = [[
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto; padding: 0.6rem; }
-h1 { font-size: 1.5rem; margin: 0.5rem 0; }
-h2 { font-size: 1.1rem; margin: 1.2rem 0 0.3rem; }
-.charts { display: flex; flex-wrap: wrap; gap: 0 2rem; }
-figure { margin: 0; flex: 1 1 340px; max-width: 460px; }
-figcaption { font-size: 0.9rem; color: #444; }
-.wide { overflow-x: auto; }
-svg { width: 100%; min-width: 340px; height: auto; display: block; }
-svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
-svg .value { paint-order: stroke; stroke: #fff; stroke-width: 3px; }
-svg .grid { stroke: #e2e2e2; fill: none; }
-svg .axis { stroke: #555; fill: none; }
-svg .line { stroke: #444; stroke-width: 1.5; fill: none; }
-svg .mark { fill: #0b5cad; stroke: #0b5cad; stroke-width: 1.5; }
-svg .hollow { fill: #fff; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.15rem 0.45rem; text-align: right; border-bottom: 1px solid #ddd; }
-th { vertical-align: bottom; font-weight: 600; }
-td { white-space: nowrap; }
-th.text, td.text { text-align: left; }
-.facts th { text-align: left; vertical-align: top; }
-.facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
-]]
-
-local function bytes_text(n)
-    if not n then return "unknown" end
-    if n >= 1 << 20 then return string.format("%.4g MiB", n / (1 << 20)) end
-    return string.format("%.4g KiB", n / (1 << 10))
-end
 
 local dashes = { "", "7 3", "2 3", "7 3 2 3", "12 3", "1 5" }
 
@@ -131,7 +100,6 @@ local function roofline(set, limits)
     }
 end
 
--- columns: { head, value(r), text }.
 local columns = {
     { "instruction set", function(r) return r.isa end, text = true },
     { "projection", function(r) return r.projection_dtype end, text = true },
@@ -149,25 +117,11 @@ local columns = {
     { "CPU / wall", function(r) return string.format("%.2f%s", r.cpu_over_wall, r.cpu_over_wall < 0.97 and " *" or "") end },
 }
 
-local function results_table(results)
-    local rows = {}
-    local function add(tag, cell)
-        local cells = {}
-        for i, column in ipairs(columns) do
-            cells[i] = string.format("<%s%s>%s</%s>", tag, column.text and ' class="text"' or "", chart.escape(cell(column)), tag)
-        end
-        rows[#rows + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
-    end
-    add("th", function(column) return column[1] end)
-    for _, r in ipairs(results) do add("td", function(column) return column[2](r) end) end
-    return '<table class="results">\n' .. table.concat(rows, "\n") .. "\n</table>"
-end
-
 local function facts_table(facts, limits, results)
     local rows = {}
-    local function add(name, text) rows[#rows + 1] = string.format("<tr><th>%s</th><td>%s</td></tr>", name, chart.escape(text)) end
+    local function add(name, text) rows[#rows + 1] = { name, text } end
     add("CPU", facts.cpu .. ": " .. table.concat(facts.isa, ", "))
-    add("caches", string.format("L1 %s, L2 %s, L3 %s", bytes_text(facts.l1d), bytes_text(facts.l2), bytes_text(facts.l3)))
+    add("caches", string.format("L1 %s, L2 %s, L3 %s", html.bytes(facts.l1d), html.bytes(facts.l2), html.bytes(facts.l3)))
     local reads, types = {}, distinct(results, "table_dtype")
     for _, roof in ipairs(roofs) do
         if roof.key then reads[#reads + 1] = string.format("%s %.0f", roof.name, limits[roof.key]) end
@@ -184,31 +138,25 @@ local function facts_table(facts, limits, results)
     add("numbers", string.format("tables %s, projection %s, %s", names_of "table_dtype", names_of "projection_dtype",
         results[1].threads == 1 and "one thread" or results[1].threads .. " threads"))
     for _, set in ipairs(by_kernels(results)) do add("schedule " .. set.name, (set[1].schedule:gsub(",", ", "))) end
-    return '<table class="facts">\n' .. table.concat(rows, "\n") .. "\n</table>"
+    return html.facts(rows)
 end
 
 -- The whole page, from what `bench --json` prints.
 function report.page(facts, limits, results)
     local sets = by_kernels(results)
     local best = sets[#sets]
-    local title = chart.escape(results[1].model .. ": LookupFFN against a dense FFN")
-    local function figure(head, drawing, caption)
-        return string.format('<figure>\n<h2>%s</h2>\n<div class="wide">\n%s\n</div>\n<figcaption>%s</figcaption>\n</figure>', head, drawing, caption)
-    end
-    return table.concat({
-        "<!DOCTYPE html>", '<html lang="en">', '<head>', '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        "<title>" .. title .. "</title>", "<style>\n" .. style .. "</style>", "</head>", "<body>", "<h1>" .. title .. "</h1>",
-        '<div class="charts">',
-        figure("Speed-up", speedup_chart(sets, results), "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."),
-        figure("Roofline", roofline(best, limits), "Numbers: tokens a call, " .. best.name .. ". A mark on a line runs as fast as that level of memory delivers."),
-        "</div>",
-        "<h2>Results</h2>", '<div class="wide">', results_table(results), "</div>",
-        "<p>Times in µs a token: " .. (results[1].threads == 1 and "medians of interleaved CPU times."
+    return html.page(results[1].model .. ": LookupFFN against a dense FFN", {
+        html.figures {
+            html.figure(2, "Speed-up", speedup_chart(sets, results), "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."),
+            html.figure(2, "Roofline", roofline(best, limits), "Numbers: tokens a call, " .. best.name .. ". A mark on a line runs as fast as that level of memory delivers."),
+        },
+        "<h2>Results</h2>", html.table(columns, results),
+        html.paragraph("Times in µs a token: " .. (results[1].threads == 1 and "medians of interleaved CPU times."
             or "medians of interleaved wall times; of projection and gather CPU times of one thread.")
-            .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work.",
-        "* CPU time below 97 % of wall time: the core was shared, this line does not count.</p>",
-        "<h2>Measured on</h2>", '<div class="wide">', facts_table(facts, limits, results), "</div>", "</body>", "</html>", "",
-    }, "\n")
+            .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
+            .. " * CPU time below 97 % of wall time: the core was shared, this line does not count."),
+        "<h2>Measured on</h2>", facts_table(facts, limits, results),
+    })
 end
 
 return report

@@ -20,7 +20,7 @@
 #include "verify_checks.h"
 
 #include "clock.h"
-#include "fields.h"
+#include "gen/fields.h"
 #include "kernel.h"
 
 #include "gen/host.h"

@@ -11,16 +11,39 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 $(include("templates/dot_scores.c"))
 //$ end
 //$ for _, t in ipairs(v.gather) do
+//$     if pack then
+
+/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
+   table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   slice  NULL: nothing is copied and `table` returned; or [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
+static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)
+{
+    const size_t rows = slice ? tables * $(shape.rows) : 0;
+    for (size_t n = 0; n < rows; ++n) {
+        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
+        $(tables.storage) *piece = slice + n * $(pack.pitch);
+//$         for element = 0, t.width - 1, line_elements do
+        $(isa.prefetch("ahead", element));
+//$         end
+//$         for line = 0, t.width - 1, line_elements do
+//$             for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
+        $(isa.store_words("piece", element, isa.load_words("row", element)));
+//$             end
+//$         end
+    }
+    return slice ? slice : table;
+}
+//$     end
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
-   table   [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(ask and "" or " */")
 //$ if ask then
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
-static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, size_t tables, const uint16_t *code, const float *score,
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
@@ -90,22 +113,37 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
    score    the same shape
    y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
 //$ local sums = v.scratch.sums
-//$ if sums then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns wait there
+//$ if sums or pack then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
 //$ else
    scratch  not used
 //$ end
+//$ local parts = v.names.columns and v.parts
+//$ if parts then
+   first    of the $(parts) tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   Cannot fail. */
+void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+{
+//$ else
    Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
+//$ end
 //$ if sums then
     float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
-
-//$ else
-    (void) scratch;
-
 //$ end
+//$ if pack then
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= $(v.packs_from);
+    $(tables.storage) *slice = packs ? ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice))) : NULL;
+    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+//$ end
+//$ if not sums and not pack then
+    (void) scratch;
+//$ end
+
 //$ for number, t in ipairs(v.gather) do
 //$ local whole, rest = shape.h // v.group, shape.h % v.group
 //$ local slice = v.group * shape.rows * pitch
@@ -113,14 +151,25 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local following = v.gather[number + 1]
 //$ local after = sum("weights->tables", following and following.from or 0)
 //$ if t.count > 1 then
-    for (size_t column = 0; column < $(t.count * t.width); column += $(t.width)) {
+//$     local from, to = 0, t.count * t.width
+//$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
+    for (size_t column = $(from); column < $(to); column += $(t.width)) {
 //$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
+//$ elseif parts then
+    if ($(number == 1 and "first == 0" or "end == " .. parts)) {
+//$     i = "        "
 //$ end
 //$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
-$(i)$(helper)_columns_$(t.width)($(sum(table, k.table)), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     local at = sum(table, k.table)
+//$     if pack then
+$(i)$(helper)_columns_$(t.width)($(helper)_pack_$(t.width)($(at), $(tables), slice), row_step, $(tables),
+$(i)    $(sum("code", k.token)), $(sum("score", k.token)),
+//$     else
+$(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     end
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
 //$ local into_y = columns .. ", " .. shape.d_out
@@ -142,8 +191,17 @@ $(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$ if rest > 0 then
 //$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
 //$ end
-//$ if t.count > 1 then
+//$ if t.count > 1 or parts then
     }
 //$ end
 //$ end
 }
+//$ if parts then
+
+/* All columns. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+    $(v.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
+}
+//$ end

@@ -43,6 +43,46 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
 void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 $(include("templates/chunks.c"))
 
+//$ local many = v.names.many
+//$ if v.names.columns then
+//$     many = helper .. "_many_shared"
+#ifdef $(names.macro("OPENMP"))
+/* The same on several threads: of a chunk each one projects a range of the tokens, then gathers a range of the tiles of columns for all of them. So
+   the tables are read once, not once a thread. */
+static void $(many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / $(v.split.least), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
+    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+
+    if (ranges < 2 || ranges > $(v.parts)) {
+        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+        return;
+    }
+    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
+        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk), tiles = (left + $(tile - 1)) / $(tile);
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+        for (size_t range = 0; range < ranges; ++range) {
+            const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
+            $(v.names.project)(weights, x + (first + at) * $(shape.d), (next < left ? next : left) - at,
+                code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(scratch_bytes));
+        }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+        for (size_t range = 0; range < ranges; ++range)
+            $(v.names.columns)(weights, code, score, y + first * $(shape.d_out), left, range * $(v.parts) / ranges,
+                (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(scratch_bytes));
+    }
+}
+#endif
+
+//$ end
+//$ local function on_threads(i)
+//$     if v.names.columns then
+$(i)$(many)(weights, x, y, tokens, scratch);
+//$     else
+$(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$     end
+//$ end
 //$ if few then
 /* Any number of tokens: up to $(few.threshold) are few. */
 //$ else
@@ -59,9 +99,9 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
         $(few.names.ffn)(weights, x, y, tokens, scratch);
 //$ end
     else
-        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$     on_threads("        ")
 //$ else
-    $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$     on_threads("    ")
 //$ end
 #else
 //$ if few then

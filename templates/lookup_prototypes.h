@@ -12,6 +12,10 @@ void $(v.names.projection)(const $(names.weights) *weights, const float *restric
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
+//$ if v.names.columns then
+void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch);
+//$ end
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);

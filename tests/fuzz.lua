@@ -68,7 +68,7 @@ function fuzz.text(m)
     return "return " .. write(m) .. "\n"
 end
 
-function fuzz.runnable()
+local function runnable()
     local list = {}
     for _, name in ipairs(cpu.describe().isa) do list[#list + 1] = isa.get(name) end
     return list
@@ -96,12 +96,12 @@ local function random_schedule(random, shape, set)
     return s
 end
 
--- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `sets`, then
--- `schedules` random ones, each on one of them.
-function fuzz.plans_of(index, sets, schedules)
+-- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `defaults`, then
+-- `schedules` random ones, each on one of `sets`.
+local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
-    local random, plans = generator(index * 104729 + 5), { build(sets) }
+    local random, plans = generator(index * 104729 + 5), { build(defaults) }
     for _ = 1, 8 do random(0, 1) end
     for n = 1, schedules do
         local set = sets[random(1, #sets)]
@@ -113,11 +113,12 @@ function fuzz.plans_of(index, sets, schedules)
     return plans, fuzz.text(given)
 end
 
--- Verifies all models, each with its default schedule and `schedules` random ones, with the compiler `cc`; raises one line a failure.
-function fuzz.verify(cc, cflags, schedules)
-    local sets, directory, failures, verified = fuzz.runnable(), process.temporary_directory(), {}, 0
+-- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if absent) and with
+-- `schedules` random ones on any, compiled with `cc`; raises one line a failure.
+function fuzz.verify(cc, cflags, schedules, defaults)
+    local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
     for index = 1, fuzz.models do
-        local plans, text = fuzz.plans_of(index, sets, schedules)
+        local plans, text = plans_of(index, defaults or sets, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", plans[1].tensors, index))
         assert(weights.pack(blob.packing(plans[1], files)))
@@ -133,28 +134,22 @@ function fuzz.verify(cc, cflags, schedules)
                 end
             end
         end
+        collectgarbage() -- the model's reference
         if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d kernels verified, %d failures", cc, index, fuzz.models, verified, #failures)) end
     end
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end
 
--- Verifies the portable kernels of all models under the address and undefined-behaviour sanitizers, which must be
--- there before lookupc itself: each model is a process of its own.
-function fuzz.verify_sanitized(lookupc, cc)
-    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
-    local directory, failures = process.temporary_directory(), {}
-    for index = 1, fuzz.models do
-        local given, tables, projection = fuzz.model(index)
-        local text = fuzz.text(given)
-        local path = directory .. "/model.lua"
-        assert(host.write_file(path, text))
-        local result = assert(process.run({ lookupc, "verify", path, "--isa", "scalar", "--tables", tables, "--projection", projection, "--seed", tostring(index),
-            "--cc", cc, "--cflags", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all" },
-            { env = { LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" } }))
-        if result.status ~= 0 then failures[#failures + 1] = result.output .. projection .. " " .. tables .. " " .. text end
-        if index % 25 == 0 then host.note(string.format("sanitized: %d of %d models, %d failures", index, fuzz.models, #failures)) end
+-- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it runs the test
+-- file `path` once more, in a process of its own that has them.
+function fuzz.verify_sanitized(path, lookupc, cc, schedules)
+    if process.variable "FUZZ_SANITIZED" then
+        return fuzz.verify(cc, "-Og -fsanitize=address,undefined -fno-sanitize-recover=all", schedules, isa.select "scalar")
     end
-    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
+    local result = assert(process.run({ assert(process.executable()), ".", lookupc, path },
+        { env = { FUZZ_SANITIZED = "1", LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" }, show_stderr = true }))
+    if result.status ~= 0 then error(result.output, 0) end
 end
 
 return fuzz

@@ -91,12 +91,34 @@ static void read_only_means_it(void **state)
     guard_free(&(guarded){0});
 }
 
+/* What is given back is used again, whatever was done to it. */
+static void is_fresh_when_used_again(void **state)
+{
+    (void)state;
+    for (size_t round = 0; round < 3; ++round) {
+        guarded memory[SIZES];
+        for (size_t i = 0; i < SIZES; ++i) {
+            assert_true(guard_create(&memory[i], sizes[i], 4, GUARD_END));
+            for (size_t at = 0; at < sizes[i]; ++at) {
+                assert_int_equal(memory[i].data[at], 0xFF);
+                memory[i].data[at] = 0;
+            }
+            assert_true(guard_intact(&memory[i]));
+            assert_int_equal(dies(&memory[i], (ptrdiff_t)sizes[i], false), sizes[i] % 4 == 0);
+            guard_read_only(&memory[i]);
+        }
+        for (size_t i = 0; i < SIZES; ++i)
+            guard_free(&memory[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lies_where_asked),
         cmocka_unit_test(notices_a_write_beside_it),
         cmocka_unit_test(read_only_means_it),
+        cmocka_unit_test(is_fresh_when_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

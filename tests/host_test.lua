@@ -92,6 +92,8 @@ end
 function test.directory_is_made_with_its_parents()
     local folder = process.temporary_directory() .. "/x/y//z/"
     check.equal(host.write_directory(folder, { a = "1", b = "2" }), { a = "written", b = "written" })
+    check.equal(host.write_directory(folder, { a = "1", b = "4" }, true), { a = "unchanged", b = "written" })
+    check.equal(host.read(folder .. "/b"), "4")
     check.equal(host.write_directory(folder, { a = "1", b = "3" }), { a = "unchanged", b = "written" })
     check.equal(host.read(folder .. "b"), "3")
     check.equal(host.list(folder), { "a", "b" })

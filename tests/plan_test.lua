@@ -122,6 +122,11 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
     end
+    if regime.pack then
+        local columns = regime.schedule["gather.columns"]
+        check.equal(columns * shape.tables.bytes % 64, 0)
+        bytes.slice = regime.group * shape.rows * columns * shape.tables.bytes
+    end
     local parts = {}
     for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
     for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
@@ -311,6 +316,49 @@ function test.the_gather_takes_every_column_once()
             end
         end
     end)
+end
+
+-- Pieces are copied in whole lines, of the last tile more than there are columns: the rest must be the row's own.
+function test.copied_pieces_stay_in_their_row()
+    local copied = 0
+    for _, d_out in ipairs { 65, 100, 128, 200, 240, 496, 512 } do
+        for _, tables in ipairs { "f32", "bf16", "i8" } do
+            local m = model.validate({ name = "m", d = 64, d_out = d_out, h = 64, tau = 8, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+            for _, columns in ipairs { 16, 32, 64, 128 } do
+                if columns < d_out and columns * dtype.get(tables).bytes % 64 == 0 then
+                    local p = plan.build(m, isa.select("avx2,avx512"), schedule.for_all(isa.select("avx2,avx512"), { ["gather.columns"] = columns, ["gather.group"] = 4, ["gather.pack"] = 1 }), tables)
+                    for _, v in ipairs(p.variants) do
+                        local line, parts = 64 // p.tables.bytes, 0
+                        for _, tile in ipairs(v.gather) do
+                            for k = 0, tile.count - 1 do
+                                local from = tile.from + k * tile.width
+                                check.equal(from % line, 0)
+                                check.equal((from + tile.width + line - 1) // line * line <= p.pitch, true)
+                                check.equal(tile.width <= v.pack.pitch, true)
+                                parts, copied = parts + 1, copied + 1
+                            end
+                        end
+                        check.equal(v.parts, parts)
+                    end
+                end
+            end
+        end
+    end
+    check.equal(copied > 200, true)
+end
+
+function test.a_slice_is_copied_where_rows_are_met_several_times()
+    local function packs(tau, tables, wanted)
+        local m = model.validate({ name = "m", d = 512, h = 128, tau = tau, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+        local list = {}
+        for i, v in ipairs(plan.build(m, sets, wanted, tables).variants) do list[i] = v.schedule["gather.pack"] end
+        return list
+    end
+    check.equal(packs(8, "f32"), { 0, 1, 1 })
+    check.equal(packs(8, "i8"), { 0, 1, 1 })
+    check.equal(packs(12, "f32"), { 0, 0, 0 }) -- 4096 rows a table, 4096 tokens a chunk
+    check.equal(packs(2, "i8"), { 0, 0, 0 }) -- 256 KiB of tables lie in L2
+    check.equal(packs(8, "f32", schedule.for_all(sets, { ["chunk.tokens"] = 512 })), { 0, 0, 0 })
 end
 
 function test.vectors_are_copied_whole()

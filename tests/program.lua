@@ -82,6 +82,49 @@ function program.python(script, ...)
     return result.output
 end
 
+-- The text of the page in file `path`, which has so many drawings and a table. Raises an error if tags are not closed in order, something
+-- comes from elsewhere, a drawing has no name or a text is smaller than 12 pixels.
+function program.page(path, drawings)
+    return program.python([=[
+import re
+from html.parser import HTMLParser
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.named, self.text = [], [], 0, ""
+    def handle_starttag(self, tag, attributes):
+        if tag == "title" and self.open[-1] == "svg":
+            self.named += 1
+        self.seen.append(tag)
+        if tag not in ("meta", "link", "img", "br"):
+            self.open.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href", "srcset", "data", "xlink:href") or name.startswith("on"):
+                sys.exit("<%s %s=%r>" % (tag, name, value))
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            sys.exit("</%s> closes something else" % tag)
+    def handle_data(self, data):
+        self.text += data
+
+text = open(sys.argv[1], encoding="utf-8").read()
+page = Page()
+page.feed(text)
+page.close()
+small = [size for size in re.findall(r"([0-9.]+)px system-ui", text) if float(size) < 12]
+outside = re.findall(r"https?:|url\(|@import|script", text)
+drawings = int(sys.argv[2])
+found = page.open, small, outside, page.seen.count("svg"), page.named, page.seen.count("tr") > 3
+if found != ([], [], [], drawings, drawings, True):
+    sys.exit("open, small, from elsewhere, drawings, named ones, table: %s" % (found,))
+print(page.text)
+]=], path, tostring(drawings))
+end
+
 -- Whether the compiler `cc` makes programs with `flag`.
 function program.links(cc, flag)
     local result = process.run { "bash", "-c", 'echo "int main(void) { return 0; }" | "$0" "$1" -x c - -o "$2"', cc, flag, process.temporary_directory() .. "/linked" }

@@ -23,25 +23,34 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         for (size_t k = 0; k < tables; ++k) {
             const float *row = table + (k * 256 + token_code[k]) * 528;
             _mm_prefetch((const char *) (row), _MM_HINT_T1);
+            _mm_prefetch((const char *) (row + 16), _MM_HINT_T1);
         }
-        for (size_t strip = 0; strip < 512; strip += 16) {
-            const size_t following = strip + 16 < 512 ? strip + 16 : strip;
+        for (size_t strip = 0; strip < 512; strip += 32) {
+            const size_t following = strip + 32 < 512 ? strip + 32 : strip;
             __m256 sum0 = _mm256_loadu_ps(y_from + strip);
             __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
+            __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
+            __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
             for (size_t k = 0; k < tables; ++k) {
                 const float *row = table + (k * 256 + token_code[k]) * 528;
                 const __m256 s = _mm256_set1_ps(token_score[k]);
                 _mm_prefetch((const char *) (row + following), _MM_HINT_T1);
+                _mm_prefetch((const char *) (row + following + 16), _MM_HINT_T1);
                 sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
                 sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
+                sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
+                sum3 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 24), sum3);
             }
             _mm256_storeu_ps(y_to + strip, sum0);
             _mm256_storeu_ps(y_to + strip + 8, sum1);
+            _mm256_storeu_ps(y_to + strip + 16, sum2);
+            _mm256_storeu_ps(y_to + strip + 24, sum3);
         }
     }
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
+   Tables are taken 16 at a time, for all tokens, so that their slice stays in cache.
    weights  bound weights
    code     [tokens][128], each below 256
    score    the same shape
@@ -53,6 +62,9 @@ void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, co
 {
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 128, code, score,
+    roberta_small_few_columns_512(weights->tables, 16, code, score,
         weights->bias, 0, y, 512, tokens);
+    for (size_t k = 16; k < 128; k += 16)
+        roberta_small_few_columns_512(weights->tables + k * 135168, 16, code + k * 1, score + k * 1,
+            y, 512, y, 512, tokens);
 }

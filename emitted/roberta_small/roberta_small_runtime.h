@@ -74,8 +74,10 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
 void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx2_t16_g4_c512(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
+void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx2_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
@@ -99,8 +101,10 @@ void roberta_small_load_f32__avx512_t32(const float *restrict x, size_t tokens, 
 void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx512_t32_g8_c32(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
+void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);

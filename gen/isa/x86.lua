@@ -51,6 +51,9 @@ return function(bits)
         load_unaligned = function(base, offset) return call("loadu_ps", at(base, offset)) end,
         bytes = bytes,
         load_words = function(base, offset) return bytes(bits, operand(base, offset)) end,
+        store_words = function(base, offset, words)
+            return prefix .. "storeu_si" .. bits .. "((__m" .. bits .. "i *) (void *) " .. operand(base, offset) .. ", " .. words .. ")"
+        end,
         unpack_bf16 = function(words)
             return { floats(call("slli_epi32", words, "16")), floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))) }
         end,

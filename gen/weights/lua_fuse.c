@@ -1,5 +1,6 @@
 /* The Lua module `fuse`: an interpreter of the steps that gen/fuse.lua makes of a transformer. It knows products, inverses and streams, no
    name and no shape of its own. Compiled with -ffp-contract=off. */
+#include "gen/fields.h"
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/progress.h"
@@ -7,7 +8,6 @@
 #include "gen/weights/matmul.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
-#include "harness/fields.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -37,10 +37,8 @@ typedef struct {
     lua_State *L;
     const char *path, *label;
     shards *in;
-    files_writer index; /* all zeros for an output of one file */
-    safetensors_writer **out;
-    size_t out_count, out_at; /* files, and the one that is being written */
-    double *matrix, *offset;  /* what "load" loaded: [rows][columns], and [rows] or NULL */
+    shards_writer *out;
+    double *matrix, *offset; /* what "load" loaded: [rows][columns], and [rows] or NULL */
     size_t rows, columns;
     double *factors; /* of matrix, after "factor" */
     size_t *swaps;
@@ -151,14 +149,6 @@ static bool read_rows(fusion *f, const view *v, size_t first, size_t count, doub
 
 /* ---- writing ---- */
 
-/* Appends bytes of one tensor to the file that is not full yet. */
-static bool append(fusion *f, const void *data, size_t bytes)
-{
-    while (f->out_at + 1 < f->out_count && safetensors_missing(f->out[f->out_at]) == 0)
-        ++f->out_at;
-    return safetensors_append(f->out[f->out_at], data, bytes, f->error, sizeof f->error);
-}
-
 static quantise_type quantise_type_of(safetensors_dtype dtype)
 {
     switch (dtype) {
@@ -184,7 +174,7 @@ static bool write_values(fusion *f, int step, const char *key, double *values, s
         return fail(f, "not enough memory");
     for (size_t i = 0; i < count; ++i)
         quantise_store(type, values[i], f->bytes, i);
-    return append(f, f->bytes, count * width);
+    return shards_append(f->out, f->bytes, count * width, f->error, sizeof f->error);
 }
 
 /* ---- steps ---- */
@@ -276,7 +266,7 @@ static bool step_copy(fusion *f, int step, int results)
     for (size_t at = 0; at < v.tensor->count; at += most) {
         const size_t count = v.tensor->count - at < most ? v.tensor->count - at : most;
         if (!safetensors_read(v.file, v.tensor, at, count, f->work[0], f->error, sizeof f->error) ||
-            !append(f, v.tensor->data + at * width, count * width) || !tick(f, (double)count))
+            !shards_append(f->out, v.tensor->data + at * width, count * width, f->error, sizeof f->error) || !tick(f, (double)count))
             return false;
         safetensors_release(v.file);
     }
@@ -534,50 +524,26 @@ static bool create_file(fusion *f, int file)
         list[i].rank = field_shape(L, tensor, list[i].shape);
         lua_settop(L, tensors);
     }
-    safetensors_writer *writer = safetensors_create(field_text(L, file, "file.", "path", NULL), list, count, f->error, sizeof f->error);
+    const bool good = shards_add(f->out, field_text(L, file, "file.", "path", NULL), list, count, f->error, sizeof f->error);
     free(list);
     lua_settop(L, tensors - 1);
-    if (writer != NULL)
-        f->out[f->out_count++] = writer;
-    return writer != NULL;
+    return good;
 }
 
-/* Starts all files of the job, the index first so that it takes its place last. */
+/* Starts all files of the job. */
 static bool create_files(fusion *f, int job)
 {
     lua_State *L = f->L;
     const char *index = field_text(L, job, "job.", "index", "");
-    if (*index != '\0') {
-        const char *text = field_text(L, job, "job.", "index_text", NULL);
-        if (!files_create(&f->index, index, f->error, sizeof f->error) ||
-            !files_append(&f->index, text, strlen(text), f->error, sizeof f->error))
-            return false;
-    }
+    f->out = shards_create(*index == '\0' ? NULL : index, field_text(L, job, "job.", "index_text", ""), f->error, sizeof f->error);
     lua_getfield(L, job, "files");
     const int files = lua_gettop(L);
-    f->out = calloc(lua_rawlen(L, files) + 1, sizeof *f->out);
     bool good = f->out != NULL;
     for (lua_Integer i = 1; good && lua_rawgeti(L, files, i) == LUA_TTABLE; ++i) {
         good = create_file(f, lua_gettop(L));
         lua_settop(L, files);
     }
     lua_settop(L, files - 1);
-    return good;
-}
-
-/* Gives all files their names, in the reverse order of their start. */
-static bool finish_files(fusion *f)
-{
-    bool good = true;
-    while (f->out_count > 0) {
-        safetensors_writer *writer = f->out[--f->out_count];
-        if (good)
-            good = safetensors_finish(writer, f->error, sizeof f->error);
-        else
-            safetensors_abandon(writer);
-    }
-    if (good && f->index.path != NULL)
-        return files_finish(&f->index, f->error, sizeof f->error);
     return good;
 }
 
@@ -616,7 +582,11 @@ static bool run_job(fusion *f, int job, int results)
         lua_settop(L, steps);
     }
     lua_settop(L, steps - 1);
-    return good && finish_files(f);
+    if (!good)
+        return false;
+    shards_writer *out = f->out;
+    f->out = NULL;
+    return shards_finish(out, f->error, sizeof f->error);
 }
 
 static double field_number(lua_State *L, int table, const char *name)
@@ -649,13 +619,10 @@ static int fuse_run(lua_State *L)
     const bool made = *directory != '\0' && mkdir(directory, 0777) == 0;
     const bool good = run_job(&f, 1, results);
     progress_end(&f.progress);
-    while (f.out_count > 0)
-        safetensors_abandon(f.out[--f.out_count]);
-    files_discard(&f.index);
+    shards_abandon(f.out);
     if (made && !good)
         rmdir(directory);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    free(f.out);
     shards_close(f.in);
     free(f.matrix);
     free(f.offset);

@@ -1,4 +1,4 @@
-/* A checkpoint: the tensors of one safetensors file, or of the several that an index lists. */
+/* Checkpoints: the tensors of one safetensors file, or of the several that an index lists, read and written. */
 #include "gen/weights/shards.h"
 
 #include "gen/files.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INDEX_LIMIT = 1 << 28, FILES_LIMIT = 4096 };
+enum { INDEX_LIMIT = 1 << 28 };
 
 struct shards {
     char *path;
@@ -16,7 +16,7 @@ struct shards {
     struct {
         char *name; /* in the index; NULL for a checkpoint of one file */
         safetensors *file;
-    } files[FILES_LIMIT];
+    } files[SHARDS_MOST];
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -25,25 +25,25 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* The place of the file `name` in the list, where it is added if it is new; FILES_LIMIT with a message. */
+/* The place of the file `name` in the list, where it is added if it is new; SHARDS_MOST with a message. */
 static size_t find_or_open(shards *s, const char *name, char *error, size_t error_size)
 {
     for (size_t i = 0; i < s->count; ++i)
         if (strcmp(s->files[i].name, name) == 0)
             return i;
-    if (strchr(name, '/') != NULL || *name == '\0' || s->count == FILES_LIMIT) {
+    if (strchr(name, '/') != NULL || *name == '\0' || s->count == SHARDS_MOST) {
         files_error(error, error_size, "%s: weight_map: %.100s: must be a file beside it%s", s->path, name,
-                    s->count == FILES_LIMIT ? "; there are too many" : "");
-        return FILES_LIMIT;
+                    s->count == SHARDS_MOST ? "; there are too many" : "");
+        return SHARDS_MOST;
     }
     const char *slash = strrchr(s->path, '/');
     char *path;
     if (asprintf(&path, "%.*s%s", slash == NULL ? 0 : (int)(slash + 1 - s->path), s->path, name) < 0)
-        return FILES_LIMIT;
+        return SHARDS_MOST;
     s->files[s->count].file = safetensors_open(path, error, error_size);
     free(path);
     if (s->files[s->count].file == NULL)
-        return FILES_LIMIT;
+        return SHARDS_MOST;
     s->files[s->count].name = strdup(name);
     return s->count++;
 }
@@ -58,7 +58,7 @@ static bool check_index(shards *s, json_t *map, char *error, size_t error_size)
         if (!json_is_string(value))
             return files_error(error, error_size, "%s: weight_map: %.200s: must be the name of a file", s->path, name);
         const size_t at = find_or_open(s, json_string_value(value), error, error_size);
-        if (at == FILES_LIMIT)
+        if (at == SHARDS_MOST)
             return false;
         if (safetensors_find(s->files[at].file, name) == NULL)
             return files_error(error, error_size, "%s: weight_map: %.200s: is not in %s", s->path, name, s->files[at].name);
@@ -153,4 +153,61 @@ const safetensors_tensor *shards_expect(const shards *s, const char *name, const
     }
     files_error(error, error_size, "%s: tensor %s is missing", s->path, name);
     return NULL;
+}
+
+/* ---- writing ---- */
+
+struct shards_writer {
+    files_writer index; /* all zeros for none; started first, so that it ends last */
+    safetensors_writer *files[SHARDS_MOST];
+    size_t count, at; /* files, and the one that is being written */
+};
+
+shards_writer *shards_create(const char *index, const char *text, char *error, size_t error_size)
+{
+    shards_writer *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        files_error(error, error_size, "%s: out of memory", index == NULL ? "checkpoint" : index);
+    } else if (index == NULL ||
+               (files_create(&w->index, index, error, error_size) && files_append(&w->index, text, strlen(text), error, error_size))) {
+        return w;
+    }
+    shards_abandon(w);
+    return NULL;
+}
+
+bool shards_add(shards_writer *w, const char *path, const safetensors_description *tensors, size_t count, char *error, size_t error_size)
+{
+    if (w->count == SHARDS_MOST)
+        return files_error(error, error_size, "%s: more than %d files", path, SHARDS_MOST);
+    w->files[w->count] = safetensors_create(path, tensors, count, error, error_size);
+    return w->files[w->count] != NULL && ++w->count > 0;
+}
+
+bool shards_append(shards_writer *w, const void *data, size_t bytes, char *error, size_t error_size)
+{
+    while (w->at + 1 < w->count && safetensors_missing(w->files[w->at]) == 0)
+        ++w->at;
+    return safetensors_append(w->files[w->at], data, bytes, error, error_size);
+}
+
+bool shards_finish(shards_writer *w, char *error, size_t error_size)
+{
+    bool good = true;
+    while (good && w->count > 0)
+        good = safetensors_finish(w->files[--w->count], error, error_size);
+    if (good && w->index.path != NULL)
+        good = files_finish(&w->index, error, error_size);
+    shards_abandon(w);
+    return good;
+}
+
+void shards_abandon(shards_writer *w)
+{
+    if (w == NULL)
+        return;
+    while (w->count > 0)
+        safetensors_abandon(w->files[--w->count]);
+    files_discard(&w->index);
+    free(w);
 }

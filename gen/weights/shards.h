@@ -1,4 +1,4 @@
-/* A checkpoint: the tensors of one safetensors file, or of the several that an index lists. */
+/* Checkpoints: the tensors of one safetensors file, or of the several that an index lists, read and written. */
 #ifndef LOOKUPC_WEIGHTS_SHARDS_H
 #define LOOKUPC_WEIGHTS_SHARDS_H
 
@@ -22,5 +22,25 @@ const safetensors *shards_at(const shards *checkpoint, size_t index);
 /* The tensor `name` of shape[rank], and in *file where it is. Returns NULL as safetensors_expect does. */
 const safetensors_tensor *shards_expect(const shards *checkpoint, const char *name, const int64_t *shape, int rank,
                                         const safetensors **file, char *error, size_t error_size);
+
+/* A checkpoint that is being written: all of its files or none. */
+typedef struct shards_writer shards_writer;
+
+/* Starts a checkpoint, with an index of that text at that path unless it is NULL. Returns NULL with one line that starts with the path. */
+shards_writer *shards_create(const char *index, const char *text, char *error, size_t error_size);
+
+/* Starts one more file, as safetensors_create does; at most SHARDS_MOST of them, all before the first value. */
+enum { SHARDS_MOST = 4096 };
+bool shards_add(shards_writer *writer, const char *path, const safetensors_description *tensors, size_t count, char *error,
+                size_t error_size);
+
+/* Appends data[bytes] of one tensor to the first file that is not full, as safetensors_append does. */
+bool shards_append(shards_writer *writer, const void *data, size_t bytes, char *error, size_t error_size);
+
+/* Gives all files their names, the index last. Frees the writer, whether it succeeds or not; fails as safetensors_finish does. */
+bool shards_finish(shards_writer *writer, char *error, size_t error_size);
+
+/* Removes what was written and frees the writer; NULL is allowed. */
+void shards_abandon(shards_writer *writer);
 
 #endif

@@ -119,6 +119,10 @@ local function shared_choices(list)
 end
 
 local function disagreement_text(id, d)
+    if d.batches then
+        return string.format("key %s: hosts disagree: %s, batches %s, shard %s: host %s chose %s at %.3f of the default's time, host %s %s at %.3f",
+            id:sub(1, 12), d.regime, d.batches, d.shard, d.host, d.best, d.ratio, d.other, d.other_best, d.other_ratio)
+    end
     return string.format("key %s: hosts disagree: %s: the best of host %s is %.1f %% slower on host %s than its own: %s, not %s",
         id:sub(1, 12), case_text(d), d.host, 100 * d.loss, d.other, d.best, d.other_best)
 end
@@ -136,7 +140,7 @@ function commands.show(arguments, options)
     local records = opened:records(row.id)
     opened:close()
     local cases, rejected = summary.cases(records), summary.rejected(records)
-    local disagreements = summary.disagreements(cases)
+    local disagreements = summary.all_disagreements(records)
     if options.json then
         for _, case in ipairs(cases) do json.array(case.candidates) end
         host.print(assert(json.encode { id = row.id, key = row.key, records = row.count, cases = json.array(cases),
@@ -179,7 +183,7 @@ function commands.merge(arguments, options)
     local disagreements, total = {}, 0
     for _, row in ipairs(opened:keys()) do
         total = total + row.count
-        for _, d in ipairs(touched[row.id] and summary.disagreements(summary.cases(opened:records(row.id))) or {}) do
+        for _, d in ipairs(touched[row.id] and summary.all_disagreements(opened:records(row.id)) or {}) do
             d.id = row.id
             disagreements[#disagreements + 1] = d
         end

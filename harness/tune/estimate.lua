@@ -70,7 +70,7 @@ end
 -- Local arrays of the kernels in bytes: pointers to the rows of a tile, and scores of rows that are summed as integers.
 function estimate.stack_bytes(shape, isa, s, regime, dot)
     local tile = regime == "few" and 1 or s["tile.vectors"] * isa.lanes
-    local tables = regime == "few" and math.min(shape.h, 256) or s["gather.group"]
+    local tables = s[regime == "few" and "few.group" or "gather.group"]
     local scores = dot and (2 * up(tables, dot.rows) + 1) * 4 * tile or 0
     return math.max(8 * tile, scores, regime == "few" and (shape.tau + 1) * isa.lanes * 4 or 0)
 end
@@ -98,15 +98,17 @@ local function many(p, isa, s, caches, batch, dot)
     cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], dot)
 
     local slice = estimate.slice_bytes(shape, s)
-    local near, home = rate(2 * slice, caches), rate(p.table_bytes, caches) -- the next slice comes while this one is read
+    local copied, next = s["gather.pack"] == 1, s["gather.next"] == 1
+    local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
+    if not copied and columns < shape.d_out then near = near * 0.7 end -- pieces in place lie on as many pages as there are rows
     if s["gather.prefetch"] > 0 then
         cycles = cycles + shape.slots * strips * (2 + width * shape.tables.bytes / 64)
         near = near < l2_rate and near * 1.5 or near
     end
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
     if home < rate(slice, caches) then -- a slice comes from there once a chunk
-        local next = s["gather.next"] == 1
-        cycles = cycles + p.table_bytes / math.min(chunk, batch) / home * (next and 0.7 or 1) + (next and p.table_bytes / 64 / chunk or 0)
+        local share = p.table_bytes / math.min(chunk, batch)
+        cycles = cycles + share / home * (next and 0.7 or 1) + (next and share / 64 or 0) + (copied and 2 * share / l2_rate or 0)
     end
     return cycles
 end
@@ -119,10 +121,12 @@ local function few(p, isa, s, caches, batch, dot)
     local width = s["few.accumulators"] * lanes
     local strips = up(shape.d_out, width)
     cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
+    cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in bursts.
     local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] == 1
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
-    local hidden = from >= l2_rate and 1 or not asks and 0.4 or lines > 2 and 0.75 or 1
+    local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
+    local hidden = from >= l2_rate and 1 or not asks and 0.4 or lines > 2 and 0.75 or followed
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / from / hidden
     return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
 end

@@ -34,7 +34,7 @@ function heat.job(t, runners, batches, count, repetitions, order_seed)
     local job = {
         model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
         seed = t.seed, batches = batches, threads = t.threads, repetitions = repetitions, min_time = seconds_a_sample,
-        draw_order = order_seed ~= nil, order_seed = order_seed or 0, stages = false, conditions = names, take_turns = true,
+        draw_order = order_seed ~= nil, order_seed = order_seed or 0, stages = false, conditions = names, take_turns = true, alike = true,
         sweep_bytes = t.sweep_bytes,
         dense = json.array {}, limits = false, variants = {},
     }

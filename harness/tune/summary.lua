@@ -100,4 +100,47 @@ function summary.disagreements(cases)
     return list
 end
 
+-- Whether two hosts that raced one field are apart in what they chose: each is sure of another winner though it raced the other's, too, or
+-- both chose one, but its gain on the one host is beyond the interval of the other's.
+local function apart(a, b, fields)
+    if a.candidate == b.candidate then return a.low > b.high * (1 + summary.tolerance) or b.low > a.high * (1 + summary.tolerance) end
+    local a_field, b_field = fields[a.run], fields[b.run]
+    return a.decided == "winner" and b.decided == "winner" and a_field and b_field and a_field[b.candidate] and b_field[a.candidate]
+end
+
+-- Where hosts disagree in the choices of a race, by their records with status "chosen" and "entered", all of one key:
+-- { {regime, batches, shard, host, best, ratio, other, other_best, other_ratio} }.
+function summary.choices_apart(records)
+    local races, fields, seen, list = {}, {}, {}, {}
+    for _, r in ipairs(records) do
+        if not seen[r.check] and r.regime ~= "both" and (r.status == "chosen" or r.status == "entered") then
+            local name = table.concat({ r.regime, r.batches, r.shard }, " ")
+            races[name], fields[name] = races[name] or {}, fields[name] or {}
+            if r.status == "chosen" and (r.decided == "winner" or r.decided == "tie") then table.insert(races[name], r) end
+            local field = fields[name][r.run] or {}
+            fields[name][r.run] = field
+            for _, candidate in ipairs(r.field or {}) do field[candidate] = true end
+        end
+        seen[r.check] = true
+    end
+    for name, race in pairs(races) do
+        for _, a in ipairs(race) do
+            for _, b in ipairs(race) do
+                if a.host < b.host and apart(a, b, fields[name]) then
+                    list[#list + 1] = { regime = a.regime, batches = a.batches, shard = a.shard, host = a.host, best = a.candidate, ratio = a.ratio,
+                        other = b.host, other_best = b.candidate, other_ratio = b.ratio }
+                end
+            end
+        end
+    end
+    table.sort(list, summary.by { "regime", "batches", "shard", "host", "other", "best", "other_best", "ratio", "other_ratio" })
+    return list
+end
+
+-- All disagreements between hosts in the records of one key: those of `disagreements`, then those of `choices_apart`.
+function summary.all_disagreements(records)
+    local list, choices = summary.disagreements(summary.cases(records)), summary.choices_apart(records)
+    return table.move(choices, 1, #choices, #list + 1, list)
+end
+
 return summary

@@ -12,6 +12,7 @@ local key = require "harness.tune.key"
 local log = require "harness.tune.log"
 local model_file = require "gen.model"
 local outcome = require "harness.tune.outcome"
+local page = require "harness.tune.page"
 local process = require "process"
 local schedule = require "gen.schedule"
 local store = require "harness.tune.store"
@@ -96,13 +97,20 @@ local function progress(name)
     end
 end
 
--- The records of the run that shall go on.
+local function finished(records)
+    for _, r in ipairs(records) do
+        if r.status == "chosen" and r.regime == "both" then return true end
+    end
+    return false
+end
+
+-- The records of the run that shall go on, none if there is none. A finished one does not go on, but a shard's, which ends without a closing.
 local function read_log(o)
-    if not o.resume or not host.kind(o.log) then return {} end
+    if not host.kind(o.log) then return {} end
     local records, dropped = log.read(o.log)
     local problem = log.problem(o.log, dropped)
     if problem then host.note("lookupc tune: " .. problem) end
-    return records
+    return o.resume and not finished(records) and records or {}
 end
 
 -- Merges the log's records into the store. Returns the store's path and how many were new.
@@ -116,10 +124,10 @@ end
 
 -- Makes room for the log of a new run: that of a finished one goes into the store. Raises one line for that of an unfinished one.
 local function start_log(o)
-    if o.resume or not host.kind(o.log) then return end
-    local finished = false
-    for _, r in ipairs((log.read(o.log))) do finished = finished or r.status == "chosen" and r.regime == "both" end
-    if not finished then error(string.format("%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it", o.log), 0) end
+    if not host.kind(o.log) then return end
+    if not finished((log.read(o.log))) then
+        error(string.format("%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it", o.log), 0)
+    end
     keep(o)
     assert(host.remove(o.log))
 end
@@ -187,50 +195,76 @@ local function tune_set(o, sessions, deadline, units_left)
     return closing.measure(sessions, results), results
 end
 
+-- The results of a shard that an earlier run has finished with every compiler; else nil.
+local function finished_shard(sessions)
+    local results = {}
+    for i, s in ipairs(sessions) do
+        results[i] = { session = s, tuned = tuning.finished(s) }
+        if not results[i].tuned then return nil end
+    end
+    return results
+end
+
+-- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log that goes on), deadline,
+-- units (tunings that are still to come), files (packed weights, once there are any), measured (whether anything was).
+local function answer_set(run, sessions)
+    local o, options, said = run.o, run.options, nil
+    if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
+        local found
+        found, said = outcome.from_store(sessions, answer, o.seconds == 0)
+        if found then return found end
+    end
+    local done = finished_shard(sessions)
+    if done then return outcome.of_shard(done) end
+    if o.seconds == 0 and o.shard.n > 1 then
+        error(string.format("%s: shard %s of %s is not finished, and --time 0 measures nothing", o.log, o.shard.text, sessions[1].isa.name), 0)
+    end
+    if o.seconds == 0 then return outcome.default(sessions[1], said) end
+
+    if not run.measured and #run.records == 0 then start_log(o) end
+    run.measured = true
+    process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
+    if not run.files.output then
+        host.status("packing the weights of " .. sessions[1].model.name)
+        local packed = harness.packed(tuning.plan(sessions[1], nil), process.temporary_directory(), options)
+        for name, value in pairs(packed) do run.files[name] = value end
+    end
+    local closed, results = tune_set(o, sessions, run.deadline, run.units)
+    process.last_words ""
+    return closed or outcome.of_shard(results)
+end
+
+local function print_result(run, m, outcomes)
+    local o = run.o
+    host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
+    if run.kept then host.print(string.format("log %s; %d new records in %s", o.log, run.kept.added, run.kept.path)) end
+    if o.shard.n > 1 and not run.measured then host.print("shard " .. o.shard.text .. " was finished before: nothing measured") end
+    if o.shard.n > 1 then host.print((run.measured and "wrote " or "log ") .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
+    if o.tuned then host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, run.path, o.tuned)) end
+end
+
 function tune.tune(arguments, options)
     local path = arguments[1]
     local o = settings(path, options)
     local m = model_file.load(path)
     local sets = harness.runnable(options.isa, options.tables)
     if not options.isa then sets = { sets[#sets] } end
-    local records, deadline = read_log(o), process.clock() + o.seconds
-    local directory, files = process.temporary_directory(), {}
-    local outcomes, units, measured = {}, #sets * #o.compilers, false
+    local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
+    local outcomes = {}
     for i, set in ipairs(sets) do
         local sessions = {}
-        for j, cc in ipairs(o.compilers) do sessions[j] = session(o, options, m, set, cc, files, records) end
-        local found, said
-        if not options.again and not options.resume and o.shard.n == 1 and not options.exhaustive and not o.choices then found, said = outcome.from_store(sessions, answer, o.seconds == 0) end
-        if found then
-            outcomes[i] = found
-        elseif o.seconds == 0 then
-            outcomes[i] = outcome.default(sessions[1], said)
-        else
-            if not measured then start_log(o) end
-            if not files.output then
-                host.status("packing the weights of " .. m.name)
-                for name, value in pairs(harness.packed(tuning.plan(sessions[1], nil), directory, options)) do files[name] = value end
-            end
-            process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
-            measured = true
-            local closed, results = tune_set(o, sessions, deadline, units)
-            outcomes[i] = closed or outcome.of_shard(results)
-            process.last_words ""
-        end
-        units = units - #sessions
+        for j, cc in ipairs(o.compilers) do sessions[j] = session(o, options, m, set, cc, run.files, run.records) end
+        outcomes[i] = answer_set(run, sessions)
+        run.units = run.units - #sessions
     end
     host.status ""
-    local kept = measured and o.shard.n == 1 and { keep(o) } or nil
-    if o.tuned then assert(host.write_file(o.tuned, outcome.tuned_text(m, outcomes, o))) end
-    if o.html then assert(host.write_file(o.html, require "harness.tune.page".page(m, outcomes, o))) end
-    if o.json then
-        host.print(assert(json.encode(outcome.summary(m, outcomes, o))))
-    else
-        host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
-        if kept then host.print(string.format("log %s; %d new records in %s", o.log, kept[2], kept[1])) end
-        if o.shard.n > 1 then host.print("wrote " .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
-        if o.tuned then host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, path, o.tuned)) end
+    if run.measured and o.shard.n == 1 then
+        local store_path, added = keep(o)
+        run.kept = { path = store_path, added = added }
     end
+    if o.tuned then assert(host.write_file(o.tuned, outcome.tuned_text(m, outcomes, o))) end
+    if o.html then assert(host.write_file(o.html, page.page(m, outcomes, o))) end
+    if o.json then host.print(assert(json.encode(outcome.summary(m, outcomes, o)))) else print_result(run, m, outcomes) end
     return 0
 end
 

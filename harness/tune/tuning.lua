@@ -73,10 +73,10 @@ local function listed(s, r, space, entered)
     return found
 end
 
--- Seconds of one sample of race `r`, by what the default takes.
+-- Seconds of one sample of race `r`, by what the default takes in a process about half as long as those of the race.
 local function seconds_a_sample(s, r, made)
-    local start, repetitions = s.now(), #heat.conditions
-    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, repetitions, repetitions, s.seed), {})
+    local start, repetitions = s.now(), 4 * #heat.conditions
+    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, #heat.conditions, repetitions, s.seed), {})
     return (s.now() - start) / 2 / repetitions
 end
 
@@ -150,11 +150,12 @@ local function run_race(s, r, base, seconds)
     if not entered then
         tuning.log(s, { status = "entered", candidate = default, regime = r.regime, field = names, batches = s.batches_text, shard = s.shard.text })
     end
+    local stop = (s.exhaustive and s.now() or start) + seconds -- all of a space take what they take to compile
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
-    local measurer = shown(s, r, heat.measurer(t, by_name, default), default, start + seconds)
+    local measurer = shown(s, r, heat.measurer(t, by_name, default), default, stop)
     local result = race.run {
         candidates = runners, seed = s.seed, rules = rules, measure = measurer.measure, confirm = measurer.confirm, known = measurer.known,
-        left = function() return start + seconds - s.now() end,
+        left = function() return stop - s.now() end,
     }
     result.regime, result.batches, result.field, result.failed, result.rejected = r.regime, r.batches, field, failed, found.rejected
     result.total, result.untried, result.seconds = found.total, untried, s.now() - start
@@ -163,6 +164,16 @@ local function run_race(s, r, base, seconds)
     tuning.log(s, { status = "chosen", candidate = result.winner, regime = r.regime, batches = s.batches_text, ratio = result.ratio, low = result.low,
         high = result.high, pairs = result.samples, decided = result.decided, shard = s.shard.text, object_bytes = result.bytes })
     return result
+end
+
+-- The race `r` of a shard as its log tells it, without field and history, once the race was finished; else nil.
+local function finished_race(s, r)
+    for _, known in ipairs(s.shard.n > 1 and s.known or {}) do
+        if known.status == "chosen" and known.regime == r.regime then
+            return { regime = r.regime, batches = r.batches, winner = known.candidate, schedule = schedule.parse(known.candidate), bytes = known.object_bytes,
+                ratio = known.ratio, low = known.low, high = known.high, samples = known.pairs, decided = known.decided, reason = "finished in an earlier run" }
+        end
+    end
 end
 
 local threshold_key = "few.threshold"
@@ -207,17 +218,22 @@ end
 -- Tunes session `s`: model, isa, cc, version (of cc), cflags, threads, tables, projection, batches (ascending), batches_text, seed, files,
 -- caches, sweep_bytes, key, log, run, host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
 -- or nil), shop (harness/tune/workshop.lua), now(), left() and show(text, stop).
--- Returns { default, schedule, races = { results of run_race }, threshold }.
+-- Returns { default, schedule, races = { results of run_race }, threshold }. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
     local result = { default = base.variants[1].schedule, races = {} }
     result.schedule = result.default
     local list = races(s, base)
     for i, r in ipairs(list) do
-        local done = run_race(s, r, result.schedule, s.left() / (#list - i + 1))
+        -- all shards race around the default, or else their candidates would not be parts of one field
+        local around = s.shard.n == 1 and result.schedule or result.default
+        local done = finished_race(s, r) or run_race(s, r, around, s.left() / (#list - i + 1))
         result.races[i] = done
         local chosen = {}
-        for key, value in pairs(done.schedule) do chosen[key] = key == threshold_key and result.schedule[key] or value end
+        for key, value in pairs(done.schedule) do
+            local raced = s.shard.n == 1 or (key:find("^few%.") ~= nil) == (r.regime == "few")
+            chosen[key] = key ~= threshold_key and raced and value or result.schedule[key]
+        end
         result.schedule = chosen
     end
     local whole = s.shard.n == 1 and not s.choices
@@ -227,6 +243,14 @@ function tuning.run(s)
         result.schedule = schedule.make(base.shape, s.isa, wanted)
     end
     return result
+end
+
+-- The result of `tuning.run` for a shard whose log has the end of every race; else nil.
+function tuning.finished(s)
+    for _, r in ipairs(races(s, tuning.plan(s, nil))) do
+        if not finished_race(s, r) then return nil end
+    end
+    return s.shard.n > 1 and tuning.run(s) or nil
 end
 
 return tuning

@@ -3,6 +3,7 @@
 -- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a tuning that goes on,
 -- or another one, finds it there.
 local compile = require "harness.compile"
+local elf = require "harness.elf"
 local harness = require "harness.commands"
 local host = require "host"
 local process = require "process"
@@ -84,8 +85,8 @@ function workshop:verify(made, regime)
     assert(host.write_file(mark, ""))
 end
 
--- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan, library, bytes } or
--- { plan, failure = "compile: …" | "verify: …" }.
+-- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan, library, bytes (of
+-- machine code) } or { plan, failure = "compile: …" | "verify: …" }.
 function workshop:make(plans, regime)
     local list, compiling, linking = {}, {}, {}
     for i, p in ipairs(plans) do
@@ -100,9 +101,9 @@ function workshop:make(plans, regime)
     end
     run_all(linking, timeout)
     for i, made in ipairs(list) do
-        if made.link and not made.failure then assert(host.move(made.fresh, made.library)) end
+        if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end -- maybe another file system
         local failure = made.failure or self:verify(made, regime)
-        list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and #assert(host.read(made.library)) or nil }
+        list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil }
     end
     return list
 end

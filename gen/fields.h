@@ -1,6 +1,6 @@
 /* Fields of the Lua tables that jobs are made of. */
-#ifndef LOOKUPC_HARNESS_FIELDS_H
-#define LOOKUPC_HARNESS_FIELDS_H
+#ifndef LOOKUPC_GEN_FIELDS_H
+#define LOOKUPC_GEN_FIELDS_H
 
 #include <lua.h>
 

@@ -1,5 +1,5 @@
 /* Fields of the Lua tables that jobs are made of. */
-#include "fields.h"
+#include "gen/fields.h"
 
 #include <lauxlib.h>
 
