@@ -32,7 +32,7 @@ end
 -- one that ends with ... may be repeated.
 local commands = {
     { name = "plan", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "print shapes, MFLOP and bytes of a model",
-        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option } },
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
         options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",

@@ -10,6 +10,7 @@ local model_file = require "gen.model"
 local plan = require "gen.plan"
 local request = require "gen.request"
 local schedule = require "gen.schedule"
+local transformer_plan = require "gen.transformer_plan"
 local weight_count = require "gen.weight_count"
 
 local commands = {}
@@ -35,7 +36,7 @@ end
 local function rounded(n) return n >= 1e9 and string.format("%.1fB", n / 1e9) or string.format("%.1fM", n / 1e6) end
 
 -- The table of arXiv 2404.12362, section 4.
-local function plan_transformer(m, options)
+local function plan_transformer(m, path, options)
     request.check_options(m, options)
     local c = weight_count.of(m)
     if options.json then
@@ -57,13 +58,19 @@ local function plan_transformer(m, options)
         add("savings", "%14.0f %%", 100 * c.savings)
         add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
     end
+    if not transformer_plan.misfit(m) then
+        local p = request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
+        add("packed blocks", "%15s  of %s", bytes_text(p.packed_bytes), p.shape.type.name)
+        add("cache", "%15s  of keys and values of %d positions", bytes_text(p.cache_bytes), m.attention.context)
+        add("scratch", "%15s", bytes_text(p.scratch_bytes))
+    end
     host.print(table.concat(lines, "\n"))
 end
 
 function commands.plan(arguments, options)
     local m = model_file.load(arguments[1])
     if m.attention then
-        plan_transformer(m, options)
+        plan_transformer(m, arguments[1], options)
         return 0
     end
     local p = load_plan(arguments[1], options)

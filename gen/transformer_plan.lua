@@ -19,14 +19,11 @@ transformer_plan.values = 16 -- a row of values in the cache is filled up to so 
 
 local round_up = blob.round_up
 
--- Raises one line for models whose blocks cannot be emitted.
-local function check(m)
-    if m.ffn.kind == "lookup" then model_file.refuse(m, { "ffn", "kind" }, m.ffn.kind, "lookup FFNs inside blocks are merged by fuse, but not emitted so far") end
-    local chain, value, rule = checkpoint.misfit(m)
-    if chain then model_file.refuse(m, chain, value, rule) end
-    if m.attention.window and not m.attention.causal then
-        model_file.refuse(m, { "attention", "window" }, m.attention.window, "is emitted for causal = true only")
-    end
+-- Why the blocks of a model cannot be emitted: a key chain, a value and a rule; nil: they can.
+function transformer_plan.misfit(m)
+    if m.ffn.kind == "lookup" then return { "ffn", "kind" }, m.ffn.kind, "lookup FFNs inside blocks are merged by fuse, but not emitted so far" end
+    if m.attention.window and not m.attention.causal then return { "attention", "window" }, m.attention.window, "is emitted for causal = true only" end
+    return checkpoint.misfit(m)
 end
 
 local function shape_of(m, type)
@@ -78,8 +75,13 @@ local function maps_of(m, shape)
     return list, by_letter
 end
 
--- Where the rows of a matrix go in [panel][input][32]: runs of rows of equal width.
-local function matrix_boxes(map)
+-- Where the rows of a matrix go in [panel][input][32]: runs of rows of equal width, or, where all panels are full and the matrix is a tensor
+-- of its own, one panel after the other, so that the packer holds one at a time.
+local function matrix_boxes(map, whole_tensor)
+    if whole_tensor and map.outputs == map.pitch then
+        local panel = transformer_plan.panel
+        return { { from = 0, to = 0, slice_to = panel * map.inputs, dims = { { count = map.inputs, from = 1, to = panel }, { count = panel, from = map.inputs, to = 1 } } } }, map.panels
+    end
     local panel, whole, rest = transformer_plan.panel, map.outputs // transformer_plan.panel, map.outputs % transformer_plan.panel
     local boxes = {}
     local function add(first, panels, width)
@@ -117,7 +119,8 @@ local function sections_of(m, shape, maps)
             local view = map.view(layer)
             local function of(part) return { from = part.tensor, shape = part.shape, rows = part.rows, columns = part.columns, group = part.group, stride = part.stride, offset = part.offset } end
             local weights, offsets = of(view.weight), of(view.bias)
-            weights.boxes, weights.row = matrix_boxes(map), map.inputs
+            weights.row = map.inputs
+            weights.boxes, weights.slices = matrix_boxes(map, not weights.group)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = line(map.outputs), true
@@ -301,7 +304,8 @@ end
 
 -- The plan of the blocks of model `m` for the instruction sets `isas`, weights of the type of that name (default f32).
 function transformer_plan.build(m, isas, type)
-    check(m)
+    local chain, value, rule = transformer_plan.misfit(m)
+    if chain then model_file.refuse(m, chain, value, rule) end
     local shape = shape_of(m, dtype.get(type, "type"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
