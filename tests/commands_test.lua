@@ -437,7 +437,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         { "gen/isa/scalar.lua", 'return a .. " * " .. b .. " + " .. c end', 'return c .. " + 1.001f * " .. a .. " * " .. b end' },
         { "templates/load_tokens.c", "tokens - 1", "tokens" },
         { "templates/lookup_ffn.c", "(left + ", "(left - 1 + " },
-        { "templates/model.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
+        { "templates/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
         { "templates/model.c", "range * tiles / ranges * tile,", "(range * tiles / ranges + range) * tile,", "--threads", "3" },
     } do
         local tree = program.folder()
