@@ -35,17 +35,17 @@ local function taken_back(s, tuned, regime)
     return schedule.try(shape, isa, wanted) or tuned.default
 end
 
--- Paired ratios over all batches of runner `i` to the default, runners 1 and 2.
-local function ratios(s, samples, i, batches)
+-- The interval of the ratio of runner `i` to the mean of runners `a` and `b` (1 and 2, if absent: the default), paired, over all batches.
+local function ratio_of(s, samples, i, batches, a, b)
     local result, sums = {}, {}
     for _, batch in ipairs(batches) do
-        local default, again = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, 2, batch, heat.conditions[1])
+        local first, second = heat.times(s, samples, a or 1, batch, heat.conditions[1]), heat.times(s, samples, b or 2, batch, heat.conditions[1])
         for r, time in ipairs(heat.times(s, samples, i, batch, heat.conditions[1])) do
-            sums[r] = (sums[r] or 0) + math.log(2 * time / (default[r] + again[r]))
+            sums[r] = (sums[r] or 0) + math.log(2 * time / (first[r] + second[r]))
         end
     end
     for r, sum in ipairs(sums) do result[r] = math.exp(sum / #batches) end
-    return result
+    return statistics.interval({ result }, s.seed, 1000)
 end
 
 -- The fastest dense FFN of the samples at `batch`, µs a token, and its library.
@@ -66,7 +66,7 @@ local function rows_of(s, samples, i)
         local default, times = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
         local dense_us, library = dense(s, samples, batch)
         rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us, dense_library = library,
-            ratio = statistics.interval({ ratios(s, samples, i, { batch }) }, s.seed, 1000) }
+            ratio = ratio_of(s, samples, i, { batch }) }
     end
     return rows
 end
@@ -94,7 +94,8 @@ local function decided_of(tuned)
     return word
 end
 
--- The outcome of the tunings of one instruction set, `results` { {session, tuned} } one a compiler, as harness/tune/outcome.lua prints it.
+-- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as harness/tune/outcome.lua prints it:
+-- that of the first compiler, or of another one that is proven faster.
 function closing.measure(sessions, results)
     local first = sessions[1]
     first.show("closing: the choice against the default and the dense FFN")
@@ -104,7 +105,7 @@ function closing.measure(sessions, results)
     local job = heat.job(first, runners, first.batches, 1, repetitions, first.seed)
     job.dense = libraries
     local samples = measure.run(job, {})
-    local control = statistics.interval({ ratios(first, samples, 2, first.batches) }, first.seed, 1000)
+    local control = ratio_of(first, samples, 2, first.batches, 1, 1)
 
     local best
     local compilers = {}
@@ -113,12 +114,13 @@ function closing.measure(sessions, results)
         local rows = rows_of(s, samples, i + 2)
         local reverted = take_back(s, tuned, rows, control)
         if next(reverted) then made_of(s, tuned.schedule) end
-        local ratio = statistics.interval({ ratios(s, samples, i + 2, s.batches) }, s.seed, 1000)
+        local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
         tuning.log(s, { status = "chosen", candidate = schedule.text(tuned.schedule), regime = "both", batches = s.batches_text, ratio = ratio.median,
             low = ratio.low, high = ratio.high, pairs = ratio.samples, decided = decided_of(tuned), shard = s.shard.text })
-        if not best or ratio.median < best.ratio.median * (1 - tolerance) then
-            best = { session = s, default = tuned.default, schedule = tuned.schedule, races = tuned.races, threshold = tuned.threshold, rows = rows,
+        local against = best and ratio_of(s, samples, i + 2, s.batches, best.runner, best.runner)
+        if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.median) then
+            best = { runner = i + 2, session = s, default = tuned.default, schedule = tuned.schedule, races = tuned.races, threshold = tuned.threshold, rows = rows,
                 ratio = ratio, control = control, reverted = reverted }
         end
     end

@@ -14,27 +14,26 @@ local function race_of(r, batches)
     return { regime = r.regime, batches = batches, winner = r.candidate, ratio = r.ratio, low = r.low, high = r.high, samples = r.pairs, decided = r.decided }
 end
 
--- The outcome that the store knows for one instruction set, of the fastest of its compilers. ask(session, any) is a choice of
--- harness/tune/choice.lua or nil, and a line; nil and the line if the store does not know all of it.
+-- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is proven faster.
+-- ask(session, any) is a choice of harness/tune/choice.lua or nil, and a line; nil and the line if the store does not know all of it.
 function outcome.from_store(sessions, ask, any)
     local best, said
     for _, s in ipairs(sessions) do
         local found, line = ask(s, any)
         said = said or line
         if not found then return nil, line end
-        local ratio = found.whole and found.whole.ratio or 1
-        if not best or ratio < best.ratio then
+        local whole = found.whole
+        if not best or whole and best.whole and whole.high < best.whole.low then
             local default = tuning.plan(s, nil)
             local v = default.variants[1]
             local legal, name, value, rule = schedule.try(default.shape, v.isa, found.schedule)
             if not legal then return nil, string.format("%s; its choice %s = %s: %s", line, name, tostring(value), rule) end
-            best = { ratio = ratio, session = s, default = v.schedule, schedule = legal, races = {}, said = line, level = found.level, missing = found.missing }
+            best = { whole = whole, session = s, default = v.schedule, schedule = legal, races = {}, said = line, level = found.level, missing = found.missing }
             for _, regime in ipairs { "many", "few" } do
                 if found.races[regime] then best.races[#best.races + 1] = race_of(found.races[regime], s.batches_text) end
             end
         end
     end
-    best.ratio = nil
     return best
 end
 
