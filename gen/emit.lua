@@ -79,8 +79,8 @@ function emit.manifest(p, files)
     for i, file in ipairs(files) do
         list[i] = { name = file.name, sha256 = host.sha256(file.text), flags = file.isa and json.array(file.isa.flags) or nil }
     end
-    local options = p.options
-    options.isa = json.array(isas)
+    local options = { isa = json.array(isas) }
+    for key, value in pairs(p.options) do options[key] = value end
     return json.encode {
         generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
         options = options, files = json.array(list),

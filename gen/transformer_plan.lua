@@ -248,7 +248,6 @@ local function variant_of(m, shape, before, after, isa)
     v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
-        append = names.variant(m.name, "append_f32", isa.name),
         attention = names.variant(m.name, "attention_f32", isa.name),
         blocks = names.variant(m.name, "blocks", isa.name),
     }

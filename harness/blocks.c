@@ -1,11 +1,10 @@
 /* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
    of tokens are strings of doubles, [tokens][d].
 
-   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context, cache_bytes,
-       scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
-   blocks.reference(job, x) -> y | nil, message: job = { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta,
-       interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { q = { weight = view, bias = view }, …, first = { gain,
-       offset } } } }, views as gen/checkpoint.lua makes them
+   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context,
+   cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } blocks.reference(job, x) -> y | nil, message: job =
+   { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps,
+   activation, layers = { { q = { weight = view, bias = view }, …, first = { gain, offset } } } }, views as gen/checkpoint.lua makes them
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
    blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
@@ -29,8 +28,8 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -184,10 +183,17 @@ static void run_in_child(const run_job *job, const double *x, size_t tokens, sha
 static int run(lua_State *L)
 {
     run_job job = {
-        .library = field_text(L, 1, where, "library", NULL), .bind = field_text(L, 1, where, "bind", NULL), .blob = field_text(L, 1, where, "blob", NULL),
-        .decode = field_text(L, 1, where, "decode", NULL), .prefill = field_text(L, 1, where, "prefill", NULL), .encode = field_text(L, 1, where, "encode", NULL),
-        .d = size_field(L, 1, "d"), .context = size_field(L, 1, "context"), .cache_bytes = size_field(L, 1, "cache_bytes"),
-        .scratch_bytes = size_field(L, 1, "scratch_bytes"), .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
+        .library = field_text(L, 1, where, "library", NULL),
+        .bind = field_text(L, 1, where, "bind", NULL),
+        .blob = field_text(L, 1, where, "blob", NULL),
+        .decode = field_text(L, 1, where, "decode", NULL),
+        .prefill = field_text(L, 1, where, "prefill", NULL),
+        .encode = field_text(L, 1, where, "encode", NULL),
+        .d = size_field(L, 1, "d"),
+        .context = size_field(L, 1, "context"),
+        .cache_bytes = size_field(L, 1, "cache_bytes"),
+        .scratch_bytes = size_field(L, 1, "scratch_bytes"),
+        .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
     };
     size_t tokens;
     const double *x = tokens_at(L, 2, job.d, &tokens);
@@ -282,16 +288,29 @@ static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, re
 
 static reference_blocks_model model_at(lua_State *L, int job)
 {
-    static const char *const activations[] = {"gelu", "gelu_tanh", "silu", "relu", NULL}, *const types[] = {"f32", "bf16", "f16", "i8", NULL};
+    static const char *const activations[] = {"gelu", "gelu_tanh", "silu", "relu", NULL}, *const types[] = {"f32", "bf16", "f16", "i8",
+                                                                                                            NULL};
     lua_getfield(L, job, "activation");
     lua_getfield(L, job, "type");
     const reference_blocks_model model = {
-        .d = size_field(L, job, "d"), .heads = size_field(L, job, "heads"), .kv_heads = size_field(L, job, "kv_heads"), .f = size_field(L, job, "f"),
-        .scale = number_field(L, job, "scale"), .causal = flag_field(L, job, "causal"), .window = size_field(L, job, "window"),
-        .half = size_field(L, job, "half"), .theta = number_field(L, job, "theta"), .interleaved = flag_field(L, job, "interleaved"),
-        .gated = flag_field(L, job, "gated"), .parallel = flag_field(L, job, "parallel"), .skip = flag_field(L, job, "skip"), .mean = flag_field(L, job, "mean"),
-        .post = flag_field(L, job, "post"), .eps = number_field(L, job, "eps"),
-        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations), .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
+        .d = size_field(L, job, "d"),
+        .heads = size_field(L, job, "heads"),
+        .kv_heads = size_field(L, job, "kv_heads"),
+        .f = size_field(L, job, "f"),
+        .scale = number_field(L, job, "scale"),
+        .causal = flag_field(L, job, "causal"),
+        .window = size_field(L, job, "window"),
+        .half = size_field(L, job, "half"),
+        .theta = number_field(L, job, "theta"),
+        .interleaved = flag_field(L, job, "interleaved"),
+        .gated = flag_field(L, job, "gated"),
+        .parallel = flag_field(L, job, "parallel"),
+        .skip = flag_field(L, job, "skip"),
+        .mean = flag_field(L, job, "mean"),
+        .post = flag_field(L, job, "post"),
+        .eps = number_field(L, job, "eps"),
+        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations),
+        .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
     };
     lua_pop(L, 2);
     return model;
@@ -347,8 +366,8 @@ static int rows(lua_State *L)
         const bool by_position = flag_field(L, tensor, "by_position"), fixed = flag_field(L, tensor, "fixed");
         const size_t first = size_field(L, tensor, "first"), all = size_field(L, tensor, "rows");
         const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL), (const int64_t[]){(int64_t)all, (int64_t)d}, 2,
-                                                        &file, error, sizeof error);
+        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL),
+                                                        (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
         ok = found != NULL;
         for (size_t t = 0; ok && t < count; ++t) {
             lua_rawgeti(L, 3, (lua_Integer)t + 1);
@@ -436,8 +455,15 @@ static int save(lua_State *L)
 
 int luaopen_blocks(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run}, {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers},
-                                  {"difference", difference}, {"load", load}, {"save", save}, {"time", blocks_time}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"run", run},
+                                  {"reference", reference},
+                                  {"rows", rows},
+                                  {"random_numbers", random_numbers},
+                                  {"difference", difference},
+                                  {"load", load},
+                                  {"save", save},
+                                  {"time", blocks_time},
+                                  {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -23,10 +23,10 @@ enum { MOST = 8, MAPS = 16, ERROR_SIZE = 1024, HUGE = 2 << 20 };
 
 typedef int bind_function(const void *blob, size_t bytes, void *weights);
 typedef int prefill_function(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
-typedef void gemm_function(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
-                           float beta, float *c, int ldc);
-typedef void gemv_function(int order, int transpose, int m, int n, float alpha, const float *a, int lda, const float *x, int incx, float beta, float *y,
-                           int incy);
+typedef void gemm_function(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda,
+                           const float *b, int ldb, float beta, float *c, int ldc);
+typedef void gemv_function(int order, int transpose, int m, int n, float alpha, const float *a, int lda, const float *x, int incx,
+                           float beta, float *y, int incy);
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 }; /* of CBLAS */
 
 /* One plan's blocks; all of it lives until the end. */
@@ -124,8 +124,10 @@ static bool load(lua_State *L, blocks *b, char *error)
     random_fill(&random, values, 4096, 0.0, 1.0);
     for (size_t at = 0; at < cache_bytes; at += sizeof values)
         memcpy((unsigned char *)b->cache + at, values, smaller(sizeof values, cache_bytes - at));
-    const blob_header header = {.magic = field_text(L, job, where, "magic", NULL), .digest = field_text(L, job, where, "digest", NULL),
-                                .format = size_field(L, job, "format"), .bytes = size_field(L, job, "header_bytes")};
+    const blob_header header = {.magic = field_text(L, job, where, "magic", NULL),
+                                .digest = field_text(L, job, where, "digest", NULL),
+                                .format = size_field(L, job, "format"),
+                                .bytes = size_field(L, job, "header_bytes")};
     blob_header_write(&header, b->blob, b->blob_bytes);
     const int status = bind(b->blob, b->blob_bytes, b->weights);
     return status == 0 || files_error(error, ERROR_SIZE, "%s: bind returned %d", path, status);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* y[tokens][rows] = the map of x[tokens][columns], one row of W at a time. */
-static bool apply(const reference_blocks_model *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error, size_t size)
+static bool apply(const reference_blocks_model *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
+                  size_t size)
 {
     const size_t columns = map->columns;
     double *row = malloc(columns * sizeof *row);
@@ -37,7 +38,8 @@ static bool apply(const reference_blocks_model *model, const reference_map *map,
 }
 
 /* A new array: the map of x, or a copy of x where there is no map. NULL on failure. */
-static double *mapped(const reference_blocks_model *model, const reference_map *map, const double *x, size_t width, size_t tokens, char *error, size_t size)
+static double *mapped(const reference_blocks_model *model, const reference_map *map, const double *x, size_t width, size_t tokens,
+                      char *error, size_t size)
 {
     const size_t count = tokens * (map->weight ? map->rows : width);
     double *y = malloc(count * sizeof *y);
@@ -77,7 +79,8 @@ static void turn(const reference_blocks_model *model, double *head, size_t posit
 }
 
 /* y[tokens][heads * width] = softmax(q k scale) v. */
-static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score, size_t tokens)
+static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score,
+                   size_t tokens)
 {
     const size_t width = model->d / model->heads, e = width * model->kv_heads;
     for (size_t t = 0; t < tokens; ++t)
@@ -124,7 +127,8 @@ static void add(double *to, const double *x, size_t count)
 }
 
 /* Attention with its projections: a new array [tokens][d]. */
-static double *attention(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error, size_t size)
+static double *attention(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error,
+                         size_t size)
 {
     const size_t d = model->d, width = d / model->heads, e = width * model->kv_heads;
     double *q = mapped(model, &block->q, x, d, tokens, error, size), *k = mapped(model, &block->k, x, d, tokens, error, size);
@@ -148,7 +152,8 @@ static double *attention(const reference_blocks_model *model, const reference_bl
 }
 
 /* The FFN: a new array [tokens][d]. */
-static double *ffn(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error, size_t size)
+static double *ffn(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error,
+                   size_t size)
 {
     double *hidden = mapped(model, &block->m, x, model->d, tokens, error, size), *y = NULL;
     double *gate = model->gated ? mapped(model, &block->g, x, model->d, tokens, error, size) : NULL;
@@ -162,7 +167,8 @@ static double *ffn(const reference_blocks_model *model, const reference_block *b
     return y;
 }
 
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error, size_t error_size)
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error,
+                         size_t error_size)
 {
     const size_t count = tokens * model->d;
     double *in = malloc((count + 1) * sizeof *in), *mixed = NULL, *out = NULL;

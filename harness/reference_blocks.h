@@ -8,8 +8,8 @@
 
 typedef enum { REFERENCE_GELU_EXACT, REFERENCE_GELU_TANH, REFERENCE_SILU, REFERENCE_RELU } reference_activation;
 
-/* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements. weight NULL:
-   there is no such map, y = x; bias NULL: b = 0. */
+/* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements. weight
+   NULL: there is no such map, y = x; bias NULL: b = 0. */
 typedef struct {
     const safetensors *file, *bias_file;
     const safetensors_tensor *weight, *bias;
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     size_t d, heads, kv_heads, f;
-    double scale;  /* of q k */
+    double scale; /* of q k */
     bool causal;
     size_t window; /* 0: none */
     size_t half;   /* pairs of a head that are turned, 0: none */
@@ -41,6 +41,7 @@ typedef struct {
 } reference_block;
 
 /* x[tokens][d] <- the block's output. Fails with one line that starts with a path. */
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error, size_t error_size);
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error,
+                         size_t error_size);
 
 #endif

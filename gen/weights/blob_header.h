@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 typedef struct {
-    const char *magic;  /* 8 bytes */
-    const char *digest; /* of the model, hexadecimal, of which 16 bytes count */
+    const char *magic;    /* 8 bytes */
+    const char *digest;   /* of the model, hexadecimal, of which 16 bytes count */
     size_t format, bytes; /* version of the blob; size of the header */
 } blob_header;
 

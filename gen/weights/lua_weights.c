@@ -227,8 +227,8 @@ static bool read_elements(packing *p, int section, const safetensors_tensor *ten
     const size_t stride = field_size(L, section, "stride"), offset = field_size(L, section, "offset");
     luaL_argcheck(L, rows * columns == count, 1, "rows");
     for (size_t row = 0; row < rows; row += group)
-        if (!safetensors_read(p->file, tensor, (row / group * stride + offset) * columns, group * columns, p->data + row * columns, p->error,
-                              sizeof p->error))
+        if (!safetensors_read(p->file, tensor, (row / group * stride + offset) * columns, group * columns, p->data + row * columns,
+                              p->error, sizeof p->error))
             return false;
     return true;
 }
@@ -298,8 +298,10 @@ static bool pack_section(packing *p, int section, int errors)
 static void write_header(packing *p, int job)
 {
     lua_State *L = p->L;
-    const blob_header header = {.magic = field_string(L, job, "magic"), .digest = field_string(L, job, "digest"),
-                                .format = field_size(L, job, "format"), .bytes = field_size(L, job, "header_bytes")};
+    const blob_header header = {.magic = field_string(L, job, "magic"),
+                                .digest = field_string(L, job, "digest"),
+                                .format = field_size(L, job, "format"),
+                                .bytes = field_size(L, job, "header_bytes")};
     blob_header_write(&header, p->blob, p->blob_bytes);
 }
 
