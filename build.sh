@@ -98,7 +98,7 @@ main_job() {
     step $lookupc pack $model --weights $out/$name.safetensors -o $out/$name.bin
     step $lookupc verify $model --weights $out/$name.safetensors
     step $lookupc bench $model
-    step $lookupc tune $model --time 90s --resume -o $out/$name.tuned.lua
+    step $lookupc tune $model --time 2m --resume -o $out/$name.tuned.lua
 }
 
 usage() {
