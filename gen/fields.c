@@ -24,3 +24,17 @@ const char *field_text(lua_State *L, int index, const char *where, const char *n
     lua_pop(L, 1);
     return text;
 }
+
+int field_dimensions(lua_State *L, int index, const char *name, int64_t *dimensions, size_t most)
+{
+    lua_getfield(L, index, name);
+    const size_t count = lua_rawlen(L, -1);
+    luaL_argcheck(L, count <= most, 1, name);
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        dimensions[i] = lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return (int)count;
+}

@@ -3,6 +3,8 @@
 #define LOOKUPC_GEN_FIELDS_H
 
 #include <lua.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* All raise a Lua error for a field that is absent or wrong: such a job is a mistake in the program. `where` stands before the field's name
    in the message, such as "variant.". */
@@ -12,5 +14,8 @@ lua_Integer field_integer(lua_State *L, int index, const char *where, const char
 
 /* A string, or `otherwise` for an absent one if that is not NULL. It stays valid as long as the table keeps it. */
 const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise);
+
+/* The array of at most `most` integers in the field. Returns their number. */
+int field_dimensions(lua_State *L, int index, const char *name, int64_t *dimensions, size_t most);
 
 #endif

@@ -58,11 +58,7 @@ local function results_of(builds, job, samples, context)
         local regime = v.few and batch <= v.few.threshold and "few" or "many"
         local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
         local name = variant_name(b, v, regime) .. "/" .. batch
-        local best, library
-        for _, dense in ipairs(job.dense) do
-            local t = time("dense/" .. dense .. "/" .. batch, clock)
-            if t and (not best or t < best) then best, library = t, dense end
-        end
+        local best, library = measure.fastest_dense(samples, job.dense, batch, clock)
         local ffn, project, gather = time("ffn/" .. name .. "/uniform_warm", clock), time("project/" .. name, "cpu"), time("gather/" .. name, "cpu")
         local again = time("ffn_again/" .. name, clock)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)

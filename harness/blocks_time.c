@@ -1,6 +1,7 @@
 /* Times compiled blocks of transformers in turns, beside reading their weights and the dense products through OpenBLAS. */
 #include "blocks_time.h"
 
+#include "clock.h"
 #include "limits.h"
 #include "memory.h"
 
@@ -15,7 +16,6 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
-#include <time.h>
 
 static const char where[] = "blocks.time: ";
 
@@ -182,17 +182,10 @@ static void run_dense(const timing *t)
     }
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Work number `which`: reading the first blob, then blocks, then the dense products. Returns its CPU seconds. */
 static double once(const timing *t, size_t which)
 {
-    const double start = seconds();
+    const double start = thread_seconds_now();
     if (which == 0) {
         limits_read(t->list[0].blob, t->list[0].blob_bytes);
     } else if (which <= t->count) {
@@ -201,7 +194,7 @@ static double once(const timing *t, size_t which)
     } else {
         run_dense(t);
     }
-    return seconds() - start;
+    return thread_seconds_now() - start;
 }
 
 int blocks_time(lua_State *L)

@@ -1,11 +1,12 @@
 /* Measures the limits of this core: fused multiply-adds, reading from each level of memory, reading random rows. */
 #include "limits.h"
 
+#include "clock.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum {
     ROUNDS = 15,       /* a multiple of the five ways of do_random_rows */
@@ -139,13 +140,6 @@ typedef struct bench {
     const row_order *rows;
 } bench;
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Reads `bytes` again and again, at least 16 MiB in all: much work between two looks at the clock, which are system calls. */
 static double stream(const bench *b, size_t bytes)
 {
@@ -249,10 +243,10 @@ static double one_round(const bench *b, double (*work)(const bench *b, int round
 {
     double done = 0, taken = 0;
     work(b, round);
-    const double start = seconds();
+    const double start = thread_seconds_now();
     while (taken < round_seconds) {
         done += work(b, round);
-        taken = seconds() - start;
+        taken = thread_seconds_now() - start;
     }
     return done / taken * 1e-9;
 }

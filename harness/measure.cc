@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -111,17 +110,10 @@ class cache_sweep
     std::vector<uint64_t> memory_;
 };
 
-double thread_seconds()
-{
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Seconds of one call on the clock that counts for it.
 double seconds_of(const timed_call &timed)
 {
-    const auto clock = timed.threads > 1 ? seconds_now : thread_seconds;
+    const auto clock = timed.threads > 1 ? seconds_now : thread_seconds_now;
     const double start = clock();
     timed.call();
     return clock() - start;

@@ -7,6 +7,7 @@ local fuse_commands = require "gen.fuse_commands"
 local host = require "host"
 local json = require "json"
 local process = require "process"
+local statistics = require "harness.tune.statistics"
 local weights = require "weights"
 
 local transformer = {}
@@ -156,13 +157,6 @@ local function timed_blocks(p, directory, options)
         weights_struct_bytes = p.weights_struct_bytes, sections = sections, magic = packing.magic, digest = packing.digest, format = packing.format, header_bytes = packing.header_bytes }
 end
 
-local function median(list)
-    local sorted = table.move(list, 1, #list, 1, {})
-    table.sort(sorted)
-    local middle = (#sorted + 1) // 2
-    return #sorted % 2 == 1 and sorted[middle] or (sorted[middle] + sorted[middle + 1]) / 2
-end
-
 -- Bytes that one call reads at least: weights, and keys and values of the positions before and of its own.
 local function bytes_of(p, position, tokens)
     local seen = math.min(position + tokens, p.shape.window or position + tokens)
@@ -179,20 +173,20 @@ function transformer.bench(plans, tokens, position, options)
         for i, map in ipairs(plans[#plans].maps) do maps[i] = { inputs = map.inputs, outputs = map.outputs } end
     end
     local samples = assert(blocks.time { d = p.shape.d, position = position, tokens = tokens, repetitions = options.repetitions, blocks = list, dense = maps })
-    local result = { tokens = tokens, position = position, type = p.shape.type.name, isa = p.variants[1].isa.name, read_gbytes = p.packed_bytes / median(samples[1]) * 1e-9 }
-    result.seconds = median(samples[2])
+    local result = { tokens = tokens, position = position, type = p.shape.type.name, isa = p.variants[1].isa.name, read_gbytes = p.packed_bytes / statistics.median(samples[1]) * 1e-9 }
+    result.seconds = statistics.median(samples[2])
     result.gbytes = bytes_of(p, position, tokens) / result.seconds * 1e-9
     local operations = 0
     for _, map in ipairs(p.maps) do operations = operations + 2 * map.inputs * map.outputs * p.model.layers * tokens end
     result.gflops = operations / result.seconds * 1e-9
     if plans[2] then
-        result.unfused_seconds = median(samples[3])
+        result.unfused_seconds = statistics.median(samples[3])
         result.speedup = result.unfused_seconds / result.seconds
         result.predicted = plans[2].packed_bytes / p.packed_bytes
     end
     local dense = samples[#plans + 2]
     -- OpenBLAS multiplies one unfused block.
-    result.dense_seconds = dense and median(dense) * p.model.layers
+    result.dense_seconds = dense and statistics.median(dense) * p.model.layers
     return result
 end
 

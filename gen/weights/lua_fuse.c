@@ -92,21 +92,6 @@ static bool field_true(lua_State *L, int table, const char *name)
     return value;
 }
 
-/* Reads the array of dimensions in the field `shape`. */
-static int field_shape(lua_State *L, int table, int64_t shape[SAFETENSORS_MAX_RANK])
-{
-    lua_getfield(L, table, "shape");
-    const size_t rank = lua_rawlen(L, -1);
-    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
-    for (size_t i = 0; i < rank; ++i) {
-        lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        shape[i] = lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return (int)rank;
-}
-
 /* The view in the field `name` of a step; *there says whether there is one. */
 static bool open_view(fusion *f, int step, const char *name, view *v, bool *there)
 {
@@ -115,7 +100,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
     bool good = true;
     if (*there) {
         int64_t shape[SAFETENSORS_MAX_RANK];
-        const int at = lua_gettop(L), rank = field_shape(L, at, shape);
+        const int at = lua_gettop(L), rank = field_dimensions(L, at, "shape", shape, SAFETENSORS_MAX_RANK);
         v->rows = (size_t)field_integer(L, at, "view.", "rows", 1, 0);
         v->columns = (size_t)field_integer(L, at, "view.", "columns", 1, 1);
         v->group = (size_t)field_integer(L, at, "view.", "group", 1, (lua_Integer)v->rows);
@@ -521,7 +506,7 @@ static bool create_file(fusion *f, int file)
         const int tensor = lua_gettop(L);
         list[i].name = field_text(L, tensor, "tensor.", "name", NULL);
         list[i].dtype = safetensors_dtype_named(field_text(L, tensor, "tensor.", "dtype", NULL));
-        list[i].rank = field_shape(L, tensor, list[i].shape);
+        list[i].rank = field_dimensions(L, tensor, "shape", list[i].shape, SAFETENSORS_MAX_RANK);
         lua_settop(L, tensors);
     }
     const bool good = shards_add(f->out, field_text(L, file, "file.", "path", NULL), list, count, f->error, sizeof f->error);

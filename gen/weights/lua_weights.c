@@ -1,4 +1,5 @@
 /* The Lua module `weights`: an interpreter of the plan's sections. It knows no shape of its own. */
+#include "gen/fields.h"
 #include "gen/files.h"
 #include "gen/host.h"
 #include "gen/weights/blob_header.h"
@@ -79,26 +80,11 @@ static size_t farthest(const fold_dim *dims, int rank, bool from)
     return last;
 }
 
-/* Reads the array of dimensions at the top of the stack and pops it. Returns their number. */
-static int pop_shape(lua_State *L, int64_t shape[SAFETENSORS_MAX_RANK])
-{
-    const size_t rank = lua_rawlen(L, -1);
-    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
-    for (size_t i = 0; i < rank; ++i) {
-        lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        shape[i] = lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return (int)rank;
-}
-
 /* The tensor that the field `name` of a table names, with the shape in its field `shape`; NULL with a message. */
 static const safetensors_tensor *find_tensor(packing *p, int table, const char *name)
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
-    lua_getfield(p->L, table, "shape");
-    const int rank = pop_shape(p->L, shape);
+    const int rank = field_dimensions(p->L, table, "shape", shape, SAFETENSORS_MAX_RANK);
     return safetensors_expect(p->file, p->prefix, field_string(p->L, table, name), shape, rank, p->error, sizeof p->error);
 }
 
@@ -415,9 +401,8 @@ static int weights_sample(lua_State *L)
         const int tensor = lua_gettop(L);
         const char *name = lua_pushfstring(L, "%s%s", prefix, field_string(L, tensor, "name"));
         lua_rawseti(L, top, (lua_Integer)i + 1);
-        lua_getfield(L, tensor, "shape");
         descriptions[i] = (safetensors_description){.name = name, .dtype = DTYPE_F32};
-        descriptions[i].rank = pop_shape(L, descriptions[i].shape);
+        descriptions[i].rank = field_dimensions(L, tensor, "shape", descriptions[i].shape, SAFETENSORS_MAX_RANK);
         counts[i] = 1;
         for (int k = 0; k < descriptions[i].rank; ++k)
             counts[i] *= (size_t)descriptions[i].shape[k];

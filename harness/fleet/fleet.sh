@@ -14,6 +14,12 @@ fail() {
     exit 1
 }
 
+# usage: what the head of the script that was called says of its words.
+usage() {
+    sed -n '4,6s/^# *//p' "$0" >&2
+    exit 2
+}
+
 # whole NAME VALUE FIRST LAST: fails unless VALUE is an integer in this range.
 whole() { [[ $2 =~ ^[1-9][0-9]{0,8}$ ]] && (($2 >= $3 && $2 <= $4)) || fail "$1: $2: must be an integer from $3 to $4"; }
 

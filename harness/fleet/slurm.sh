@@ -14,11 +14,6 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 lookupc=${LOOKUPC:-$here/../../build/lookupc}
 source "$here/fleet.sh"
 
-usage() {
-    sed -n '4,6s/^# *//p' "${BASH_SOURCE[0]}" >&2
-    exit 2
-}
-
 # active: "NUMBER STATE" of the shards of this folder that Slurm has in its queue.
 active() {
     local queue

@@ -48,24 +48,13 @@ local function ratio_of(s, samples, i, batches, a, b)
     return statistics.interval({ result }, s.seed, 1000)
 end
 
--- The fastest dense FFN of the samples at `batch`, µs a token, and its library.
-local function dense(s, samples, batch)
-    local best, library
-    for _, name in ipairs(libraries) do
-        local sample = samples["dense/" .. name .. "/" .. batch]
-        local time = sample and statistics.median(sample[s.threads > 1 and "wall" or "cpu"]) / batch
-        if time and (not best or time < best) then best, library = time, name end
-    end
-    return best, library
-end
-
 -- One row a batch: times of the default and of runner `i`, their ratio with its interval, the dense FFN.
 local function rows_of(s, samples, i)
     local rows = {}
     for n, batch in ipairs(s.batches) do
         local default, times = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
-        local dense_us, library = dense(s, samples, batch)
-        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us, dense_library = library,
+        local dense_us, library = measure.fastest_dense(samples, libraries, batch, s.threads > 1 and "wall" or "cpu")
+        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us / batch, dense_library = library,
             ratio = ratio_of(s, samples, i, { batch }) }
     end
     return rows

@@ -17,10 +17,9 @@ end
 -- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is proven faster.
 -- ask(session, any) is a choice of harness/tune/choice.lua or nil, and a line; nil and the line if the store does not know all of it.
 function outcome.from_store(sessions, ask, any)
-    local best, said
+    local best
     for _, s in ipairs(sessions) do
         local found, line = ask(s, any)
-        said = said or line
         if not found then return nil, line end
         local whole = found.whole
         if not best or whole and best.whole and whole.high < best.whole.low then
@@ -115,7 +114,7 @@ function outcome.summary(m, outcomes, o)
     return { model = m.name, batches = json.array(o.batches), threads = o.threads, tuned = o.tuned, log = o.log, sets = json.array(sets) }
 end
 
-local function percent(ratio) return string.format("%.3f", ratio) end
+local function three_places(ratio) return string.format("%.3f", ratio) end
 
 -- "gather.group 8 -> 16, few.tokens 4 -> 2"
 local function changes(found, concerned)
@@ -133,7 +132,7 @@ local function race_lines(found, r, add)
         counted = string.format("%d candidates of %d schedules, %d wrong, %d pruned, %d without time, %.0f s", #r.field, r.total, #r.failed, #r.rejected, r.untried + r.unmeasured, r.seconds)
     end
     add(string.format("  %-5s %s", r.regime, counted ~= "" and counted or "batch " .. batches_of(r)))
-    local verdict = string.format("%s of the default's time (%s … %s, %d pairs)", percent(r.ratio), percent(r.low), percent(r.high), r.samples)
+    local verdict = string.format("%s of the default's time (%s … %s, %d pairs)", three_places(r.ratio), three_places(r.low), three_places(r.high), r.samples)
     if r.decided == "too noisy" or r.decided == "no time" then verdict = "the default is kept" end
     add(string.format("        %s: %s%s", r.decided, verdict, r.reason and "; " .. r.reason or ""))
     if r.contended then add("        other work shared the core for a part of it") end
@@ -163,7 +162,7 @@ function outcome.lines(m, outcomes, o)
             add(string.format("  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).", 100 * math.abs(found.control.median - 1), found.control.low, found.control.high))
         end
         if found.compilers and #found.compilers > 1 then
-            for _, c in ipairs(found.compilers) do add(string.format("  %-8s %s of the default's time, %s", c.cc, percent(c.ratio), c.version)) end
+            for _, c in ipairs(found.compilers) do add(string.format("  %-8s %s of the default's time, %s", c.cc, three_places(c.ratio), c.version)) end
         end
     end
     return lines

@@ -71,7 +71,6 @@ local function settings(path, options)
     o.batches_text = table.concat(o.batches, ",")
     if (options.shard ~= nil) ~= (options.out ~= nil) then error("--shard and --out: give both or none of them", 0) end
     if options.shard and options.html then error("--html: a shard has no whole to show: merge the logs first", 0) end
-    if options.seed < 0 then error("--seed: " .. options.seed .. ": must be an integer from 0", 0) end
     o.tuned = not options.shard and options.o or nil
     o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
     o.resume = options.resume or options.shard ~= nil
