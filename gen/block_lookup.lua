@@ -8,17 +8,17 @@ local schedule = require "gen.schedule"
 
 local block_lookup = {}
 
--- What layers share that the parts of a block's FFN have in common; the others are each part's own.
+-- The weights that make codes: those of all layers lie in one section.
 local shared = { projection = true, projection_bias = true }
 
 -- The choices of a schedule that decide how codes and scores are made, and where they wait.
 local of_codes = { "tile.vectors", "product.outputs", "project.tiles", "butterfly.radix", "chunk.tokens", "few.threshold", "few.vectors", "few.tokens" }
 
--- The layers of model `m` by the width of their tables' rows: { word, first, count, d_out }. With `delivered` the tables of a block hold q, k and v
--- of the next one, those of the last block do not.
-local function ranges_of(m, delivered)
-    if delivered == m.d or m.layers == 1 then return { { word = "lookup", first = 0, count = m.layers, d_out = m.d } } end
-    return { { word = "lookup", first = 0, count = m.layers - 1, d_out = delivered }, { word = "last", first = m.layers - 1, count = 1, d_out = m.d } }
+-- The layers of model `m` by the width of their tables' rows: { word, first, count, d_out }: those of the last block
+-- make no block's input.
+local function ranges_of(m, width)
+    if width == m.d or m.layers == 1 then return { { word = "lookup", first = 0, count = m.layers, d_out = m.d } } end
+    return { { word = "lookup", first = 0, count = m.layers - 1, d_out = width }, { word = "last", first = m.layers - 1, count = 1, d_out = m.d } }
 end
 
 -- The FFN as a LookupFFN of its own.
@@ -49,14 +49,17 @@ local function choices_of(ffn, isas, type, chunk, first)
     return wanted
 end
 
--- The parts of the FFNs of model `m`: { word, first, count, plan, sections = { { field, name, stride } } }: layer first + i of `count` finds the weights
--- that the kernels call `field` at `name` + i * stride; the name stands for `layers` layers.
---   delivered    width of the rows that deliver a block's input
---   x_step       floats from token to token of the kernels' input, y_step of their output
---   chunk        tokens of a call
-function block_lookup.parts(m, isas, type, of, delivered, x_step, y_step, chunk)
+-- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The weights that a layer's kernels
+-- call `field` are those of a section: { field, name, first, layers, stride, of, own }, of layers `first` on, `stride` elements apart; own: not one of
+-- another part; of: the section of one layer.
+--   type      of the tables; `isas` have what they need for it, if they want it
+--   of        public names of the model
+--   width     of the rows that make a block's input
+--   x_step    floats from token to token of the kernels' input, y_step of their output
+--   chunk     tokens of a call
+function block_lookup.parts(m, isas, type, of, width, x_step, y_step, chunk)
     local parts = {}
-    for i, range in ipairs(ranges_of(m, delivered)) do
+    for i, range in ipairs(ranges_of(m, width)) do
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of, range.word)
         if first then part_names.weights = first.plan.names.weights end
@@ -66,9 +69,9 @@ function block_lookup.parts(m, isas, type, of, delivered, x_step, y_step, chunk)
         for _, section in ipairs(p.sections) do
             local all = shared[section.name]
             part.sections[#part.sections + 1] = {
-                field = section.name, name = (all and "lookup" or range.word) .. "_" .. section.name, of = section, layers = all and m.layers or range.count,
-                first = all and 0 or range.first, own = i == 1 or not all, stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
-                stride_units = blob.round_up(section.bytes, blob.align) // section.dtype.bytes * section.count // section.elements,
+                field = section.name, of = section, stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
+                name = (all and parts[1] and parts[1].word or range.word) .. "_" .. section.name, own = not (all and parts[1]),
+                first = all and 0 or range.first, layers = all and m.layers or range.count,
             }
         end
         parts[i] = part
@@ -82,9 +85,36 @@ function block_lookup.prefix(m, layer)
     return family.layer:format(layer) .. family.lookup
 end
 
--- The unfused FFN of a layer as `sample` writes it.
+-- Adds the sections of `parts` by add(name, dtype, elements, doc), and what the packer fills them with by piece(section, index, elements, more).
+function block_lookup.add_sections(m, parts, add, piece)
+    for _, part in ipairs(parts) do
+        for _, section in ipairs(part.sections) do
+            if section.own then
+                local of = section.of
+                section.placed = add(section.name, of.dtype, section.layers * section.stride, of.doc .. (section.layers > 1 and ", of " .. section.layers .. " layers, " .. section.stride .. " apart" or ""))
+            end
+        end
+        local scales
+        for _, section in ipairs(part.sections) do
+            local of = section.of
+            if section.own and of.from then
+                for index = 0, section.layers - 1 do
+                    piece(section.placed, index, section.stride, {
+                        name = section.name .. " of layer " .. section.first + index, from = block_lookup.prefix(m, section.first + index) .. of.from, shape = of.shape,
+                        slices = of.slices, steps = of.steps, boxes = of.boxes, blocks = of.blocks, row = of.row,
+                        scales = of.scales and scales.placed.at + index * scales.stride * scales.of.dtype.bytes,
+                    })
+                end
+            end
+            scales = section
+        end
+    end
+end
+
+-- The tensors of a layer's FFN as `sample` writes them. Attention leaves the mean of many tokens: wider projections spread their codes.
 function block_lookup.samples(m, layer)
-    local list = blob.tensors(model_of(m, { word = "lookup", d_out = m.d }), plan.shape(model_of(m, { word = "lookup", d_out = m.d }), dtype.get "f32", dtype.get "f32"))
+    local ffn = model_of(m, { word = "lookup", d_out = m.d })
+    local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
     for _, tensor in ipairs(list) do tensor.name = block_lookup.prefix(m, layer) .. tensor.name end
     return list
 end

@@ -8,7 +8,14 @@ local transformer_kernels = {}
 -- The templates of the model's own files, and what they read beside the plan.
 function transformer_kernels.api(p)
     local eliminate = p.model.attention.eliminate
+    -- What the templates of a LookupFFN's prototypes read of a part.
+    local parts = {}
+    for i, part in ipairs(p.parts) do
+        parts[i] = { names = part.plan.names, shape = part.plan.shape, variants = part.plan.variants, sections = part.plan.sections, openmp = false,
+            makes_codes = part.plan.makes_codes, norm = false }
+    end
     return {
+        parts = parts, dense = #p.maps > 0,
         header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
         cache_bytes = p.cache_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
@@ -43,6 +50,16 @@ end
 local function blocks_values(p, v, values)
     local reads_input = false
     for _, step in ipairs(p.after) do reads_input = reads_input or step.from == "in" or step.a == "in" or step.b == "in" end
+    -- The weights of a layer as the kernels of a part of its FFN find them: { field, at }.
+    values.layer_weights = function(part)
+        local list = {}
+        for n, section in ipairs(part.sections) do
+            local index = section.layers == 1 and "" or " + layer * " .. section.stride
+            list[n] = { field = section.field, at = "weights->" .. section.name .. index }
+        end
+        return list
+    end
+    values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.tile = p.before, p.after, reads_input, transformer_plan.keys
     values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
     values.hidden_pitch = v.pitches.hidden
@@ -64,9 +81,15 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    add("templates/transformer_product.c", v.names.product, "product", product_values)
+    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", product_values) end
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
+    for _, part in ipairs(p.parts) do
+        for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
+            file.plan = part.plan
+            files[#files + 1] = file
+        end
+    end
     return files
 end
 

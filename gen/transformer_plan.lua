@@ -1,6 +1,7 @@
 -- From a validated transformer to the plan of its blocks: sizes, offsets and names of what is emitted, packed, verified and timed.
 -- Pure data. A block is a list of steps; projections that were eliminated have no step.
 local blob = require "gen.blob"
+local block_lookup = require "gen.block_lookup"
 local checkpoint = require "gen.checkpoint"
 local dtype = require "gen.dtype"
 local fuse = require "gen.fuse"
@@ -17,11 +18,15 @@ transformer_plan.panel = 32  -- outputs that lie side by side in packed weights:
 transformer_plan.keys = 32   -- positions of keys that lie side by side in the cache: [tile][element][32]
 transformer_plan.values = 16 -- a row of values in the cache is filled up to so many floats
 
+transformer_plan.lookup_chunk = 1024 -- tokens whose rows of tables are gathered together
+
 local round_up = blob.round_up
 
 -- Why the blocks of a model cannot be emitted: a key chain, a value and a rule; nil: they can.
 function transformer_plan.misfit(m)
-    if m.ffn.kind == "lookup" then return { "ffn", "kind" }, m.ffn.kind, "lookup FFNs inside blocks are merged by fuse, but not emitted so far" end
+    if m.attention.eliminate:find("QKV", 1, true) and (m.skip or m.norm) then
+        return { "attention", "eliminate" }, m.attention.eliminate, "tables that deliver q, k and v leave nothing to norms and skip connections"
+    end
     if m.attention.window and not m.attention.causal then return { "attention", "window" }, m.attention.window, "is emitted for causal = true only" end
     return checkpoint.misfit(m)
 end
@@ -31,8 +36,11 @@ local function shape_of(m, type)
     local shape = {
         type = type, d = m.d, heads = m.heads, kv_heads = m.kv_heads, group = m.heads // m.kv_heads, width = width, e = transformer_model.kv_width(m),
         f = m.ffn.f, layers = m.layers, context = m.attention.context, window = m.attention.window, causal = m.attention.causal, parallel = m.parallel, skip = m.skip,
-        scale = m.attention.scale or width ^ -0.5, gated = m.ffn.kind == "glu", activation = m.ffn.activation, norm = m.norm,
+        scale = m.attention.scale or width ^ -0.5, gated = m.ffn.kind == "glu", activation = m.ffn.activation, norm = m.norm, lookup = m.ffn.kind == "lookup",
     }
+    -- What makes a block's input delivers its q, k and v, side by side.
+    shape.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
+    shape.input = shape.delivered and shape.d + 2 * shape.e or shape.d
     local rope = m.attention.rope
     if rope then
         shape.rotated = math.tointeger(rope.share * width) or 0
@@ -67,6 +75,7 @@ local function maps_of(m, shape)
             end)
         end
     end
+    if shape.lookup then return list, by_letter end
     -- The first input of a gated FFN is its gate.
     for i, letter in ipairs(shape.gated and { "G", "M" } or { "M" }) do
         add(letter, shape.d, shape.f, function(layer) return checkpoint.inputs(m, layer)[i] end)
@@ -96,7 +105,7 @@ local function matrix_boxes(map, whole_tensor)
 end
 
 -- The sections of the blob, each with the layers of one kind of weights behind each other, and the pieces that the packer fills them with.
-local function sections_of(m, shape, maps)
+local function sections_of(m, shape, maps, parts)
     local sections, pieces, at = {}, {}, blob.header_bytes
     local f32 = dtype.get "f32"
     local function add(name, type, elements, doc)
@@ -127,6 +136,7 @@ local function sections_of(m, shape, maps)
             piece(bias, layer, map.pitch, offsets)
         end
     end
+    block_lookup.add_sections(m, parts, add, piece)
     if m.norm then
         for i, word in ipairs { "first", "second" } do
             local gain = add(word .. "_norm", f32, m.layers * shape.d, "[" .. m.layers .. "][" .. shape.d .. "] gains of the " .. word .. " norm")
@@ -150,7 +160,7 @@ end
 
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to, and the rest.
 -- Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
-local function steps_of(shape, has)
+local function steps_of(shape, has, parts)
     local before, after = {}, {}
     local function add(list, step) list[#list + 1] = step end
     local function product(list, letter, from, to)
@@ -161,11 +171,16 @@ local function steps_of(shape, has)
     local pre, post = shape.norm and shape.norm.place == "pre", shape.norm and shape.norm.place == "post"
     local source = pre and "normed" or "rows"
     local function prepare(list) add(list, pre and { op = "norm", which = "first", from = "in", to = source } or { op = "copy", from = "in", to = source }) end
-    prepare(before)
-    local k, v = product(before, "K", source, "k"), product(before, "V", source, "v")
-    add(before, { op = "append", k = k, v = v })
-    if not shape.causal then prepare(after) end
-    add(after, { op = "attend", from = product(after, "Q", source, "q"), to = "mixed" })
+    if shape.delivered then
+        add(before, { op = "append", k = "in", k_at = shape.d, v = "in", v_at = shape.d + shape.e })
+        add(after, { op = "attend", from = "in", to = "mixed" })
+    else
+        prepare(before)
+        local k, v = product(before, "K", source, "k"), product(before, "V", source, "v")
+        add(before, { op = "append", k = k, k_at = 0, v = v, v_at = 0 })
+        if not shape.causal then prepare(after) end
+        add(after, { op = "attend", from = product(after, "Q", source, "q"), to = "mixed" })
+    end
     local mixed = product(after, "P", "mixed", "projected")
     local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
@@ -180,10 +195,15 @@ local function steps_of(shape, has)
         add(after, { op = "norm", which = "second", from = shape.parallel and "in" or stream, to = "normed" })
         inner = "normed"
     end
-    if shape.gated then product(after, "G", inner, "gate") end
-    product(after, "M", inner, "hidden")
-    add(after, { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" })
-    local out = product(after, "O", "hidden", "out")
+    local out = "out"
+    if shape.lookup then
+        add(after, { op = "lookup", parts = parts, from = inner, to = out })
+    else
+        if shape.gated then product(after, "G", inner, "gate") end
+        product(after, "M", inner, "hidden")
+        add(after, { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" })
+        product(after, "O", "hidden", out)
+    end
     if shape.parallel then
         add(after, { op = "add", a = mixed, b = out, to = "out" })
         if shape.skip then add(after, { op = "add", a = "in", b = out, to = "out" }) end
@@ -197,23 +217,27 @@ local function steps_of(shape, has)
     return before, after
 end
 
--- Buffers in scratch for chunks of `chunk` tokens and `rows` rows of queries that are attended together: { name, pitch, bytes, at }.
-local function buffers_of(shape, before, after, chunk, rows, lanes)
-    local list, pitches, at = {}, {}, 0
-    local wide = round_up(shape.d, transformer_plan.panel)
+-- Floats from token to token of a buffer whose rows have so many: an odd number of lines. At powers of two rows of several tokens would drive
+-- each other out of the cache.
+local function pitch_of(floats) return round_up(floats, 16) | 16 end
+
+-- Width of a buffer that `width` values of a token are written to, by products in whole panels.
+local function filled(width) return round_up(width, transformer_plan.panel) end
+
+-- Buffers in scratch from byte `at` on for chunks of `chunk` tokens and `rows` rows of queries that are attended together: { name, pitch, bytes, at }.
+local function buffers_of(shape, before, after, chunk, rows, lanes, at)
+    local list, pitches = {}, {}
     local function add(name, floats, pitch)
         list[#list + 1] = { name = name, at = at, pitch = pitch }
         pitches[name] = pitch
         at = round_up(at + 4 * floats, blob.align)
     end
     pitches["in"] = shape.d
-    -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
     local function use(name, floats)
-        local pitch = round_up(floats, 16) | 16
-        if name and not pitches[name] then add(name, chunk * pitch, pitch) end
+        if name and not pitches[name] then add(name, chunk * pitch_of(floats), pitch_of(floats)) end
     end
     for _, steps in ipairs { before, after } do
-        for _, step in ipairs(steps) do use(step.to, step.map and step.map.pitch or wide) end
+        for _, step in ipairs(steps) do use(step.to, step.map and step.map.pitch or filled(step.op == "lookup" and shape.input or shape.d)) end
     end
     add("queries", rows * shape.width)
     add("sums", rows * shape.value_pitch)
@@ -241,11 +265,17 @@ local function choices_of(shape, isa)
     return c
 end
 
-local function variant_of(m, shape, before, after, isa)
+-- Tokens that go through a block together. Where rows of tables deliver what all of them attend to, that is all of them.
+local function chunk_of(shape)
+    if shape.delivered and not shape.causal then return shape.context end
+    return math.min(shape.lookup and transformer_plan.lookup_chunk or 192, round_up(shape.context, 12))
+end
+
+local function variant_of(m, shape, before, after, isa, chunk, lookup_scratch)
     local choices = choices_of(shape, isa)
-    local v = { isa = isa, choices = choices, chunk = math.min(192, round_up(shape.context, 12)), queries = math.max(1, 16 // shape.group) }
+    local v = { isa = isa, choices = choices, chunk = chunk, queries = math.max(1, 16 // shape.group) }
     v.rows = v.queries * shape.group
-    v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)
+    v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes, lookup_scratch)
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
         attention = names.variant(m.name, "attention_f32", isa.name),
@@ -279,11 +309,15 @@ local function samples_of(m, shape, own)
             local map = checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
             if not (own and m.attention.eliminate:find(letter, 1, true)) then add_map(own and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true) end
         end
-        local inputs = checkpoint.inputs(m, layer)
-        add_map(inputs[#inputs], 1.5 * shape.d ^ -0.5)
-        -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to block.
-        if shape.gated then add_map(inputs[1], 0.3 * shape.d ^ -0.5, false, 1.0) end
-        add_map(checkpoint.linear(m, layer, "O", shape.d, shape.f), shape.f ^ -0.5)
+        if shape.lookup then
+            for _, tensor in ipairs(block_lookup.samples(m, layer)) do add(tensor.name, tensor.shape, tensor.deviation, tensor) end
+        else
+            local inputs = checkpoint.inputs(m, layer)
+            add_map(inputs[#inputs], 1.5 * shape.d ^ -0.5)
+            -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to block.
+            if shape.gated then add_map(inputs[1], 0.3 * shape.d ^ -0.5, false, 1.0) end
+            add_map(checkpoint.linear(m, layer, "O", shape.d, shape.f), shape.f ^ -0.5)
+        end
         for i = 1, m.norm and 2 or 0 do
             local name = checkpoint.norm(m, layer, i)
             add(name .. ".weight", { shape.d }, 0.1, { mean = 1.0 })
@@ -295,9 +329,10 @@ local function samples_of(m, shape, own)
 end
 
 -- What decides a blob's bytes but the weights.
-local function digest_of(m, sections)
+local function digest_of(m, sections, parts)
     local described = {}
     for i, section in ipairs(sections) do described[i] = { section.name, section.type, section.elements, section.at } end
+    for _, part in ipairs(parts) do described[#described + 1] = part.plan.digest end
     return host.sha256(json.encode({ format = blob.format, model = m, sections = described, panel = transformer_plan.panel }, "compact"))
 end
 
@@ -308,17 +343,21 @@ function transformer_plan.build(m, isas, type)
     local shape = shape_of(m, dtype.get(type, "type"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
-    local sections, pieces, bytes = sections_of(m, shape, maps)
-    local before, after = steps_of(shape, has)
+    local public, sets, parts, chunk, lookup_scratch = names.public(m.name), {}, {}, chunk_of(shape), 0
+    for i, set in ipairs(isas) do sets[i] = shape.type.scaled and set or isa_list.with_tables(set, shape.type) end
+    if shape.lookup then parts = block_lookup.parts(m, sets, shape.type, public, shape.input, pitch_of(filled(shape.d)), pitch_of(filled(shape.input)), chunk) end
+    for _, part in ipairs(parts) do lookup_scratch = math.max(lookup_scratch, part.plan.scratch_bytes) end
+    local sections, pieces, bytes = sections_of(m, shape, maps, parts)
+    local before, after = steps_of(shape, has, parts)
     local p = { -- own: an architecture of its own, that no unfused checkpoint becomes
-        model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
-        digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0,
+        model = m, shape = shape, names = public, maps = maps, parts = parts, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
+        digest = digest_of(m, sections, parts), before = before, after = after, variants = {}, scratch_bytes = 0,
         cache_bytes = m.layers * shape.layer_cache * 4, weights_struct_bytes = 8 * #sections + 8, types = { shape.type },
         options = { type = shape.type.name }, -- as the manifest records them
     }
-    for i, set in ipairs(isas) do
-        local isa = shape.type.scaled and set or isa_list.with_tables(set, shape.type)
-        p.variants[i] = variant_of(m, shape, before, after, isa)
+    for i, isa in ipairs(sets) do
+        p.variants[i] = variant_of(m, shape, before, after, isa, chunk, lookup_scratch)
+        p.variants[i].number = i
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     return p

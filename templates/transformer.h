@@ -22,6 +22,9 @@
 #include <stdint.h>
 
 #define $(names.macro("D")) $(shape.d) /* width of a token */
+//$ if shape.delivered then
+#define $(names.macro("D_IN")) $(shape.input) /* width of a token's input: q, k and v of the first block */
+//$ end
 #define $(names.macro("LAYERS")) $(shape.layers) /* blocks */
 #define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
 #define $(names.macro("KV_HEADS")) $(shape.kv_heads) /* heads of k and v */
@@ -65,21 +68,25 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for positions 0 … position - 1 by earlier calls; need not be
              cleared before the first one. To go back, call again with an earlier position.
-   x         [$(shape.d)] floats, any float alignment: the input of the first block
+   x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
    y         [$(shape.d)] floats: the output of the last block; may be x
    position  of the token in its sequence, below $(names.macro("CONTEXT"))
    scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
 int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
 
+//$ if shape.delivered then
+/* The same for tokens first … first + tokens - 1 at once: x is [tokens][$(shape.input)] and y [tokens][$(shape.d)]; y may be x itself, otherwise no overlap.
+//$ else
 /* The same for tokens first … first + tokens - 1 at once: x and y are [tokens][$(shape.d)], y may be x itself, otherwise no overlap.
+//$ end
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
 int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 //$ else
 /* The blocks for a sequence whose tokens all attend to each other.
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
-   x         [tokens][$(shape.d)] floats, any float alignment: the input of the first block
+   x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
    y         [tokens][$(shape.d)] floats: the output of the last block; may be x itself, otherwise no overlap
    tokens    at most $(names.macro("CONTEXT")); of a padded sequence give those that count
    scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter

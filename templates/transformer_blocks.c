@@ -1,4 +1,5 @@
 //$ lines("", prologue)
+//$ if not shape.lookup then
 $(include("templates/activation.c"))
 
 //$ if shape.gated then
@@ -19,6 +20,7 @@ static void $(helper)_activate($(shape.gated and "const float *restrict gate, " 
 //$ end
     }
 }
+//$ end
 
 //$ if shape.rope then
 //$ local rotated = 2 * shape.rope.half
@@ -132,8 +134,8 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
     }
 }
 //$ end
-//$ local function step_of(name) return name == "in" and shape.d or buffer(name).pitch end
-//$ local function one(step)
+//$ local function step_of(name) return name ~= "in" and buffer(name).pitch or shape.delivered and "in_step" or shape.d end
+//$ local function one(step, i)
 //$     if step.op == "norm" then
             $(helper)_norm($(step.from), $(step_of(step.from)), weights->$(step.which)_norm + layer * $(shape.d), $(shape.norm.kind == "layernorm" and "weights->" .. step.which .. "_norm_offset + layer * " .. shape.d .. ", " or "")$(step.to), $(step_of(step.to)), count);
 //$     elseif step.op == "copy" then
@@ -146,9 +148,27 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
             $(v.names.product)($(step.from), $(step_of(step.from)), weights->$(map.field) + layer * $(map.words), $(shape.type.scaled and "weights->" .. map.field .. "_scales + layer * " .. map.pitch .. ", " or "")weights->$(map.field)_bias + layer * $(map.pitch),
                 $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count);
 //$     elseif step.op == "append" then
-            $(helper)_append($(shape.rope and "weights, " or "")$(step.k), $(step_of(step.k)), $(step.v), $(step_of(step.v)), keys, values, first + at, count);
+            $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)), $(step_of(step.k)), $(sum(step.v, step.v_at)), $(step_of(step.v)), keys, values, first + at, count);
 //$     elseif step.op == "attend" then
             $(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), keys, values, $((shape.causal or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), (unsigned char *) scratch);
+//$     elseif step.op == "lookup" then
+//$         for i, part in ipairs(step.parts) do
+//$             local alone = #step.parts == 1
+//$             local indent = alone and "            " or "                "
+//$             if not alone then
+            $(i == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
+//$             end
+$(indent)/* LookupFFN: $(part.plan.shape.h) tables, rows of $(part.plan.shape.d_out)$(part.plan.shape.d_out > shape.d and ", the next block's q, k and v" or "") */
+$(indent)const $(part.plan.names.weights) ffn = {
+//$             for _, field in ipairs(layer_weights(part)) do
+$(indent)    $(field.at),
+//$             end
+$(indent)};
+$(indent)$(lookup_of(part))(&ffn, $(step.from), $(step.to), count, scratch);
+//$             if i > 1 then
+            }
+//$             end
+//$         end
 //$     elseif step.op == "activate" then
             $(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
@@ -156,9 +176,9 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
                 for (size_t i = 0; i < $(shape.d); ++i)
                     $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
 //$     elseif step.op == "output" then
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < $(shape.d); ++i)
-                    y[(at + token) * $(shape.d) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i or "            ")for (size_t token = 0; token < count; ++token)
+$(i or "            ")    for (size_t i = 0; i < $(shape.d); ++i)
+$(i or "            ")        y[(at + token) * $(shape.d) + i] = $(step.from)[token * $(step_of(step.from)) + i];
 //$     end
 //$ end
 
@@ -171,6 +191,23 @@ void $(symbol)(const $(names.weights) *weights, float *cache, const float *x, fl
 //$ end
 //$ end
 
+//$ if shape.delivered then
+    for (size_t at = 0; at < tokens; at += $(v.chunk)) {
+        const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
+        const float *in = x + at * $(shape.input);
+        size_t in_step = $(shape.input);
+
+        for (size_t layer = 0; layer < $(shape.layers); ++layer, in = out, in_step = $(buffer("out").pitch)) {
+            float *keys = cache + layer * $(shape.layer_cache), *values = $(sum("keys", shape.layer_values));
+
+//$ for _, step in ipairs(before) do one(step) end
+//$ for _, step in ipairs(after) do
+//$     if step.op ~= "output" then one(step) end
+//$ end
+        }
+//$ one(after[#after], "        ")
+    }
+//$ else
     for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
         float *keys = cache + layer * $(shape.layer_cache), *values = $(sum("keys", shape.layer_values));
         for (size_t at = 0; at < tokens; at += $(v.chunk)) {
@@ -190,4 +227,5 @@ void $(symbol)(const $(names.weights) *weights, float *cache, const float *x, fl
 //$ for _, step in ipairs(after) do one(step) end
         }
     }
+//$ end
 }
