@@ -111,7 +111,7 @@ function block_lookup.add_sections(m, parts, add, piece)
     end
 end
 
--- The tensors of a layer's FFN as `sample` writes them. Attention leaves the mean of many tokens: wider projections spread their codes.
+-- The tensors of a layer's FFN as `sample` writes them.
 function block_lookup.samples(m, layer)
     local ffn = model_of(m, { word = "lookup", d_out = m.d })
     local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))

@@ -15,6 +15,17 @@ lua_Integer field_integer(lua_State *L, int index, const char *where, const char
     return value;
 }
 
+double field_double(lua_State *L, int index, const char *where, const char *name)
+{
+    int is_number = 0;
+    lua_getfield(L, index, name);
+    const double value = lua_tonumberx(L, -1, &is_number);
+    if (!is_number)
+        luaL_error(L, "%s%s: must be a number", where, name);
+    lua_pop(L, 1);
+    return value;
+}
+
 const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise)
 {
     const int type = lua_getfield(L, index, name);

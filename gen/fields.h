@@ -12,6 +12,8 @@
 /* An integer, at least `least`; `otherwise` stands for an absent one. */
 lua_Integer field_integer(lua_State *L, int index, const char *where, const char *name, lua_Integer least, lua_Integer otherwise);
 
+double field_double(lua_State *L, int index, const char *where, const char *name);
+
 /* A string, or `otherwise` for an absent one if that is not NULL. It stays valid as long as the table keeps it. */
 const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise);
 
