@@ -111,11 +111,16 @@ function block_lookup.add_sections(m, parts, add, piece)
     end
 end
 
--- The tensors of a layer's FFN as `sample` writes them.
+-- The tensors of a layer's FFN as `sample` writes them. A wide bias, and tables that make up for gelu scores, which grow with z:
+-- values neither grow nor vanish from block to block.
 function block_lookup.samples(m, layer)
     local ffn = model_of(m, { word = "lookup", d_out = m.d })
     local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
-    for _, tensor in ipairs(list) do tensor.name = block_lookup.prefix(m, layer) .. tensor.name end
+    for _, tensor in ipairs(list) do
+        if tensor.name == "bias" then tensor.deviation = 0.7 end
+        if tensor.name == "tables" and ffn.score == "gelu" then tensor.deviation = tensor.deviation / ffn.tau end
+        tensor.name = block_lookup.prefix(m, layer) .. tensor.name
+    end
     return list
 end
 
