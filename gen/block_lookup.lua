@@ -118,7 +118,7 @@ function block_lookup.samples(m, layer)
     local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
     for _, tensor in ipairs(list) do
         if tensor.name == "bias" then tensor.deviation = 0.7 end
-        if tensor.name == "tables" and ffn.score == "gelu" then tensor.deviation = tensor.deviation / ffn.tau end
+        if tensor.name == "tables" then tensor.deviation = tensor.deviation * (ffn.score == "gelu" and 1 / ffn.tau or 1) * (ffn.scale == "1/h" and ffn.h or 1) end
         tensor.name = block_lookup.prefix(m, layer) .. tensor.name
     end
     return list
