@@ -53,7 +53,7 @@ local function plan_of_manifest(manifest, path)
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
         local isas = isa.select(table.concat(names_of_isas, ","))
-        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        if m.attention then return transformer_plan.build(m, isas, manifest.options.type, manifest.options.cache) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end

@@ -61,8 +61,8 @@ local function plan_transformer(m, path, options)
     if not transformer_plan.misfit(m) then
         local p = request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
         add("packed blocks", "%15s  of %s", bytes_text(p.packed_bytes), p.shape.type.name)
-        add("cache", "%15s  of keys and values of %d positions", bytes_text(p.cache_bytes), m.attention.context)
-        add("scratch", "%15s", bytes_text(p.scratch_bytes))
+        add("cache", "%15s  of keys and values of %d positions in %s", bytes_text(p.cache_bytes), p.shape.cache.positions, p.shape.cache.type.name)
+        add("scratch", "%15s%s", bytes_text(p.scratch_bytes), m.attention.causal and ", to decode " .. bytes_text(p.decode_scratch_bytes) or "")
     end
     host.print(table.concat(lines, "\n"))
 end

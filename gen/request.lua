@@ -1,4 +1,4 @@
--- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
+-- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type and --cache of a transformer.
 local host = require "host"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
@@ -10,7 +10,7 @@ local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
+    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "cache", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
             error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
@@ -22,7 +22,7 @@ end
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
-    if m.attention then return transformer_plan.build(m, isas, options.type) end
+    if m.attention then return transformer_plan.build(m, isas, options.type, options.cache) end
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then
         return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection)

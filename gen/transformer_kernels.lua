@@ -5,12 +5,20 @@ local transformer_plan = require "gen.transformer_plan"
 
 local transformer_kernels = {}
 
+-- What the attention kernel takes of queries, cache and positions.
+local function attention_parameters(p)
+    local shape, kept = p.shape, p.shape.cache.type
+    local function cached(name) return "const " .. kept.storage .. " *restrict " .. name .. (kept.scaled and ", const float *restrict " .. name .. "_scale" or "") end
+    local positions = shape.causal and "size_t first, size_t queries" or shape.window and "size_t first, size_t queries, size_t end" or "size_t queries, size_t end"
+    return table.concat({ "const float *restrict query", cached "key", cached "value", positions }, ", ")
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function transformer_kernels.api(p)
-    local eliminate = p.model.attention.eliminate
+    local eliminate, shape = p.model.attention.eliminate, p.shape
     return {
         header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
-        cache_bytes = p.cache_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
+        attention_parameters = attention_parameters(p), context = shape.context .. (shape.ring and "u" or ""), cache_bytes = p.cache_bytes, decode_scratch_bytes = p.decode_scratch_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
     }
 end
@@ -26,11 +34,17 @@ local function product_values(p, v, values)
 end
 
 local function attention_values(p, v, values)
-    local c, lanes = v.choices, v.isa.lanes
-    values.together, values.score_vectors, values.rows_most, values.ahead = c.rows, c.score_vectors, v.rows, c.cache_ahead
+    local c, isa, lanes, kept = v.choices, v.isa, v.isa.lanes, p.shape.cache.type
+    values.together, values.score_vectors, values.rows_most, values.ahead = c.rows, c.score_vectors, v.rows, c.cache_ahead // kept.bytes
+    values.kept, values.attention_parameters = kept, attention_parameters(p)
+    values.line_elements = 64 // kept.bytes
+    values.load_kept = function(base, at)
+        if kept.name == "f32" then return isa.load_unaligned(base, at) end
+        return isa["load_" .. kept.name](at == 0 and base or "(" .. base .. " + " .. at .. ")")
+    end
     -- The elements of a value in blocks of vectors: { at, vectors, count }.
     values.sum_blocks = {}
-    local whole, at = p.shape.value_pitch // lanes, 0
+    local whole, at = p.shape.cache.pitch // lanes, 0
     for _, block in ipairs { { c.sum_vectors, whole // c.sum_vectors }, { whole % c.sum_vectors, 1 } } do
         local vectors, count = table.unpack(block)
         if vectors > 0 and count > 0 then
@@ -45,12 +59,16 @@ local function blocks_values(p, v, values)
     for _, step in ipairs(p.after) do reads_input = reads_input or step.from == "in" or step.a == "in" or step.b == "in" end
     values.before, values.after, values.reads_input, values.tile = p.before, p.after, reads_input, transformer_plan.keys
     values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
-    values.hidden_pitch = v.pitches.hidden
+    values.hidden_pitch = v.buffers.pitches.hidden
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    -- The parts of a layer's cache, each as `form` prints its type and name.
+    values.cached = function(form)
+        local list = {}
+        for i, part in ipairs(p.shape.cache.parts) do list[i] = string.format(form, part.storage, part.name) end
+        return table.concat(list, ", ")
+    end
+    values.kept, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.one_over_d = string.format("%.17g", 1 / p.shape.d)
-    local by_name = {}
-    for _, item in ipairs(v.buffers) do by_name[item.name] = item end
-    values.buffer = function(name) return by_name[name] end
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.

@@ -15,22 +15,45 @@ local transformer_plan = {}
 
 transformer_plan.panel = 32  -- outputs that lie side by side in packed weights: [panel][input][32]
 transformer_plan.keys = 32   -- positions of keys that lie side by side in the cache: [tile][element][32]
-transformer_plan.values = 16 -- a row of values in the cache is filled up to so many floats
+transformer_plan.values = 16 -- a row of values in the cache is filled up to so many elements
+transformer_plan.most_positions = 1 << 31 -- of a sequence whose cache is a ring
 
 local round_up = blob.round_up
 
 -- Why the blocks of a model cannot be emitted: a key chain, a value and a rule; nil: they can.
 function transformer_plan.misfit(m)
     if m.ffn.kind == "lookup" then return { "ffn", "kind" }, m.ffn.kind, "lookup FFNs inside blocks are merged by fuse, but not emitted so far" end
-    if m.attention.window and not m.attention.causal then return { "attention", "window" }, m.attention.window, "is emitted for causal = true only" end
     return checkpoint.misfit(m)
 end
 
-local function shape_of(m, type)
+-- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values [kv_heads][position][pitch] and,
+-- where elements are integers, the scales of both, [kv_heads][position]. A window's cache is a ring of tiles: a token's keys and values are put
+-- where those were that no token sees any more. So that up to a tile of tokens can enter before they attend, it holds that many more.
+local function cache_of(shape, type)
+    local pitch, positions = round_up(shape.width, transformer_plan.values), shape.context
+    if shape.ring then positions = shape.window - 1 + transformer_plan.keys end
+    local cache = { type = type, pitch = pitch, positions = round_up(positions, transformer_plan.keys), layer_bytes = 0, parts = {} }
+    local function part(name, element, elements)
+        local one = { name = name, storage = element.storage, head = cache.positions * elements, at = cache.layer_bytes }
+        cache.parts[#cache.parts + 1] = one
+        cache[name] = one
+        cache.layer_bytes = round_up(one.at + shape.kv_heads * one.head * element.bytes, blob.align)
+    end
+    part("keys", type, shape.width)
+    part("values", type, pitch)
+    if type.scaled then
+        part("key_scales", dtype.get "f32", 1)
+        part("value_scales", dtype.get "f32", 1)
+    end
+    cache.position_bytes = shape.layers * shape.kv_heads * ((shape.width + pitch) * type.bytes + (type.scaled and 8 or 0))
+    return cache
+end
+
+local function shape_of(m, type, cache_type)
     local width = m.d // m.heads
     local shape = {
         type = type, d = m.d, heads = m.heads, kv_heads = m.kv_heads, group = m.heads // m.kv_heads, width = width, e = transformer_model.kv_width(m),
-        f = m.ffn.f, layers = m.layers, context = m.attention.context, window = m.attention.window, causal = m.attention.causal, parallel = m.parallel, skip = m.skip,
+        f = m.ffn.f, layers = m.layers, context = m.attention.context, window = m.attention.window, causal = m.attention.causal, ring = m.attention.causal and m.attention.window ~= nil, parallel = m.parallel, skip = m.skip,
         scale = m.attention.scale or width ^ -0.5, gated = m.ffn.kind == "glu", activation = m.ffn.activation, norm = m.norm,
     }
     local rope = m.attention.rope
@@ -38,12 +61,12 @@ local function shape_of(m, type)
         shape.rotated = math.tointeger(rope.share * width) or 0
         shape.rope = { theta = rope.theta, half = shape.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
-    -- The cache: per layer the keys [kv_heads][tile][width][32], then the values [kv_heads][position][value_pitch].
-    shape.value_pitch = round_up(width, transformer_plan.values)
-    shape.positions = round_up(shape.context, transformer_plan.keys)
-    shape.key_head, shape.value_head = shape.positions * width, shape.positions * shape.value_pitch
-    shape.layer_values = m.kv_heads * shape.key_head
-    shape.layer_cache = shape.layer_values + m.kv_heads * shape.value_head
+    shape.cache = cache_of(shape, cache_type)
+    if shape.ring then
+        -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
+        shape.context = transformer_plan.most_positions
+        if shape.rope then shape.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
+    end
     return shape
 end
 
@@ -139,10 +162,14 @@ local function sections_of(m, shape, maps)
         end
     end
     if shape.rope then
-        local count = shape.context * shape.rope.half
+        local half, digits = shape.rope.half, shape.rope.digits
+        local count = (digits and 256 or shape.context) * half
+        local rows = digits and "[" .. #digits .. " bytes of a position][256]" or "[" .. shape.context .. " positions]"
         for _, word in ipairs { "cosines", "sines" } do
-            local section = add(word, f32, count, "[" .. shape.context .. " positions][" .. shape.rope.half .. "] " .. word .. " of the rotary angles")
-            pieces[#pieces + 1] = { name = word, type = "f32", elements = count, at = section.at, angles = word, theta = shape.rope.theta, half = shape.rope.half }
+            local section = add(word, f32, (digits and #digits or 1) * count, rows .. "[" .. half .. "] " .. word .. " of the rotary angles")
+            for i, step in ipairs(digits or { 1 }) do
+                pieces[#pieces + 1] = { name = word, type = "f32", elements = count, at = section.at + (i - 1) * count * 4, angles = word, theta = shape.rope.theta, half = half, step = step }
+            end
         end
     end
     return sections, pieces, at
@@ -163,9 +190,10 @@ local function steps_of(shape, has)
     local function prepare(list) add(list, pre and { op = "norm", which = "first", from = "in", to = source } or { op = "copy", from = "in", to = source }) end
     prepare(before)
     local k, v = product(before, "K", source, "k"), product(before, "V", source, "v")
-    add(before, { op = "append", k = k, v = v })
+    -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them still sees.
+    if not shape.ring then add(before, { op = "append", k = k, v = v }) end
     if not shape.causal then prepare(after) end
-    add(after, { op = "attend", from = product(after, "Q", source, "q"), to = "mixed" })
+    add(after, { op = "attend", from = product(after, "Q", source, "q"), to = "mixed", k = shape.ring and k, v = shape.ring and v })
     local mixed = product(after, "P", "mixed", "projected")
     local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
@@ -197,29 +225,29 @@ local function steps_of(shape, has)
     return before, after
 end
 
--- Buffers in scratch for chunks of `chunk` tokens and `rows` rows of queries that are attended together: { name, pitch, bytes, at }.
-local function buffers_of(shape, before, after, chunk, rows, lanes)
-    local list, pitches, at = {}, {}, 0
+local line_floats = blob.align // 4
+
+-- Buffers in scratch, { name, pitch, at }, in floats: behind each other as many rows of `pitch` of each as a call has tokens, a chunk at most, from
+-- tokens * at on; and of what tokens need that attend together, a group of heads each, from so many tokens * at on. A call for few tokens
+-- needs little scratch.
+local function buffers_of(shape, before, after, lanes)
+    local buffers = { tokens = {}, queries = {}, pitches = { ["in"] = shape.d }, token_floats = 0, query_floats = 0 }
     local wide = round_up(shape.d, transformer_plan.panel)
-    local function add(name, floats, pitch)
-        list[#list + 1] = { name = name, at = at, pitch = pitch }
-        pitches[name] = pitch
-        at = round_up(at + 4 * floats, blob.align)
-    end
-    pitches["in"] = shape.d
-    -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
-    local function use(name, floats)
-        local pitch = round_up(floats, 16) | 16
-        if name and not pitches[name] then add(name, chunk * pitch, pitch) end
-    end
     for _, steps in ipairs { before, after } do
-        for _, step in ipairs(steps) do use(step.to, step.map and step.map.pitch or wide) end
+        for _, step in ipairs(steps) do
+            if step.to and not buffers.pitches[step.to] then
+                -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
+                local pitch = round_up(step.map and step.map.pitch or wide, line_floats) | line_floats
+                table.insert(buffers.tokens, { name = step.to, pitch = pitch, at = buffers.token_floats })
+                buffers.pitches[step.to], buffers.token_floats = pitch, buffers.token_floats + pitch
+            end
+        end
     end
-    add("queries", rows * shape.width)
-    add("sums", rows * shape.value_pitch)
-    add("scores", rows * transformer_plan.keys)
-    add("totals", rows * lanes)
-    return list, pitches, at
+    for _, row in ipairs { { "queries", shape.width }, { "sums", shape.cache.pitch }, { "scores", transformer_plan.keys }, { "totals", lanes } } do
+        table.insert(buffers.queries, { name = row[1], at = buffers.query_floats })
+        buffers.query_floats = round_up(buffers.query_floats + shape.group * row[2], line_floats)
+    end
+    return buffers
 end
 
 -- The choices that change speed and never results, with values that suit the instruction set.
@@ -235,7 +263,7 @@ local function choices_of(shape, isa)
     c.depth = 1024                       -- inputs of a product of several tokens that stay in cache
     -- Attention: rows of queries of the same keys, vectors of positions and of elements in registers.
     c.rows = { 4, 2, 1 }
-    c.cache_ahead = 512 -- floats of the cache that are asked for ahead
+    c.cache_ahead = 2048 -- bytes of the cache that are asked for ahead
     c.score_vectors = lanes == 1 and 8 or 2
     c.sum_vectors = lanes == 1 and 4 or lanes == 8 and 2 or 4
     return c
@@ -245,10 +273,12 @@ local function variant_of(m, shape, before, after, isa)
     local choices = choices_of(shape, isa)
     local v = { isa = isa, choices = choices, chunk = math.min(192, round_up(shape.context, 12)), queries = math.max(1, 16 // shape.group) }
     v.rows = v.queries * shape.group
-    v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)
+    v.buffers = buffers_of(shape, before, after, isa.lanes)
+    v.decode_scratch_bytes = 4 * (v.buffers.token_floats + v.buffers.query_floats)
+    v.scratch_bytes = 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
-        attention = names.variant(m.name, "attention_f32", isa.name),
+        attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
         blocks = names.variant(m.name, "blocks", isa.name),
     }
     return v
@@ -301,25 +331,31 @@ local function digest_of(m, sections)
     return host.sha256(json.encode({ format = blob.format, model = m, sections = described, panel = transformer_plan.panel }, "compact"))
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`, weights of the type of that name (default f32).
-function transformer_plan.build(m, isas, type)
+-- The plan of the blocks of model `m` for the instruction sets `isas`, weights and cache of the types of those names (default f32).
+function transformer_plan.build(m, isas, type, cache)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then model_file.refuse(m, chain, value, rule) end
-    local shape = shape_of(m, dtype.get(type, "type"))
+    local shape = shape_of(m, dtype.get(type, "type"), dtype.get(cache, "cache"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
     local sections, pieces, bytes = sections_of(m, shape, maps)
     local before, after = steps_of(shape, has)
     local p = { -- own: an architecture of its own, that no unfused checkpoint becomes
         model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
-        digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0,
-        cache_bytes = m.layers * shape.layer_cache * 4, weights_struct_bytes = 8 * #sections + 8, types = { shape.type },
-        options = { type = shape.type.name }, -- as the manifest records them
+        digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0, decode_scratch_bytes = 0,
+        cache_bytes = m.layers * shape.cache.layer_bytes, weights_struct_bytes = 8 * #sections + 8, types = { shape.type }, kept_type = shape.cache.type,
+        options = { type = shape.type.name, cache = shape.cache.type.name }, -- as the manifest records them
     }
+    if shape.cache.type ~= shape.type then p.types[2] = shape.cache.type end
     for i, set in ipairs(isas) do
-        local isa = shape.type.scaled and set or isa_list.with_tables(set, shape.type)
+        local isa = set
+        for _, one in ipairs(p.types) do
+            -- What integers need is for the sums of a LookupFFN's tables.
+            if not one.scaled then isa = isa_list.with_tables(isa, one) end
+        end
         p.variants[i] = variant_of(m, shape, before, after, isa)
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
+        p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, p.variants[i].decode_scratch_bytes)
     end
     return p
 end

@@ -1,9 +1,9 @@
 /* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
    of tokens are strings of doubles, [tokens][d].
 
-   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context,
+   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context, start,
    cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } blocks.reference(job, x) -> y | nil, message: job =
-   { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps,
+   { weights, type, cache, d, heads, kv_heads, f, scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps,
    activation, layers = { { q = { weight = view, bias = view }, …, first = { gain, offset } } } }, views as gen/checkpoint.lua makes them
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
@@ -84,6 +84,7 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
 typedef struct {
     const char *library, *bind, *decode, *prefill, *encode, *blob;
     size_t d, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
     const size_t *calls; /* [count] tokens of every call */
     size_t count;
 } run_job;
@@ -121,6 +122,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
     if (status != 0)
         return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
 
+    if (job->start > 0)
+        memset(cache.data, 0, job->cache_bytes);
     size_t first = 0;
     for (size_t call = 0; call < job->count && first < tokens; ++call) {
         const size_t count = smaller(job->calls[call], tokens - first), values = count * job->d;
@@ -138,8 +141,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
                          !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
             return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
         const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
-                           : count == 1 ? decode(weights, cache.data, from, to, first, scratch.data)
-                                        : prefill(weights, cache.data, from, to, first, count, scratch.data);
+                           : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
+                                        : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
         if (result != 0)
             return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
         if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
@@ -191,6 +194,7 @@ static int run(lua_State *L)
         .encode = field_text(L, 1, where, "encode", NULL),
         .d = size_field(L, 1, "d"),
         .context = size_field(L, 1, "context"),
+        .start = size_field(L, 1, "start"),
         .cache_bytes = size_field(L, 1, "cache_bytes"),
         .scratch_bytes = size_field(L, 1, "scratch_bytes"),
         .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
@@ -292,6 +296,7 @@ static reference_blocks_model model_at(lua_State *L, int job)
                                                                                                             NULL};
     lua_getfield(L, job, "activation");
     lua_getfield(L, job, "type");
+    lua_getfield(L, job, "cache");
     const reference_blocks_model model = {
         .d = size_field(L, job, "d"),
         .heads = size_field(L, job, "heads"),
@@ -309,10 +314,11 @@ static reference_blocks_model model_at(lua_State *L, int job)
         .mean = flag_field(L, job, "mean"),
         .post = flag_field(L, job, "post"),
         .eps = number_field(L, job, "eps"),
-        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations),
-        .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
+        .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
+        .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
+        .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
     };
-    lua_pop(L, 2);
+    lua_pop(L, 3);
     return model;
 }
 

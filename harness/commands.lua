@@ -60,9 +60,12 @@ local function build(path, sets, options, threads, files)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
+-- Of the types of a transformer's weights and cache the one that an instruction set may need more for; integers are summed as floats.
+local function type_needed(options) return options.cache == "f16" and "f16" or options.type ~= "i8" and options.type or nil end
+
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, options.type ~= "i8" and options.type or nil)
+    local sets, skipped = commands.runnable(options.isa, type_needed(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -218,17 +221,17 @@ end
 
 -- The blocks of a transformer, and the same without eliminating anything, for calls of so many tokens from a position on.
 local function bench_transformer(m, path, options)
-    local sets = commands.runnable(options.isa, options.type ~= "i8" and options.type or nil)
+    local sets = commands.runnable(options.isa, type_needed(options))
     local plans = { request.plan(path, { sets[#sets] }, options) }
     if not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "bench times decoding and prefill, which are for causal = true") end
     if m.attention.eliminate ~= "none" then
         m.attention.eliminate, m.name = "none", "unfused_blocks"
-        plans[2] = transformer_plan.build(m, { sets[#sets] }, options.type)
+        plans[2] = transformer_plan.build(m, { sets[#sets] }, options.type, options.cache)
     end
     local results, position = {}, options.position or 0
     for i, tokens in ipairs(options.batches) do
-        if position + tokens > m.attention.context then
-            error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, position, m.attention.context), 0)
+        if position + tokens > plans[1].shape.context then
+            error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, position, plans[1].shape.context), 0)
         end
         results[i] = transformer.bench(plans, tokens, position, options)
     end
