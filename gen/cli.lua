@@ -35,7 +35,7 @@ local commands = {
     { name = "plan", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "print shapes, MFLOP and bytes of a model",
         options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
-        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
         options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },

@@ -23,10 +23,18 @@ function transformer_kernels.api(p)
     }
 end
 
+-- So many at a time, then a `part`-th of that, down to one.
+local function falling(count, part)
+    local list = { count }
+    while list[#list] > 1 do list[#list + 1] = math.max(1, list[#list] // part) end
+    return list
+end
+
 local function product_values(p, v, values)
-    local isa, type, c = v.isa, p.shape.type, v.choices
-    values.together, values.strip, values.strip_vectors, values.unroll, values.depth = c.tokens, c.strip * isa.lanes, c.strip, c.unroll, c.depth
-    values.alone_vectors, values.alone_outputs, values.ahead = c.alone, c.alone * isa.lanes, c.ahead > 0 and c.ahead
+    local isa, type, s = v.isa, p.shape.type, v.schedule
+    values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["decode.vectors"], s["decode.unroll"], s["product.depth"]
+    values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
+    values.ahead = s["decode.ahead"] > 0 and s["decode.ahead"]
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
@@ -34,8 +42,9 @@ local function product_values(p, v, values)
 end
 
 local function attention_values(p, v, values)
-    local c, isa, lanes, kept = v.choices, v.isa, v.isa.lanes, p.shape.cache.type
-    values.together, values.score_vectors, values.rows_most, values.ahead = c.rows, c.score_vectors, v.rows, c.cache_ahead // kept.bytes
+    local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
+    values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
+    values.ahead = s["attention.ahead"] > 0 and s["attention.ahead"] // kept.bytes
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
@@ -44,8 +53,8 @@ local function attention_values(p, v, values)
     end
     -- The elements of a value in blocks of vectors: { at, vectors, count }.
     values.sum_blocks = {}
-    local whole, at = p.shape.cache.pitch // lanes, 0
-    for _, block in ipairs { { c.sum_vectors, whole // c.sum_vectors }, { whole % c.sum_vectors, 1 } } do
+    local whole, most, at = p.shape.cache.pitch // lanes, s["attention.sums"], 0
+    for _, block in ipairs { { most, whole // most }, { whole % most, 1 } } do
         local vectors, count = table.unpack(block)
         if vectors > 0 and count > 0 then
             values.sum_blocks[#values.sum_blocks + 1] = { at = at, vectors = vectors, count = count }

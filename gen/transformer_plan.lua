@@ -9,6 +9,7 @@ local isa_list = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
 local names = require "gen.names"
+local schedule = require "gen.transformer_schedule"
 local transformer_model = require "gen.transformer_model"
 
 local transformer_plan = {}
@@ -250,28 +251,8 @@ local function buffers_of(shape, before, after, lanes)
     return buffers
 end
 
--- The choices that change speed and never results, with values that suit the instruction set.
-local function choices_of(shape, isa)
-    local lanes = isa.lanes
-    local c = { lanes = lanes }
-    -- A product holds a strip of a panel's outputs of some tokens in registers; a token alone splits its sum over its inputs.
-    c.strip = lanes == 1 and 8 or math.min(transformer_plan.panel // lanes, 2)
-    c.tokens = lanes == 1 and { 1 } or lanes == 8 and { 6, 2, 1 } or { 12, 4, 1 }
-    c.alone = lanes == 1 and 4 or transformer_plan.panel // lanes
-    c.unroll = lanes == 1 and 1 or lanes == 8 and 2 or 4
-    c.ahead = isa.prefetch and 4096 or 0 -- bytes that a token alone asks for ahead
-    c.depth = 1024                       -- inputs of a product of several tokens that stay in cache
-    -- Attention: rows of queries of the same keys, vectors of positions and of elements in registers.
-    c.rows = { 4, 2, 1 }
-    c.cache_ahead = 2048 -- bytes of the cache that are asked for ahead
-    c.score_vectors = lanes == 1 and 8 or 2
-    c.sum_vectors = lanes == 1 and 4 or lanes == 8 and 2 or 4
-    return c
-end
-
-local function variant_of(m, shape, before, after, isa)
-    local choices = choices_of(shape, isa)
-    local v = { isa = isa, choices = choices, chunk = math.min(192, round_up(shape.context, 12)), queries = math.max(1, 16 // shape.group) }
+local function variant_of(m, shape, before, after, isa, choices)
+    local v = { isa = isa, schedule = choices, schedule_text = schedule.text(choices), chunk = choices["chunk.tokens"], queries = choices["attention.tokens"] }
     v.rows = v.queries * shape.group
     v.buffers = buffers_of(shape, before, after, isa.lanes)
     v.decode_scratch_bytes = 4 * (v.buffers.token_floats + v.buffers.query_floats)
@@ -331,11 +312,12 @@ local function digest_of(m, sections)
     return host.sha256(json.encode({ format = blob.format, model = m, sections = described, panel = transformer_plan.panel }, "compact"))
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`, weights and cache of the types of those names (default f32).
-function transformer_plan.build(m, isas, type, cache)
+-- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and cache (names, default
+-- f32); schedule, the choices wanted by name of the instruction set.
+function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then model_file.refuse(m, chain, value, rule) end
-    local shape = shape_of(m, dtype.get(type, "type"), dtype.get(cache, "cache"))
+    local shape = shape_of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
     local sections, pieces, bytes = sections_of(m, shape, maps)
@@ -344,7 +326,7 @@ function transformer_plan.build(m, isas, type, cache)
         model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
         digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0, decode_scratch_bytes = 0,
         cache_bytes = m.layers * shape.cache.layer_bytes, weights_struct_bytes = 8 * #sections + 8, types = { shape.type }, kept_type = shape.cache.type,
-        options = { type = shape.type.name, cache = shape.cache.type.name }, -- as the manifest records them
+        schedules = schedule, options = { type = shape.type.name, cache = shape.cache.type.name, schedule = options.schedule or {} }, -- as the manifest records them
     }
     if shape.cache.type ~= shape.type then p.types[2] = shape.cache.type end
     for i, set in ipairs(isas) do
@@ -353,7 +335,7 @@ function transformer_plan.build(m, isas, type, cache)
             -- What integers need is for the sums of a LookupFFN's tables.
             if not one.scaled then isa = isa_list.with_tables(isa, one) end
         end
-        p.variants[i] = variant_of(m, shape, before, after, isa)
+        p.variants[i] = variant_of(m, shape, before, after, isa, schedule.make(shape, isa, p.options.schedule[isa.name] or {}))
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, p.variants[i].decode_scratch_bytes)
     end

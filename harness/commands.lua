@@ -226,7 +226,7 @@ local function bench_transformer(m, path, options)
     if not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "bench times decoding and prefill, which are for causal = true") end
     if m.attention.eliminate ~= "none" then
         m.attention.eliminate, m.name = "none", "unfused_blocks"
-        plans[2] = transformer_plan.build(m, { sets[#sets] }, options.type, options.cache)
+        plans[2] = transformer_plan.build(m, { sets[#sets] }, { type = options.type, cache = options.cache })
     end
     local results, position = {}, options.position or 0
     for i, tokens in ipairs(options.batches) do

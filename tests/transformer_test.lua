@@ -103,9 +103,8 @@ end
 
 function test.other_commands_refuse_a_transformer()
     local path = "gen/models/mistral_7b_skipless.lua"
-    local rule = ":5: attention: is a transformer's key; schedules and tune are for a LookupFFN so far"
+    local rule = ":5: attention: is a transformer's key; tune is for a LookupFFN so far"
     local o = folder .. "/never"
-    refuses(1, path .. rule, { "schedules", path })
     refuses(1, path .. rule, { "tune", path, "-o", o .. ".lua" })
     for _, words in ipairs { { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
