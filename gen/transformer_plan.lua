@@ -301,17 +301,19 @@ local function digest_of(m, sections)
     return host.sha256(json.encode({ format = blob.format, model = m, sections = described, panel = transformer_plan.panel }, "compact"))
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`, weights of the type of that name (default f32).
-function transformer_plan.build(m, isas, type)
+-- The plan of the blocks of model `m` for the instruction sets `isas`, weights of the type of that name (default f32). With `part`, for timing:
+-- of what part(maps, before, after) leaves of linear maps and steps.
+function transformer_plan.build(m, isas, type, part)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then model_file.refuse(m, chain, value, rule) end
     local shape = shape_of(m, dtype.get(type, "type"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
-    local sections, pieces, bytes = sections_of(m, shape, maps)
     local before, after = steps_of(shape, has)
-    local p = { -- own: an architecture of its own, that no unfused checkpoint becomes
-        model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
+    if part then maps, before, after = part(maps, before, after) end
+    local sections, pieces, bytes = sections_of(m, shape, maps)
+    local p = { -- own: an architecture of its own, that no unfused checkpoint becomes; packed_samples: of the checkpoint that pack reads
+        model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_samples = samples_of(m, shape, m.attention.eliminate ~= "none"), packed_bytes = bytes,
         digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0,
         cache_bytes = m.layers * shape.layer_cache * 4, weights_struct_bytes = 8 * #sections + 8, types = { shape.type },
         options = { type = shape.type.name }, -- as the manifest records them
