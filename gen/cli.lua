@@ -7,7 +7,7 @@ local schema = require "gen.schema"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
-local weights_option = { name = "weights", value = "FILE", required = true, doc = "safetensors file with the checkpoint's tensors" }
+local weights_option = { name = "weights", value = "PATH", required = true, doc = "the checkpoint: safetensors file, index of several, or folder of either" }
 local prefix_option = { name = "prefix", value = "TEXT", default = "", doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN." }
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }

@@ -206,15 +206,7 @@ static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint,
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return shards_expect(checkpoint, field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
-}
-
-static bool has_tensor(const shards *checkpoint, const char *name)
-{
-    for (size_t i = 0; i < shards_count(checkpoint); ++i)
-        if (safetensors_find(shards_at(checkpoint, i), name))
-            return true;
-    return false;
+    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
 }
 
 /* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
@@ -235,7 +227,7 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
         lua_getfield(L, layer + 1, "bias");
         const int bias = lua_gettop(L);
         ok = map->weight != NULL;
-        if (ok && has_tensor(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
             map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
             ok = map->bias != NULL;
         }
@@ -343,7 +335,7 @@ static int rows(lua_State *L)
         const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
         const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
         const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL),
+        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
                                                         (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
         ok = found != NULL;
         for (size_t t = 0; ok && t < count; ++t) {

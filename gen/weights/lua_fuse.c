@@ -106,7 +106,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
         v->group = (size_t)field_integer(L, at, "view.", "group", 1, (lua_Integer)v->rows);
         v->stride = (size_t)field_integer(L, at, "view.", "stride", 0, 0);
         v->offset = (size_t)field_integer(L, at, "view.", "offset", 0, 0);
-        v->tensor = shards_expect(f->in, field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
+        v->tensor = shards_expect(f->in, "", field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
         good = v->tensor != NULL;
         luaL_argcheck(L,
                       !good || v->tensor->count == 0 ||

@@ -6,7 +6,7 @@
 #include "gen/weights/fold.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
-#include "gen/weights/safetensors.h"
+#include "gen/weights/shards.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -19,7 +19,8 @@ enum { ERROR_SIZE = 4096 + 256 };
 /* All that a packing in progress holds; freed in one place. */
 typedef struct {
     lua_State *L;
-    safetensors *file;
+    shards *checkpoint;
+    const safetensors *file; /* that holds the section's tensor */
     const char *path, *prefix;
     bool blocks_in_out;
     unsigned char *blob;
@@ -70,15 +71,16 @@ static const safetensors_tensor *find_tensor(packing *p, int table, const char *
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
     const int rank = field_dimensions(p->L, table, "shape", shape, SAFETENSORS_MAX_RANK);
-    return safetensors_expect(p->file, p->prefix, field_string(p->L, table, name), shape, rank, p->error, sizeof p->error);
+    return shards_expect(p->checkpoint, p->prefix, field_string(p->L, table, name), shape, rank, &p->file, p->error, sizeof p->error);
 }
 
 /* All elements of the tensor `name`, from malloc; NULL with a message. */
 static double *load_tensor(packing *p, const char *name, size_t *count)
 {
-    const safetensors_tensor *tensor = safetensors_expect(p->file, p->prefix, name, NULL, 0, p->error, sizeof p->error);
+    const safetensors *file;
+    const safetensors_tensor *tensor = shards_expect(p->checkpoint, p->prefix, name, NULL, 0, &file, p->error, sizeof p->error);
     *count = tensor ? tensor->count : 0;
-    return tensor ? safetensors_load(p->file, tensor, p->error, sizeof p->error) : NULL;
+    return tensor ? safetensors_load(file, tensor, p->error, sizeof p->error) : NULL;
 }
 
 /* Reads the one-dimensional tensor `name` whole into p->vector. */
@@ -239,7 +241,7 @@ static bool pack_section(packing *p, int section, int errors)
     luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
     const bool optional = (lua_getfield(L, section, "optional"), lua_toboolean(L, -1));
     lua_pop(L, 1);
-    if (optional && !safetensors_find(p->file, field_string(L, section, "from")))
+    if (optional && !shards_have(p->checkpoint, field_string(L, section, "from")))
         return true;
     const safetensors_tensor *tensor = find_tensor(p, section, "from");
     if (!tensor)
@@ -297,8 +299,8 @@ static bool check_tensors(packing *p, int job)
 static bool pack_all(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
-    p->file = safetensors_open(p->path, p->error, sizeof p->error);
-    if (!p->file || !check_tensors(p, job))
+    p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
+    if (!p->checkpoint || !check_tensors(p, job))
         return false;
     p->blob_bytes = field_size(L, job, where, "bytes");
     p->blob = calloc(1, p->blob_bytes);
@@ -336,7 +338,7 @@ static int weights_pack(lua_State *L)
     lua_newtable(L);
     const int errors = lua_gettop(L);
     const bool ok = pack_all(&p, 1, errors);
-    safetensors_close(p.file);
+    shards_close(p.checkpoint);
     free(p.blob);
     free(p.data);
     free(p.vector);
