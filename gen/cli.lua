@@ -7,7 +7,7 @@ local schema = require "gen.schema"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
-local weights_option = { name = "weights", value = "FILE", required = true, doc = "safetensors file with the checkpoint's tensors" }
+local weights_option = { name = "weights", value = "PATH", required = true, doc = "the checkpoint: safetensors file, index of several, or folder of either" }
 local prefix_option = { name = "prefix", value = "TEXT", default = "", doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN." }
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
@@ -51,11 +51,12 @@ local commands = {
     { name = "verify", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "compare every emitted kernel with the float64 reference",
         options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
             blocks_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option, threads_option, compiler_option, flags_option, json_option } },
-    { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels against the dense FFN through OpenBLAS and oneDNN",
-        options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1" }, isa_option, json_option, seed_option, schedule_option,
+    { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
+        options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" }, isa_option, json_option, seed_option, schedule_option,
             with(tuned_option, { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }),
             with(tables_option, { value = "LIST", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") .. "; default f32" }),
-            with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }), type_option, cache_option,
+            with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }),
+            with(type_option, { value = "LIST", doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32" }), cache_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" }, threads_option,
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },

@@ -64,9 +64,11 @@ local function attention_values(p, v, values)
 end
 
 local function blocks_values(p, v, values)
-    local reads_input = false
-    for _, step in ipairs(p.after) do reads_input = reads_input or step.from == "in" or step.a == "in" or step.b == "in" end
-    values.before, values.after, values.reads_input, values.tile = p.before, p.after, reads_input, transformer_plan.keys
+    local reads_input, activates = false, false
+    for _, step in ipairs(p.after) do
+        reads_input, activates = reads_input or step.from == "in" or step.a == "in" or step.b == "in", activates or step.op == "activate"
+    end
+    values.before, values.after, values.reads_input, values.activates, values.tile = p.before, p.after, reads_input, activates, transformer_plan.keys
     values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
     values.hidden_pitch = v.buffers.pitches.hidden
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""

@@ -313,17 +313,19 @@ local function digest_of(m, sections)
 end
 
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and cache (names, default
--- f32); schedule, the choices wanted by name of the instruction set.
+-- f32); schedule, the choices wanted by name of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then model_file.refuse(m, chain, value, rule) end
     local shape = shape_of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
-    local sections, pieces, bytes = sections_of(m, shape, maps)
     local before, after = steps_of(shape, has)
-    local p = { -- own: an architecture of its own, that no unfused checkpoint becomes
-        model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own), packed_bytes = bytes,
+    if options.part then maps, before, after = options.part(maps, before, after) end
+    local sections, pieces, bytes = sections_of(m, shape, maps)
+    local p = { -- own: an architecture of its own, that no unfused checkpoint becomes; packed_samples: of the checkpoint that pack reads
+        model = m, shape = shape, names = names.public(m.name), maps = maps, sections = sections, pieces = pieces, tensors = {}, own = own, samples = samples_of(m, shape, own),
+        packed_samples = samples_of(m, shape, m.attention.eliminate ~= "none"), packed_bytes = bytes,
         digest = digest_of(m, sections), before = before, after = after, variants = {}, scratch_bytes = 0, decode_scratch_bytes = 0,
         cache_bytes = m.layers * shape.cache.layer_bytes, weights_struct_bytes = 8 * #sections + 8, types = { shape.type }, kept_type = shape.cache.type,
         schedules = schedule, options = { type = shape.type.name, cache = shape.cache.type.name, schedule = options.schedule or {} }, -- as the manifest records them

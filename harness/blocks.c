@@ -8,10 +8,8 @@
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
    blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
-   blocks.time(job): see blocks_time.h
    blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
 #include "blob_memory.h"
-#include "blocks_time.h"
 #include "guard.h"
 #include "memory.h"
 #include "reference_blocks.h"
@@ -49,27 +47,6 @@ typedef struct {
     char error[ERROR_SIZE]; /* "" when all went well */
     float y[];              /* [tokens][d] */
 } shared_result;
-
-static size_t size_field(lua_State *L, int index, const char *name)
-{
-    return (size_t)field_integer(L, index, where, name, 0, 0);
-}
-
-static bool flag_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const bool value = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
-static double number_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const double value = luaL_optnumber(L, -1, 0.0);
-    lua_pop(L, 1);
-    return value;
-}
 
 /* The doubles at `index` and how many tokens of d they are. */
 static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
@@ -192,12 +169,12 @@ static int run(lua_State *L)
         .decode = field_text(L, 1, where, "decode", NULL),
         .prefill = field_text(L, 1, where, "prefill", NULL),
         .encode = field_text(L, 1, where, "encode", NULL),
-        .d = size_field(L, 1, "d"),
-        .context = size_field(L, 1, "context"),
-        .start = size_field(L, 1, "start"),
-        .cache_bytes = size_field(L, 1, "cache_bytes"),
-        .scratch_bytes = size_field(L, 1, "scratch_bytes"),
-        .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
+        .d = field_size(L, 1, where, "d"),
+        .context = field_size(L, 1, where, "context"),
+        .start = field_size(L, 1, where, "start"),
+        .cache_bytes = field_size(L, 1, where, "cache_bytes"),
+        .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
+        .weights_struct_bytes = field_size(L, 1, where, "weights_struct_bytes"),
     };
     size_t tokens;
     const double *x = tokens_at(L, 2, job.d, &tokens);
@@ -233,15 +210,7 @@ static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint,
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return shards_expect(checkpoint, field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
-}
-
-static bool has_tensor(const shards *checkpoint, const char *name)
-{
-    for (size_t i = 0; i < shards_count(checkpoint); ++i)
-        if (safetensors_find(shards_at(checkpoint, i), name))
-            return true;
-    return false;
+    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
 }
 
 /* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
@@ -253,16 +222,16 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
     if (lua_getfield(L, layer, name) == LUA_TTABLE) {
         lua_getfield(L, layer + 1, "weight");
         const int view = lua_gettop(L);
-        map->rows = size_field(L, view, "rows");
-        map->columns = size_field(L, view, "columns");
-        map->group = size_field(L, view, "group");
-        map->stride = size_field(L, view, "stride");
-        map->offset = size_field(L, view, "offset");
+        map->rows = field_size(L, view, where, "rows");
+        map->columns = field_size(L, view, where, "columns");
+        map->group = field_size(L, view, where, "group");
+        map->stride = field_size(L, view, where, "stride");
+        map->offset = field_size(L, view, where, "offset");
         map->weight = view_at(L, checkpoint, view, &map->file, error);
         lua_getfield(L, layer + 1, "bias");
         const int bias = lua_gettop(L);
         ok = map->weight != NULL;
-        if (ok && has_tensor(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
             map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
             ok = map->bias != NULL;
         }
@@ -298,22 +267,22 @@ static reference_blocks_model model_at(lua_State *L, int job)
     lua_getfield(L, job, "type");
     lua_getfield(L, job, "cache");
     const reference_blocks_model model = {
-        .d = size_field(L, job, "d"),
-        .heads = size_field(L, job, "heads"),
-        .kv_heads = size_field(L, job, "kv_heads"),
-        .f = size_field(L, job, "f"),
-        .scale = number_field(L, job, "scale"),
-        .causal = flag_field(L, job, "causal"),
-        .window = size_field(L, job, "window"),
-        .half = size_field(L, job, "half"),
-        .theta = number_field(L, job, "theta"),
-        .interleaved = flag_field(L, job, "interleaved"),
-        .gated = flag_field(L, job, "gated"),
-        .parallel = flag_field(L, job, "parallel"),
-        .skip = flag_field(L, job, "skip"),
-        .mean = flag_field(L, job, "mean"),
-        .post = flag_field(L, job, "post"),
-        .eps = number_field(L, job, "eps"),
+        .d = field_size(L, job, where, "d"),
+        .heads = field_size(L, job, where, "heads"),
+        .kv_heads = field_size(L, job, where, "kv_heads"),
+        .f = field_size(L, job, where, "f"),
+        .scale = field_number(L, job, where, "scale"),
+        .causal = field_flag(L, job, "causal"),
+        .window = field_size(L, job, where, "window"),
+        .half = field_size(L, job, where, "half"),
+        .theta = field_number(L, job, where, "theta"),
+        .interleaved = field_flag(L, job, "interleaved"),
+        .gated = field_flag(L, job, "gated"),
+        .parallel = field_flag(L, job, "parallel"),
+        .skip = field_flag(L, job, "skip"),
+        .mean = field_flag(L, job, "mean"),
+        .post = field_flag(L, job, "post"),
+        .eps = field_number(L, job, where, "eps"),
         .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
         .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
         .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
@@ -369,10 +338,10 @@ static int rows(lua_State *L)
     for (size_t k = 0; ok && k < kinds; ++k) {
         lua_rawgeti(L, 2, (lua_Integer)k + 1);
         const int tensor = lua_gettop(L);
-        const bool by_position = flag_field(L, tensor, "by_position"), fixed = flag_field(L, tensor, "fixed");
-        const size_t first = size_field(L, tensor, "first"), all = size_field(L, tensor, "rows");
+        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
+        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
         const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL),
+        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
                                                         (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
         ok = found != NULL;
         for (size_t t = 0; ok && t < count; ++t) {
@@ -461,15 +430,9 @@ static int save(lua_State *L)
 
 int luaopen_blocks(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run},
-                                  {"reference", reference},
-                                  {"rows", rows},
-                                  {"random_numbers", random_numbers},
-                                  {"difference", difference},
-                                  {"load", load},
-                                  {"save", save},
-                                  {"time", blocks_time},
-                                  {NULL, NULL}};
+    const luaL_Reg functions[] = {
+        {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},
+        {"load", load}, {"save", save},           {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -1,4 +1,4 @@
--- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify against the reference.
+-- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the reference.
 local blob = require "gen.blob"
 local blocks = require "blocks"
 local checkpoint = require "gen.checkpoint"
@@ -7,7 +7,6 @@ local fuse_commands = require "gen.fuse_commands"
 local host = require "host"
 local json = require "json"
 local process = require "process"
-local statistics = require "harness.tune.statistics"
 local weights = require "weights"
 
 local transformer = {}
@@ -70,9 +69,9 @@ local function reference_job(p, path, type, cache, without)
     end
     local rope = m.attention.rope
     return { weights = path, type = type, cache = cache, d = s.d, heads = s.heads, kv_heads = s.kv_heads, f = s.f, scale = m.attention.scale or (s.d / s.heads) ^ -0.5, causal = m.attention.causal,
-        window = m.attention.window, half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2), theta = rope and rope.theta, interleaved = rope and rope.pairs == "interleaved",
+        window = m.attention.window, half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2), theta = rope and rope.theta or 0, interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated, parallel = m.parallel, skip = m.skip, mean = m.norm and m.norm.kind == "layernorm", post = m.norm and m.norm.place == "post",
-        eps = m.norm and m.norm.eps, activation = m.ffn.activation, layers = layers }
+        eps = m.norm and m.norm.eps or 0, activation = m.ffn.activation, layers = layers }
 end
 
 -- The inputs of the first block for token numbers, out of a checkpoint.
@@ -95,19 +94,22 @@ end
 -- become either.
 transformer.tolerance = { f32 = 1e-5, f16 = 1e-3, i8 = 3e-2 }
 
--- Compares every variant of the plans, each for one instruction set, with the reference: on the weights that they are packed from, rounded to
--- their type, and end to end on the unfused ones. Returns a list of results.
-function transformer.check(plans, options)
-    local p, directory = plans[1], process.temporary_directory()
+-- Merging takes d^3 steps: for wider blocks `prepare` with `large` draws the weights that merging would have made.
+local widest_merged = 512
+
+-- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole, packed_from, blob }:
+-- `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the unfused ones, if there are any.
+function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
     local without = word == "none" and "" or word
+    local drawn = options.large and m.d > widest_merged
     local unfused = options.weights
     if not unfused then
         unfused = directory .. "/unfused.safetensors"
-        assert(weights.sample(unfused, "", p.samples, options.seed))
+        assert(weights.sample(unfused, "", drawn and p.packed_samples or p.samples, options.seed))
     end
-    local fused, merged = unfused, without ~= "" and not p.own
+    local fused, merged = unfused, without ~= "" and not p.own and not drawn
     if merged then
         fused = directory .. "/fused.safetensors"
         fuse_commands.fuse_weights(m, { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" })
@@ -115,26 +117,40 @@ function transformer.check(plans, options)
     local numbers = blocks.random_numbers(options.seed, tokens_of(p), m.vocab)
     local x = embedded(p, fused, numbers)
     local kept = p.shape.cache.type.name
-    local rounded = assert(blocks.reference(reference_job(p, fused, p.shape.type.name, kept, without), x))
-    local whole = merged and assert(blocks.reference(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers)))
     transformer.pack(p, fused, directory .. "/weights.bin")
-    local results, tolerance = {}, transformer.tolerance[kept]
-    for _, one in ipairs(plans) do
-        local library = compile.library({ one }, directory .. "/" .. one.variants[1].isa.name, options.cc, options.cflags)
-        for _, way in ipairs(ways_of(one, #numbers)) do
-            local result = { isa = one.variants[1].isa.name, call = way.name, tokens = #numbers, type = p.shape.type.name, cache = kept }
-            local y, message = blocks.run(run_job(one, library, directory .. "/weights.bin", way), x)
-            if y then
-                local at = (way.skip or 0) * m.d * 8 + 1
-                result.kernel_rel_err, result.max_abs_err = blocks.difference(y:sub(at), rounded:sub(at), m.d)
-                if whole then result.rel_err = blocks.difference(y:sub(at), whole:sub(at), m.d) end
-                result.ok = result.kernel_rel_err <= tolerance
-                if not result.ok then result.message = string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance) end
-            else
-                result.ok, result.message = false, message
-            end
-            results[#results + 1] = result
+    return { numbers = numbers, x = x, rounded = assert(blocks.reference(reference_job(p, fused, p.shape.type.name, kept, without), x)),
+        whole = merged and assert(blocks.reference(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers))), packed_from = fused, blob = directory .. "/weights.bin" }
+end
+
+-- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one for each way to call it.
+function transformer.check_library(p, library, prepared)
+    local results, kept = {}, p.shape.cache.type.name
+    local tolerance = transformer.tolerance[kept]
+    for _, way in ipairs(ways_of(p, #prepared.numbers)) do
+        local result = { isa = p.variants[1].isa.name, call = way.name, tokens = #prepared.numbers, type = p.shape.type.name, cache = kept }
+        local y, message = blocks.run(run_job(p, library, prepared.blob, way), prepared.x)
+        if y then
+            local at = (way.skip or 0) * p.shape.d * 8 + 1
+            result.kernel_rel_err, result.max_abs_err = blocks.difference(y:sub(at), prepared.rounded:sub(at), p.shape.d)
+            if prepared.whole then result.rel_err = blocks.difference(y:sub(at), prepared.whole:sub(at), p.shape.d) end
+            result.ok = result.kernel_rel_err <= tolerance
+            if not result.ok then result.message = string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance) end
+        else
+            result.ok, result.message = false, message
         end
+        results[#results + 1] = result
+    end
+    return results
+end
+
+-- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results.
+function transformer.check(plans, options)
+    local directory, results = process.temporary_directory(), {}
+    local prepared = transformer.prepare(plans[1], directory, options)
+    for _, p in ipairs(plans) do
+        local library = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, options.cflags)
+        local found = transformer.check_library(p, library, prepared)
+        table.move(found, 1, #found, #results + 1, results)
     end
     return results
 end
@@ -154,63 +170,6 @@ function transformer.verify(plans, options, skipped)
     end
     for _, name in ipairs(skipped) do host.print("skipped: " .. name .. ": this CPU or its operating system does not run it") end
     return ok and 0 or 1
-end
-
--- The blocks of plan `p`, compiled, as blocks.time wants them.
-local function timed_blocks(p, directory, options)
-    local packing = blob.packing(p, {})
-    local library = compile.library({ p }, directory, options.cc, options.cflags)
-    local sections = {}
-    for i, section in ipairs(p.sections) do sections[i] = { elements = section.elements, at = section.at, type = section.type } end
-    return { library = library, bind = p.names.bind, prefill = p.names.prefill, blob_bytes = p.packed_bytes, cache_bytes = p.cache_bytes, scratch_bytes = p.scratch_bytes,
-        weights_struct_bytes = p.weights_struct_bytes, sections = sections, magic = packing.magic, digest = packing.digest, format = packing.format, header_bytes = packing.header_bytes }
-end
-
--- Bytes that one call reads at least: weights, and keys and values of the positions before and of its own.
-local function bytes_of(p, position, tokens)
-    local seen = math.min(position + tokens, p.shape.window or position + tokens)
-    return p.packed_bytes + seen * p.shape.cache.position_bytes
-end
-
--- Times the blocks of `plans`, the model's own and, last, the unfused ones, for calls of so many tokens from `position` on: medians of
--- interleaved CPU times.
-function transformer.bench(plans, tokens, position, options)
-    local p, list, maps = plans[1], {}, nil
-    for i, one in ipairs(plans) do list[i] = timed_blocks(one, process.temporary_directory(), options) end
-    if p.shape.type.name == "f32" then
-        maps = {}
-        for i, map in ipairs(plans[#plans].maps) do maps[i] = { inputs = map.inputs, outputs = map.outputs } end
-    end
-    local samples = assert(blocks.time { d = p.shape.d, position = position, tokens = tokens, repetitions = options.repetitions, blocks = list, dense = maps })
-    local result = { tokens = tokens, position = position, type = p.shape.type.name, isa = p.variants[1].isa.name, read_gbytes = p.packed_bytes / statistics.median(samples[1]) * 1e-9 }
-    result.seconds = statistics.median(samples[2])
-    result.gbytes = bytes_of(p, position, tokens) / result.seconds * 1e-9
-    local operations = 0
-    for _, map in ipairs(p.maps) do operations = operations + 2 * map.inputs * map.outputs * p.model.layers * tokens end
-    result.gflops = operations / result.seconds * 1e-9
-    if plans[2] then
-        result.unfused_seconds = statistics.median(samples[3])
-        result.speedup = result.unfused_seconds / result.seconds
-        result.predicted = plans[2].packed_bytes / p.packed_bytes
-    end
-    local dense = samples[#plans + 2]
-    -- OpenBLAS multiplies one unfused block.
-    result.dense_seconds = dense and statistics.median(dense) * p.model.layers
-    return result
-end
-
-function transformer.print_bench(p, results, compiler)
-    local lines = { string.format("%s, %s, one thread, weights in %s", p.model.name, compiler, results[1].type),
-        string.format("%-7s %7s %8s %10s %7s %8s %7s %9s %9s %9s %10s", "isa", "tokens", "position", "ms", "GB/s", "of read", "GFLOP/s", "unfused", "x faster", "predicted", "openblas") }
-    for _, r in ipairs(results) do
-        local function cell(format, value) return value and string.format(format, value) or "-" end
-        lines[#lines + 1] = string.format("%-7s %7d %8d %10.3f %7.2f %6.0f %% %7.1f %9s %9s %9s %10s", r.isa, r.tokens, r.position, 1e3 * r.seconds, r.gbytes,
-            100 * r.gbytes / r.read_gbytes, r.gflops, cell("%.3f", r.unfused_seconds and 1e3 * r.unfused_seconds), cell("%.3f", r.speedup), cell("%.3f", r.predicted),
-            cell("%.3f", r.dense_seconds and 1e3 * r.dense_seconds))
-    end
-    lines[#lines + 1] = string.format("ms, unfused, openblas: medians of interleaved CPU times; openblas: only the products of the unfused blocks, float32. GB/s: weights, keys and values.")
-    lines[#lines + 1] = string.format("of read: of the speed of reading these weights in the same run, %.2f GB/s. predicted: by the weights' bytes.", results[1].read_gbytes)
-    host.print(table.concat(lines, "\n"))
 end
 
 return transformer

@@ -56,17 +56,6 @@ typedef struct {
     char line[LINE_SIZE];
 } conversation;
 
-static double number_field(lua_State *L, int index, const char *name)
-{
-    int is_number = 0;
-    lua_getfield(L, index, name);
-    const double value = lua_tonumberx(L, -1, &is_number);
-    if (!is_number)
-        luaL_error(L, "verify: %s: must be a number", name);
-    lua_pop(L, 1);
-    return value;
-}
-
 /* 0 or 1: which of two words the field is. */
 static int word_field(lua_State *L, int index, const char *name, const char *first, const char *second)
 {
@@ -87,7 +76,7 @@ static reference_model model_at(lua_State *L, int index)
         .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
         .projection = word_field(L, index, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
         .score = word_field(L, index, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
-        .scale = number_field(L, index, "scale"),
+        .scale = field_number(L, index, where, "scale"),
     };
     if (model.tau > 16)
         luaL_error(L, "verify: tau: must be at most 16");
@@ -95,13 +84,13 @@ static reference_model model_at(lua_State *L, int index)
         luaL_error(L, "verify: neighbours: must be at most 2^tau");
     if (model.projection == REFERENCE_BH4) {
         model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
-        model.decay = number_field(L, index, "decay");
+        model.decay = field_number(L, index, where, "decay");
         if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
             luaL_error(L, "verify: block: must be a power of two, at most d padded to one");
     }
     if (lua_getfield(L, index, "norm_eps") != LUA_TNIL) {
         model.norm = true;
-        model.norm_eps = number_field(L, index, "norm_eps");
+        model.norm_eps = field_number(L, index, where, "norm_eps");
     }
     lua_pop(L, 1);
     return model;
@@ -155,7 +144,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
     if (lua_getfield(L, index, "work") != LUA_TNIL)
-        job.work = number_field(L, index, "work");
+        job.work = field_number(L, index, where, "work");
     lua_getfield(L, index, "bind_known");
     job.bind_known = lua_toboolean(L, -1);
     lua_pop(L, 2);

@@ -1,4 +1,5 @@
 //$ lines("", prologue)
+//$ if activates then
 $(include("templates/activation.c"))
 
 //$ if shape.gated then
@@ -20,6 +21,7 @@ static void $(helper)_activate($(shape.gated and "const float *restrict gate, " 
     }
 }
 
+//$ end
 //$ if shape.rope then
 //$ local rotated = 2 * shape.rope.half
 /* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) turned by the angles of its position, times `factor`. */

@@ -86,17 +86,6 @@ function test.types()
     end
 end
 
-function test.bench()
-    local path = model("timed", "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }")
-    local found = json.decode(program.works { "bench", path, "--batch", "1,7", "--position", "33", "--repetitions", "3", "--json" })
-    check.equal({ #found.results, found.results[2].tokens, found.results[2].position }, { 2, 7, 33 })
-    for _, result in ipairs(found.results) do
-        for _, key in ipairs { "seconds", "unfused_seconds", "gbytes", "read_gbytes", "speedup" } do assert(result[key] > 0, key) end
-        assert(result.predicted > 1.05 and result.predicted < 1.4)
-    end
-    program.refuses(1, "--batch: 8: from position 33 on must be at most attention.context = 40", { "bench", path, "--batch", "8", "--position", "33" })
-end
-
 -- Another project's checkout in which `change` was made to a template.
 local function sabotaged(template, change)
     local tree = program.folder()
