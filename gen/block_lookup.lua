@@ -30,18 +30,18 @@ local function model_of(m, range)
     return ffn
 end
 
--- Choices for every instruction set: a call's codes wait in scratch together, up to `chunk` tokens; a second part has the choices of `first`, whose
+-- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the choices of `first`, whose
 -- codes it reads.
-local function choices_of(ffn, isas, type, chunk, first)
+local function choices_of(ffn, isas, block_choices, type, first)
     local wanted = {}
     for i, isa in ipairs(isas) do
         local own = {}
         if first then
             for _, key in ipairs(of_codes) do own[key] = first.variants[i].schedule[key] end
         else
-            local shape = plan.shape(ffn, type, dtype.get "f32")
+            local shape, key = plan.shape(ffn, type, dtype.get "f32"), "chunk.tokens"
             for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, {}))) do
-                if choice.key == "chunk.tokens" then own[choice.key] = math.min(choice.chosen, schedule.nearest(choice.values, chunk)) end
+                if choice.key == key then own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key])) end
             end
         end
         wanted[isa.name] = own
@@ -52,18 +52,18 @@ end
 -- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The weights that a layer's kernels
 -- call `field` are those of a section: { field, name, first, layers, stride, of, own }, of layers `first` on, `stride` elements apart; own: not one of
 -- another part; of: the section of one layer.
+--   choices   of the blocks' schedule, for each of `isas`
 --   type      of the tables; `isas` have what they need for it, if they want it
 --   of        public names of the model
 --   width     of the rows that make a block's input
 --   x_step    floats from token to token of the kernels' input, y_step of their output
---   chunk     tokens of a call
-function block_lookup.parts(m, isas, type, of, width, x_step, y_step, chunk)
+function block_lookup.parts(m, isas, choices, type, of, width, x_step, y_step)
     local parts = {}
     for i, range in ipairs(ranges_of(m, width)) do
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of, range.word)
         if first then part_names.weights = first.plan.names.weights end
-        local p = plan.build(ffn, isas, choices_of(ffn, isas, type, chunk, first and first.plan), type.name, "f32",
+        local p = plan.build(ffn, isas, choices_of(ffn, isas, choices, type, first and first.plan), type.name, "f32",
             { names = part_names, x_step = x_step, y_step = y_step, codes_of = first and first.plan })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }
         for _, section in ipairs(p.sections) do
@@ -77,6 +77,17 @@ function block_lookup.parts(m, isas, type, of, width, x_step, y_step, chunk)
         parts[i] = part
     end
     return parts
+end
+
+-- Floats of scratch that calls of the parts need on instruction set number `number`: { alone = for one token, many }.
+function block_lookup.scratch_floats(parts, number)
+    local floats = { alone = 0, many = 0 }
+    for _, part in ipairs(parts) do
+        local v = part.plan.variants[number]
+        floats.alone = math.max(floats.alone, (v.few or v).scratch_bytes // 4)
+        floats.many = math.max(floats.many, v.scratch_bytes // 4)
+    end
+    return floats
 end
 
 -- The tensors of the FFN of a layer stand after this.
@@ -111,10 +122,10 @@ function block_lookup.add_sections(m, parts, add, piece)
     end
 end
 
--- The tensors of a layer's FFN as `sample` writes them. A wide bias, and tables that make up for gelu scores, which grow with z:
+-- The tensors of a layer's FFN, with rows of that width, as `sample` writes them. A wide bias, and tables that make up for gelu scores, which grow with z:
 -- values neither grow nor vanish from block to block.
-function block_lookup.samples(m, layer)
-    local ffn = model_of(m, { word = "lookup", d_out = m.d })
+function block_lookup.samples(m, layer, width)
+    local ffn = model_of(m, { word = "lookup", d_out = width })
     local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
     for _, tensor in ipairs(list) do
         if tensor.name == "bias" then tensor.deviation = 0.7 end

@@ -51,7 +51,7 @@ function emit.files(p)
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.api(p))
-    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types,
+    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
     for key, value in pairs(own) do values[key] = value end

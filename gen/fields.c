@@ -15,13 +15,26 @@ lua_Integer field_integer(lua_State *L, int index, const char *where, const char
     return value;
 }
 
-double field_double(lua_State *L, int index, const char *where, const char *name)
+size_t field_size(lua_State *L, int index, const char *where, const char *name)
+{
+    return (size_t)field_integer(L, index, where, name, 0, 0);
+}
+
+double field_number(lua_State *L, int index, const char *where, const char *name)
 {
     int is_number = 0;
     lua_getfield(L, index, name);
     const double value = lua_tonumberx(L, -1, &is_number);
     if (!is_number)
         luaL_error(L, "%s%s: must be a number", where, name);
+    lua_pop(L, 1);
+    return value;
+}
+
+bool field_flag(lua_State *L, int index, const char *name)
+{
+    lua_getfield(L, index, name);
+    const bool value = lua_toboolean(L, -1);
     lua_pop(L, 1);
     return value;
 }

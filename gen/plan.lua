@@ -173,7 +173,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         model = m, shape = shape, names = part and part.names or names.public(m.name), openmp = not part, makes_codes = not (part and part.codes_of), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
-        wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
+        schedules = schedule, wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = 8 * #sections + 8,
         dense_hidden = cost.dense_hidden(shape),
         types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },

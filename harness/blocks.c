@@ -2,18 +2,16 @@
    of tokens are strings of doubles, [tokens][d].
 
    blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
-   context, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
-   blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta,
-   interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of x), q = { weight = view, bias = view }, …,
-   first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model of harness/reference_fields.h, margin, turned = ties }, views as
-   gen/checkpoint.lua makes them; ties = { { layer, token, table } } as harness/reference_lookup.h tells
+   context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
+   blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window, half,
+   theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
+   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in reference_fields.h, margin, turned = ties },
+   views as gen/checkpoint.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
    blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
-   blocks.time(job): see blocks_time.h
    blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
 #include "blob_memory.h"
-#include "blocks_time.h"
 #include "guard.h"
 #include "memory.h"
 #include "reference_blocks.h"
@@ -53,27 +51,6 @@ typedef struct {
     float y[];              /* [tokens][d] */
 } shared_result;
 
-static size_t size_field(lua_State *L, int index, const char *name)
-{
-    return (size_t)field_integer(L, index, where, name, 0, 0);
-}
-
-static bool flag_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const bool value = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
-static double number_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const double value = luaL_optnumber(L, -1, 0.0);
-    lua_pop(L, 1);
-    return value;
-}
-
 /* The doubles at `index` and how many tokens of d they are. */
 static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
 {
@@ -87,6 +64,7 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
 typedef struct {
     const char *library, *bind, *decode, *prefill, *encode, *blob;
     size_t d, input, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
     const size_t *calls; /* [count] tokens of every call */
     size_t count;
 } run_job;
@@ -124,6 +102,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
     if (status != 0)
         return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
 
+    if (job->start > 0)
+        memset(cache.data, 0, job->cache_bytes);
     size_t first = 0;
     for (size_t call = 0; call < job->count && first < tokens; ++call) {
         const size_t count = smaller(job->calls[call], tokens - first), given = count * job->input, values = count * job->d;
@@ -141,8 +121,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
                          !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
             return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
         const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
-                           : count == 1 ? decode(weights, cache.data, from, to, first, scratch.data)
-                                        : prefill(weights, cache.data, from, to, first, count, scratch.data);
+                           : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
+                                        : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
         if (result != 0)
             return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
         if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
@@ -192,12 +172,13 @@ static int run(lua_State *L)
         .decode = field_text(L, 1, where, "decode", NULL),
         .prefill = field_text(L, 1, where, "prefill", NULL),
         .encode = field_text(L, 1, where, "encode", NULL),
-        .d = size_field(L, 1, "d"),
-        .input = size_field(L, 1, "input"),
-        .context = size_field(L, 1, "context"),
-        .cache_bytes = size_field(L, 1, "cache_bytes"),
-        .scratch_bytes = size_field(L, 1, "scratch_bytes"),
-        .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
+        .d = field_size(L, 1, where, "d"),
+        .input = field_size(L, 1, where, "input"),
+        .context = field_size(L, 1, where, "context"),
+        .start = field_size(L, 1, where, "start"),
+        .cache_bytes = field_size(L, 1, where, "cache_bytes"),
+        .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
+        .weights_struct_bytes = field_size(L, 1, where, "weights_struct_bytes"),
     };
     size_t tokens;
     const double *x = tokens_at(L, 2, job.input, &tokens);
@@ -233,15 +214,7 @@ static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint,
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return shards_expect(checkpoint, field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
-}
-
-static bool has_tensor(const shards *checkpoint, const char *name)
-{
-    for (size_t i = 0; i < shards_count(checkpoint); ++i)
-        if (safetensors_find(shards_at(checkpoint, i), name))
-            return true;
-    return false;
+    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
 }
 
 /* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
@@ -253,16 +226,16 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
     if (lua_getfield(L, layer, name) == LUA_TTABLE) {
         lua_getfield(L, layer + 1, "weight");
         const int view = lua_gettop(L);
-        map->rows = size_field(L, view, "rows");
-        map->columns = size_field(L, view, "columns");
-        map->group = size_field(L, view, "group");
-        map->stride = size_field(L, view, "stride");
-        map->offset = size_field(L, view, "offset");
+        map->rows = field_size(L, view, where, "rows");
+        map->columns = field_size(L, view, where, "columns");
+        map->group = field_size(L, view, where, "group");
+        map->stride = field_size(L, view, where, "stride");
+        map->offset = field_size(L, view, where, "offset");
         map->weight = view_at(L, checkpoint, view, &map->file, error);
         lua_getfield(L, layer + 1, "bias");
         const int bias = lua_gettop(L);
         ok = map->weight != NULL;
-        if (ok && has_tensor(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
             map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
             ok = map->bias != NULL;
         }
@@ -296,27 +269,29 @@ static reference_blocks_model model_at(lua_State *L, int job)
                                                                                                             NULL};
     lua_getfield(L, job, "activation");
     lua_getfield(L, job, "type");
+    lua_getfield(L, job, "cache");
     const reference_blocks_model model = {
-        .d = size_field(L, job, "d"),
-        .heads = size_field(L, job, "heads"),
-        .kv_heads = size_field(L, job, "kv_heads"),
-        .f = size_field(L, job, "f"),
-        .scale = number_field(L, job, "scale"),
-        .causal = flag_field(L, job, "causal"),
-        .window = size_field(L, job, "window"),
-        .half = size_field(L, job, "half"),
-        .theta = number_field(L, job, "theta"),
-        .interleaved = flag_field(L, job, "interleaved"),
-        .gated = flag_field(L, job, "gated"),
-        .parallel = flag_field(L, job, "parallel"),
-        .skip = flag_field(L, job, "skip"),
-        .mean = flag_field(L, job, "mean"),
-        .post = flag_field(L, job, "post"),
-        .eps = number_field(L, job, "eps"),
-        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations),
-        .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
+        .d = field_size(L, job, where, "d"),
+        .heads = field_size(L, job, where, "heads"),
+        .kv_heads = field_size(L, job, where, "kv_heads"),
+        .f = field_size(L, job, where, "f"),
+        .scale = field_number(L, job, where, "scale"),
+        .causal = field_flag(L, job, "causal"),
+        .window = field_size(L, job, where, "window"),
+        .half = field_size(L, job, where, "half"),
+        .theta = field_number(L, job, where, "theta"),
+        .interleaved = field_flag(L, job, "interleaved"),
+        .gated = field_flag(L, job, "gated"),
+        .parallel = field_flag(L, job, "parallel"),
+        .skip = field_flag(L, job, "skip"),
+        .mean = field_flag(L, job, "mean"),
+        .post = field_flag(L, job, "post"),
+        .eps = field_number(L, job, where, "eps"),
+        .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
+        .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
+        .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
     };
-    lua_pop(L, 2);
+    lua_pop(L, 3);
     return model;
 }
 
@@ -343,7 +318,7 @@ static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_mo
     const char *prefix = field_text(L, layer + 1, where, "prefix", NULL);
     const char *path = file_of(checkpoint, lua_pushfstring(L, "%stables", prefix), error);
     reference_model model = *given;
-    model.d_out = size_field(L, layer + 1, "d_out");
+    model.d_out = field_size(L, layer + 1, where, "d_out");
     if (path)
         *lookup = reference_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
     lua_settop(L, layer);
@@ -359,10 +334,10 @@ static reference_ties ties_at(lua_State *L, int job)
     reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
-        ties[i] = (reference_tie){size_field(L, -1, "layer"), size_field(L, -1, "token"), size_field(L, -1, "table")};
+        ties[i] = (reference_tie){field_size(L, -1, where, "layer"), field_size(L, -1, where, "token"), field_size(L, -1, where, "table")};
         lua_pop(L, 1);
     }
-    return (reference_ties){.margin = number_field(L, job, "margin"), .turned = ties, .turned_count = count};
+    return (reference_ties){.margin = field_number(L, job, where, "margin"), .turned = ties, .turned_count = count};
 }
 
 static void push_ties(lua_State *L, const reference_ties *ties)
@@ -384,7 +359,7 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 static bool run_layer(lua_State *L, const shards *checkpoint, const reference_blocks_model *model, const reference_model *lookup_model,
                       size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
-    reference_block block = {.number = number, .in = size_field(L, -1, "input")};
+    reference_block block = {.number = number, .in = field_size(L, -1, where, "input")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
     reference_lookup *lookup;
     bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
@@ -411,7 +386,7 @@ static int reference(lua_State *L)
     reference_ties ties = ties_at(L, 1);
     char error[ERROR_SIZE];
     size_t tokens;
-    const size_t input = size_field(L, 1, "input"), widest = input > model.d ? input : model.d;
+    const size_t input = field_size(L, 1, where, "input"), widest = input > model.d ? input : model.d;
     const double *given = tokens_at(L, 2, input, &tokens);
     double *x = lua_newuserdatauv(L, (tokens * widest + 1) * sizeof *x, 0);
     memcpy(x, given, tokens * input * sizeof *x);
@@ -446,10 +421,10 @@ static int rows(lua_State *L)
     for (size_t k = 0; ok && k < kinds; ++k) {
         lua_rawgeti(L, 2, (lua_Integer)k + 1);
         const int tensor = lua_gettop(L);
-        const bool by_position = flag_field(L, tensor, "by_position"), fixed = flag_field(L, tensor, "fixed");
-        const size_t first = size_field(L, tensor, "first"), all = size_field(L, tensor, "rows");
+        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
+        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
         const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL),
+        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
                                                         (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
         ok = found != NULL;
         for (size_t t = 0; ok && t < count; ++t) {
@@ -538,15 +513,9 @@ static int save(lua_State *L)
 
 int luaopen_blocks(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run},
-                                  {"reference", reference},
-                                  {"rows", rows},
-                                  {"random_numbers", random_numbers},
-                                  {"difference", difference},
-                                  {"load", load},
-                                  {"save", save},
-                                  {"time", blocks_time},
-                                  {NULL, NULL}};
+    const luaL_Reg functions[] = {
+        {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},
+        {"load", load}, {"save", save},           {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -89,6 +89,14 @@ static void turn(const reference_blocks_model *model, double *head, size_t posit
     }
 }
 
+/* One head of a key or value as the cache keeps it. */
+static void keep(const reference_blocks_model *model, double *head, size_t width)
+{
+    const double scale = model->cache == REFERENCE_I8 ? reference_scale_i8(head, width) : 1.0;
+    for (size_t i = 0; i < width; ++i)
+        head[i] = model->cache == REFERENCE_I8 ? reference_round_i8(head[i], scale) : reference_round(model->cache, head[i]);
+}
+
 /* y[tokens][heads * width] = softmax(q k scale) v. */
 static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
@@ -97,7 +105,8 @@ static void attend(const reference_blocks_model *model, const double *q, const d
     for (size_t t = 0; t < tokens; ++t)
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t last = model->causal ? t : tokens - 1, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
+            const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
+            const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
             double largest = -INFINITY, sum = 0.0, *out = y + t * model->d + head * width;
             for (size_t s = first; s <= last; ++s) {
                 score[s] = 0.0;
@@ -151,8 +160,11 @@ static double *attention(const reference_blocks_model *model, const reference_bl
         for (size_t t = 0; t < tokens; ++t) {
             for (size_t head = 0; head < model->heads; ++head)
                 turn(model, q + t * d + head * width, t);
-            for (size_t head = 0; head < model->kv_heads; ++head)
+            for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, t);
+                keep(model, k + t * e + head * width, width);
+                keep(model, v + t * e + head * width, width);
+            }
         }
         attend(model, q, k, v, mixed, mixed + tokens * d, tokens);
         y = mapped(model, &block->p, mixed, d, tokens, error, size);

@@ -26,14 +26,15 @@ typedef struct {
     size_t d, heads, kv_heads, f;
     double scale; /* of q k */
     bool causal;
-    size_t window; /* 0: none */
+    size_t window; /* a token attends to positions nearer than this; 0: to all */
     size_t half;   /* pairs of a head that are turned, 0: none */
     double theta;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     double eps;
     reference_activation activation;
-    reference_type type; /* that W is rounded to */
+    reference_type type;  /* that W is rounded to */
+    reference_type cache; /* that keys and values are rounded to, those of a head together */
 } reference_blocks_model;
 
 typedef struct {

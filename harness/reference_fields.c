@@ -27,7 +27,7 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
         .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
         .projection = word_field(L, index, where, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
         .score = word_field(L, index, where, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
-        .scale = field_double(L, index, where, "scale"),
+        .scale = field_number(L, index, where, "scale"),
     };
     if (model.tau > 16)
         luaL_error(L, "%stau: must be at most 16", where);
@@ -35,13 +35,13 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
         luaL_error(L, "%sneighbours: must be at most 2^tau", where);
     if (model.projection == REFERENCE_BH4) {
         model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
-        model.decay = field_double(L, index, where, "decay");
+        model.decay = field_number(L, index, where, "decay");
         if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
             luaL_error(L, "%sblock: must be a power of two, at most d padded to one", where);
     }
     if (lua_getfield(L, index, "norm_eps") != LUA_TNIL) {
         model.norm = true;
-        model.norm_eps = field_double(L, index, where, "norm_eps");
+        model.norm_eps = field_number(L, index, where, "norm_eps");
     }
     lua_pop(L, 1);
     return model;

@@ -20,9 +20,9 @@
 #include "verify_checks.h"
 
 #include "clock.h"
-#include "reference_fields.h"
 #include "gen/fields.h"
 #include "kernel.h"
+#include "reference_fields.h"
 
 #include "gen/host.h"
 
@@ -93,7 +93,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
     if (lua_getfield(L, index, "work") != LUA_TNIL)
-        job.work = field_double(L, index, where, "work");
+        job.work = field_number(L, index, where, "work");
     lua_getfield(L, index, "bind_known");
     job.bind_known = lua_toboolean(L, -1);
     lua_pop(L, 2);

@@ -17,7 +17,7 @@ $(include("templates/lookup_prototypes.h", part))
 void $(v.names.product)(const float *restrict x, size_t x_step, const $(shape.type.storage) *restrict w, $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
 //$ end
-void $(v.names.attention)(const float *restrict query, const float *restrict key, const float *restrict value, $(shape.causal and "size_t first, size_t queries" or "size_t queries, size_t end"),
+void $(v.names.attention)($(attention_parameters),
     float *restrict sums, float *restrict score, float *restrict total);
-void $(v.names.blocks)(const $(names.weights) *weights, float *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 //$ end
