@@ -10,6 +10,7 @@ local measure = require "harness.measure"
 local model_file = require "gen.model"
 local parts = require "harness.transformer_parts"
 local process = require "process"
+local schedule = require "gen.transformer_schedule"
 local statistics = require "harness.tune.statistics"
 local transformer = require "harness.transformer"
 local transformer_plan = require "gen.transformer_plan"
@@ -41,7 +42,7 @@ local function weight_bytes(p)
 end
 
 -- Bytes of keys and values that calls up to position `last` read in all layers.
-local function cache_read(p, last) return p.cache_bytes * math.min(last, p.shape.window or last) // p.shape.positions end
+local function cache_read(p, last) return p.shape.cache.position_bytes * math.min(last, p.shape.window or last) end
 
 local function map_elements(p)
     local count = 0
@@ -74,12 +75,14 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused, attention, filling, entries,
 -- rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local whole = transformer_plan.build(m, { isa }, type)
+    local wanted = options.schedule and schedule.for_all({ isa }, schedule.parse(options.schedule))
+    local function build(model) return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted }) end
+    local whole = build(m)
     local layers = layers_of(weight_bytes(whole) // m.layers, caches, m.layers)
     local one = parts.changed(m, { layers = layers, vocab = math.min(m.vocab, 256), tied = true })
-    local p = transformer_plan.build(one, { isa }, type)
+    local p = build(one)
     local products = parts.products(p)
-    local attention, filling = parts.attention(one, math.max(layers, layers_of(whole.cache_bytes // m.layers, caches, 64)), isa)
+    local attention, filling = parts.attention(one, math.max(layers, layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
     local library = compile.library({ p, products, attention, filling }, directory .. "/fused", options.cc, options.cflags .. " " .. parts.cflags)
@@ -89,7 +92,7 @@ local function made(path, m, isa, type, caches, options)
     b.entries = { described(p, "fused", library, prepared.blob), described(products, "products", library, prepared.blob), described(attention, "attention", library, angles),
         described(filling, "filling", library, angles) }
     if m.attention.eliminate ~= "none" then
-        b.unfused = transformer_plan.build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }), { isa }, type)
+        b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
         local unfused_directory = process.temporary_directory()
         local unfused_weights = transformer.prepare(b.unfused, unfused_directory, { seed = options.seed, large = true })
         local unfused_library = compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
@@ -113,7 +116,7 @@ local function job_of(b, type, caches, with_attention, options)
     local p, s, list = b.plan, b.plan.shape, json.array
     local job = {
         model = p.model.name, seed = options.seed, threads = 1, repetitions = options.repetitions, min_time = 0.05, draw_order = true, order_seed = options.seed, alike = false,
-        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.d, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.context,
+        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.d, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
         heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers,
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
@@ -134,7 +137,7 @@ local function job_of(b, type, caches, with_attention, options)
         end
     end
     if with_attention then
-        table.insert(job.reads, { name = "read/cache", cache = true, blocks = "attention", bytes = cache_read(b.attention, s.context) })
+        table.insert(job.reads, { name = "read/cache", cache = true, blocks = "attention", bytes = cache_read(b.attention, p.model.attention.context) })
         for _, of in ipairs(attention_calls(p.model, options)) do
             call("attention/" .. of.tokens, "attention", of.tokens, of.position)
             for _, library in ipairs(libraries) do
@@ -196,8 +199,8 @@ local function attention_results(b, samples, options)
         local function each(name) return time(samples, name .. "/" .. of.tokens) / s.layers / of.tokens end
         local us = each "attention"
         local r = {
-            model = b.plan.model.name, isa = p.variants[1].isa.name, type = "f32", tokens = of.tokens, position = of.position, layers = s.layers, us_per_token = us,
-            gbytes = cache_read(p, of.position + of.tokens) * 1e-3 / (us * of.tokens * s.layers), read_gbytes = cache_read(p, s.context) * 1e-3 / time(samples, "read/cache"),
+            model = b.plan.model.name, isa = p.variants[1].isa.name, type = s.cache.type.name, tokens = of.tokens, position = of.position, layers = s.layers, us_per_token = us,
+            gbytes = cache_read(p, of.position + of.tokens) * 1e-3 / (us * of.tokens * s.layers), read_gbytes = cache_read(p, b.plan.model.attention.context) * 1e-3 / time(samples, "read/cache"),
             gflops = attention_operations(s, of.tokens, of.position) / of.tokens * 1e-3 / us,
         }
         r.read_share = r.gbytes / r.read_gbytes

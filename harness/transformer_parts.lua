@@ -33,25 +33,25 @@ end
 -- The blocks of plan `p` without attention and activation: products, and what moves values between them. Reads p's blob.
 function parts.products(p)
     local function leave(maps, before, after) return maps, without_attention(before), without_attention(after) end
-    local part = transformer_plan.build(parts.changed(p.model, { name = p.model.name .. "_products" }), { p.variants[1].isa }, p.shape.type.name, leave)
+    local part = transformer_plan.build(parts.changed(p.model, { name = p.model.name .. "_products" }), { p.variants[1].isa }, { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave })
     part.digest = p.digest
     return part
 end
 
 -- A model with the attention of `m` and nothing else, in so many layers.
-local function alone(m, name, layers, isa, append, after)
+local function alone(m, name, layers, isa, cache, append, after)
     local model = parts.changed(m, { name = m.name .. "_" .. name, layers = layers, parallel = false, skip = false, ffn = { kind = "mlp", f = 1, activation = "relu" },
         checkpoint = "llama" }, { eliminate = "none" })
     model.norm, model.positions, model.token_types = nil, nil, nil
-    return transformer_plan.build(model, { isa }, "f32", function() return {}, append, after end)
+    return transformer_plan.build(model, { isa }, { cache = cache, part = function() return {}, append, after end })
 end
 
 -- Attention of model `m`, which is causal, in so many layers, and another plan that only fills the same cache; both read the same blob. Queries,
 -- keys and values are all the blocks' input.
-function parts.attention(m, layers, isa)
+function parts.attention(m, layers, isa, cache)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
-    local attention = alone(m, "attention", layers, isa, append, { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } })
-    local filling = alone(m, "filling", layers, isa, append, { { op = "output", from = "in" } })
+    local attention = alone(m, "attention", layers, isa, cache, append, { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } })
+    local filling = alone(m, "filling", layers, isa, cache, append, { { op = "output", from = "in" } })
     filling.digest = attention.digest
     return attention, filling
 end

@@ -15,7 +15,7 @@ $(include(parts.residual))
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
 //$ if v.unpacks then
@@ -43,13 +43,13 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
 //$ for _, p in ipairs(stage.products) do
-//$ local x_step, y_step = buffer_rows[stage.source] * tile, buffer_rows[stage.target] * tile
+//$ local from_step, y_step = (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile, buffer_rows[stage.target] * tile
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
+$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(from_step), $(sum("w", p.offset)) + block * $(p.block_words),
 $(i)        $(unpacked)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-$(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(x_step), $(sum("w", p.offset)),
+$(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(from_step), $(sum("w", p.offset)),
 $(i)    $(unpacked)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
@@ -91,7 +91,7 @@ $(i)}
 //$ if residual then
 //$     first = group.residual_rows
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + tile * $(shape.d * tile), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + tile * $(x_step * tile), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
 $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));

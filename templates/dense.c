@@ -5,7 +5,7 @@ $(include(parts.bias))
 
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
    weights  bound weights$(gain_text)
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    z        [tiles][$(shape.bits)]$(lane_axis)
 //$ if v.unpacks then
    unpacked [$(v.projection.panel_floats)], overwritten
@@ -16,12 +16,12 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *
     const $(projection.word.storage) *w = weights->projection;
 
 //$ for _, p in ipairs(products) do
-//$ local x_step, y_step = shape.d * tile, shape.bits * tile
+//$ local step, y_step = x_step * tile, shape.bits * tile
 //$ if p.count > 1 then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)(x, $(x_step), $(sum("w", p.at)) + block * $(p.block_words), $(unpacked)z + block * $(p.outputs * tile), $(y_step), tiles);
+        $(helper)_$(p.name)(x, $(step), $(sum("w", p.at)) + block * $(p.block_words), $(unpacked)z + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-    $(helper)_$(p.name)(x, $(x_step), $(sum("w", p.at)), $(unpacked)$(sum("z", p.first_output * tile)), $(y_step), tiles);
+    $(helper)_$(p.name)(x, $(step), $(sum("w", p.at)), $(unpacked)$(sum("z", p.first_output * tile)), $(y_step), tiles);
 //$ end
 //$ end
     for (size_t tile = 0; tile < tiles; ++tile)

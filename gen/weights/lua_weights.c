@@ -208,17 +208,19 @@ static bool read_elements(packing *p, int section, const safetensors_tensor *ten
     return true;
 }
 
-/* Fills a section with the cosines or sines of rotary positions, [positions][half]: angle i of a position is position theta^(-i / half). */
+/* Fills a section with the cosines or sines of rotary positions, [rows][half], a row every `step`
+   positions: angle i of a position is position theta^(-i / half). */
 static void fill_angles(packing *p, int section, const char *word)
 {
     lua_State *L = p->L;
     const size_t half = field_size(L, section, where, "half"), elements = field_size(L, section, where, "elements"),
                  at = field_size(L, section, where, "at");
+    const size_t step = field_size(L, section, where, "step");
     const double theta = field_number(L, section, where, "theta");
     luaL_argcheck(L, half && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
     float *to = (float *)(void *)(p->blob + at);
     for (size_t i = 0; i < elements; ++i) {
-        const double angle = (double)(i / half) * pow(theta, -(double)(i % half) / (double)half);
+        const double angle = (double)(i / half * step) * pow(theta, -(double)(i % half) / (double)half);
         to[i] = (float)(strcmp(word, "cosines") == 0 ? cos(angle) : sin(angle));
     }
 }
