@@ -201,7 +201,10 @@ local function results_of(b, type, samples, options)
             for _, kind in ipairs(rival_kinds(type)) do
                 local rival = { library = kind.library, type = kind.type, us_per_token = each("products/" .. kind.library .. "/" .. kind.type) }
                 table.insert(r.rivals, rival)
-                if not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token then
+                -- One that rounds the inputs to 8 bits, too, computes something else.
+                if kind.type == "i8" then
+                    r.rival_in_i8_us_per_token = rival.us_per_token
+                elseif not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token then
                     r.rival_us_per_token, r.rival_library, r.rival_type = rival.us_per_token, rival.library, rival.type
                 end
             end
@@ -239,7 +242,7 @@ local function percent(value) return value and string.format("%.0f %%", 100 * va
 local function number(format, value) return value and string.format(format, value) end
 local function alone(r) return r.tokens == 1 end
 
--- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }.
+-- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One that says nothing at all is left out.
 local block_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "weights", -7, function(r) return r.type end },
@@ -255,6 +258,7 @@ local block_columns = {
     { "rival's", 9, function(r) return number("%.1f", r.rival_us_per_token) end },
     { "through", -13, function(r) return r.rival_library and r.rival_library .. " " .. r.rival_type end },
     { "of rival", 8, function(r) return percent(r.rival_share) end },
+    { "all in i8", 9, function(r) return number("%.1f", r.rival_in_i8_us_per_token) end },
 }
 
 local attention_columns = {
@@ -274,7 +278,11 @@ local attention_columns = {
 local function add_table(lines, columns, results)
     local function add(cell, mark)
         local cells = {}
-        for i, column in ipairs(columns) do cells[i] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+        for _, column in ipairs(columns) do
+            local said = false
+            for _, r in ipairs(results) do said = said or column[3](r) end
+            if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+        end
         lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
     end
     add(function(column) return column[1] end, "")
@@ -287,7 +295,10 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
     lines[#lines + 1] = "attention alone"
     add_table(lines, attention_columns, attention)
     lines[#lines + 1] = "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
-    lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, the layers' keys and values in turn."
+    lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
+    local in_i8 = false
+    for _, r in ipairs(results) do in_i8 = in_i8 or r.rival_in_i8_us_per_token end
+    if in_i8 then lines[#lines + 1] = "all in i8: through oneDNN, inputs rounded to 8 bits, too." end
     lines[#lines + 1] = string.format("limits of this core: FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f GB/s.", limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes,
         limits.l3_gbytes, limits.memory_gbytes)
     local worst, contended = 0.0, false
