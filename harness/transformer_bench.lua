@@ -10,7 +10,7 @@ local measure = require "harness.measure"
 local model_file = require "gen.model"
 local parts = require "harness.transformer_parts"
 local process = require "process"
-local schedule = require "gen.transformer_schedule"
+local request = require "gen.request"
 local statistics = require "harness.tune.statistics"
 local transformer = require "harness.transformer"
 local transformer_plan = require "gen.transformer_plan"
@@ -25,20 +25,6 @@ local function rival_kinds(type)
     local kinds = { { library = "openblas", type = "f32" }, { library = "onednn", type = "f32" } }
     if type == "bf16" or type == "i8" then kinds[3] = { library = "onednn", type = type } end
     return kinds
-end
-
-local function clamp(value, low, high) return math.max(low, math.min(value, high)) end
-
--- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
-local function layers_of(bytes, caches, most) return clamp(-(-4 * caches.l3 // bytes), 1, most) end
-
--- What the model computes a block from, in bytes; angles are read in part only.
-local function weight_bytes(p)
-    local bytes = p.packed_bytes
-    for _, piece in ipairs(p.pieces) do
-        if piece.angles then bytes = bytes - 4 * piece.elements end
-    end
-    return bytes
 end
 
 -- Bytes of keys and values that calls up to position `last` read in all layers.
@@ -66,7 +52,7 @@ end
 
 -- Bytes that one call for one token reads of them: all weights but the rows of tables that it does not take.
 local function bytes_met(p)
-    local bytes = weight_bytes(p)
+    local bytes = parts.weight_bytes(p)
     for _, part in ipairs(p.parts) do
         local own = part.plan
         bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
@@ -99,14 +85,13 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused, attention, filling, entries,
 -- rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = options.schedule and schedule.for_all({ isa }, schedule.parse(options.schedule))
+    local wanted = request.plan(path, { isa }, { type = type, cache = options.cache, schedule = options.schedule, tuned = options.tuned }).options.schedule
     local function build(model) return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted }) end
     local whole = build(m)
-    local layers = layers_of(weight_bytes(whole) // m.layers, caches, m.layers)
-    local one = parts.changed(m, { layers = layers, vocab = math.min(m.vocab, 256), tied = true })
+    local one = parts.sample(m, whole, caches)
     local p = build(one)
     local products = parts.products(p)
-    local attention, filling = parts.attention(one, math.max(layers, layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
+    local attention, filling = parts.attention(one, math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
     local library = compile.library({ p, products, attention, filling }, directory .. "/fused", options.cc, options.cflags .. " " .. parts.cflags)
@@ -145,7 +130,7 @@ local function job_of(b, type, caches, with_attention, options)
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
     local function call(name, blocks, tokens, position) table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position }) end
-    table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = weight_bytes(p) })
+    table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = parts.weight_bytes(p) })
     for _ = 1, s.layers do
         for _, map in ipairs(p.maps) do table.insert(job.products, { inputs = map.inputs, outputs = map.outputs }) end
     end
@@ -185,7 +170,7 @@ local function results_of(b, type, samples, options)
         local us = each "fused"
         local r = {
             model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            gbytes = (bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
+            gbytes = (bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
             gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
             cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
         }

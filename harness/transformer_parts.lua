@@ -18,6 +18,23 @@ function parts.changed(m, changes, attention)
     return copy
 end
 
+-- What the model of plan `p` computes blocks from, in bytes; angles are read in part only.
+function parts.weight_bytes(p)
+    local bytes = p.packed_bytes
+    for _, piece in ipairs(p.pieces) do
+        if piece.angles then bytes = bytes - 4 * piece.elements end
+    end
+    return bytes
+end
+
+-- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
+function parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 * caches.l3 // bytes), most)) end
+
+-- Model `m` of plan `p` with as many layers as timing needs and a small vocabulary.
+function parts.sample(m, p, caches)
+    return parts.changed(m, { layers = parts.layers_of(parts.weight_bytes(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
+end
+
 local function without_attention(steps)
     local list = {}
     for _, step in ipairs(steps) do
