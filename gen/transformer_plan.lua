@@ -317,7 +317,7 @@ function transformer_plan.build(m, isas, type)
         options = { type = shape.type.name }, -- as the manifest records them
     }
     for i, set in ipairs(isas) do
-        local isa = shape.type.scaled and set or isa_list.with_tables(set, shape.type)
+        local isa = shape.type.scaled and set or isa_list.with_types(set, { shape.type })
         p.variants[i] = variant_of(m, shape, before, after, isa)
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end

@@ -246,7 +246,7 @@ function tune.tune(arguments, options)
     local path = arguments[1]
     local o = settings(path, options)
     local m = model_file.load(path)
-    local sets = harness.runnable(options.isa, options.tables)
+    local sets = harness.runnable(options.isa, harness.types_of(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
     local outcomes = {}
