@@ -7,6 +7,7 @@
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two vectors
+--   keeps                    whether gcc must be kept from copying sums of integers (templates/runtime.h)
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
 --   type_functions           those of one type of gen/dtype.lua
 --   type_needs               what one type of gen/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }

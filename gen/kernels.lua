@@ -229,6 +229,16 @@ local function kernel_values(p, v, symbol)
     for i, buffer in ipairs(v.work) do parameters[i], arguments[i] = ", " .. buffer.storage .. " *restrict " .. buffer.name, ", " .. buffer.name end
     values.work_parameters, values.work_arguments = table.concat(parameters), table.concat(arguments)
     values.unpacked = false
+    -- Statements, four a line, that keep variables of the names in their registers.
+    values.keep = function(list)
+        local text = {}
+        for i = 1, v.isa.keeps and #list or 0, 4 do
+            local line = {}
+            for n = i, math.min(i + 3, #list) do line[#line + 1] = p.names.macro("KEEP") .. "(" .. list[n] .. ");" end
+            text[#text + 1] = table.concat(line, " ")
+        end
+        return text
+    end
     local integers = p.projection.word.integers
     values.round_inputs = function(source, step, rows)
         local round = values.helper .. "_round_" .. rows .. "(" .. source .. " + tile * " .. step .. ", integers + tile * " .. values.integers.pitch
@@ -352,6 +362,7 @@ function kernels.api(p)
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
         header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = true,
+        keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1),
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",

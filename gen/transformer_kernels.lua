@@ -9,7 +9,7 @@ local transformer_kernels = {}
 function transformer_kernels.api(p)
     local eliminate = p.model.attention.eliminate
     return {
-        header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
+        header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false, keeps = false,
         cache_bytes = p.cache_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
     }

@@ -63,6 +63,14 @@ $(inner)for (size_t line = 0; line < $(block.lines); $(chains > 1 and "line += 2
 //$     end
 //$     add_line(inner .. "    ", vectors, together, line, x_line, chain == 1 and "sum" or "next")
 //$ end
+//$ local sums = {}
+//$ for t = 0, together - 1 do
+//$     for n = 0, #vectors - 1 do
+//$         sums[#sums + 1] = "sum" .. t .. "_" .. n
+//$         if chains > 1 then sums[#sums + 1] = "next" .. t .. "_" .. n end
+//$     end
+//$ end
+//$ lines(inner .. "    ", keep(sums))
 $(inner)}
 //$ for t = 0, together - 1 do
 //$ for n, vector in ipairs(vectors) do

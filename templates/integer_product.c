@@ -37,6 +37,11 @@ $(i)    const $(isa.index) w$(o) = $(isa.index_broadcast("w[" .. o .. "]"));
 $(i)    y$(o)_$(n) = $(isa.dot_pairs("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$     end
 //$ end
+//$ local sums = {}
+//$ for o = 0, outputs - 1 do
+//$     for n = 0, vectors - 1 do sums[#sums + 1] = "y" .. o .. "_" .. n end
+//$ end
+//$ lines(i .. "    ", keep(sums))
 $(i)}
 
 //$ local function store(i, add)

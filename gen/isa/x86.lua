@@ -45,6 +45,7 @@ return function(bits)
         -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
         includes = { "<immintrin.h>" },
+        keeps = true,
         zero = function() return call("setzero_ps") end,
         broadcast = function(s) return call("set1_ps", s) end,
         load = function(base, offset) return call("load_ps", at(base, offset)) end,
