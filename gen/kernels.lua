@@ -362,7 +362,7 @@ function kernels.api(p)
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
         header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = true,
-        keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1),
+        keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",

@@ -197,8 +197,7 @@ end
 -- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.
 function plan.work(p, v, few, tokens)
     return {
-        -- An instruction multiplies and adds twice as many integers of 16 bits as floats.
-        projection_flops = p.mflop.projection * 1e6 / (p.projection.word.integers and 2 or 1), projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
+        projection_flops = p.mflop.projection * 1e6, products_at_once = p.projection.word.integers and 2 or nil, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
     }
 end
