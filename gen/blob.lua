@@ -50,7 +50,7 @@ end
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
 --   name, dtype (a row of gen/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape = its shape,
 --   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor, `group` of every `stride`
---   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half: no tensor but rotary angles;
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another one
 function blob.sections(m, shape, projection, tables)
@@ -76,7 +76,7 @@ function blob.sections(m, shape, projection, tables)
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
         steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
             block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
-        boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
+        boxes = whole(shape.bits), doc = "bias of z" .. (m.norm and ", LayerNorm's offset folded in" or "") }
     if m.norm and shape.kind == "bh4" and shape.decay < 1 then
         add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
             steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },

@@ -9,7 +9,7 @@
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two vectors
 --   keeps                    whether gcc must be kept from copying sums of integers (templates/runtime.h)
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
---   type_functions           those of one type of gen/dtype.lua
+--   type_functions           those of one type of gen/dtype.lua; kept_functions: of words that round to it
 --   type_needs               what one type of gen/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
 --   features                 those features of harness/cpu.c that its types need
 --   dot                      words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of tables at a time,
@@ -25,6 +25,7 @@
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
+--   store_f16 store_i8(base, offset, v): rounds as many floats as lanes to it, those of i8 between -127.5 and 127.5 or NaN, which becomes any
 --   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
 --   store_words(base, offset, words): a whole vector of them
 --   dot_pairs(sum, a, b): the products of both 16-bit integers in each word of a and of b added to the integers `sum`, all of them an `index`

@@ -1,16 +1,18 @@
--- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
+-- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type and --cache of a transformer.
 local host = require "host"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
+local space = require "gen.space"
 local transformer_plan = require "gen.transformer_plan"
+local transformer_schedule = require "gen.transformer_schedule"
 local tuned = require "gen.tuned"
 
 local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
+    for _, name in ipairs(m.attention and { "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "cache", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
             error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
@@ -22,7 +24,10 @@ end
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
-    if m.attention then return transformer_plan.build(m, isas, options.type) end
+    if m.attention then
+        local wanted = options.schedule and space.for_all(isas, transformer_schedule.parse(options.schedule))
+        return transformer_plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted })
+    end
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then
         return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection)

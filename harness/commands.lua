@@ -1,4 +1,5 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
+local bench = require "harness.bench"
 local blob = require "gen.blob"
 local compile = require "harness.compile"
 local cpu = require "cpu"
@@ -13,7 +14,6 @@ local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
-local transformer_plan = require "gen.transformer_plan"
 local weights = require "weights"
 
 local commands = {}
@@ -66,9 +66,18 @@ local function build(path, sets, options, threads, files)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
+-- The types of a transformer's weights and cache that an instruction set may need more for; integers are summed as floats.
+local function transformer_types(options)
+    local types = {}
+    for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
+        if not row.scaled then types[#types + 1] = row end
+    end
+    return types
+end
+
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, { dtype.get(options.type ~= "i8" and options.type or nil, "type") })
+    local sets, skipped = commands.runnable(options.isa, transformer_types(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -222,40 +231,26 @@ local function verified_build(path, options, threads, files)
     return b
 end
 
--- The blocks of a transformer, and the same without eliminating anything, for calls of so many tokens from a position on.
+-- The blocks of a transformer with weights of each type that is asked for, on the best instruction set or on those that are asked for.
 local function bench_transformer(m, path, options)
-    local sets = commands.runnable(options.isa, { dtype.get(options.type ~= "i8" and options.type or nil, "type") })
-    local plans = { request.plan(path, { sets[#sets] }, options) }
-    if not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "bench times decoding and prefill, which are for causal = true") end
-    if m.attention.eliminate ~= "none" then
-        m.attention.eliminate, m.name = "none", "unfused_blocks"
-        plans[2] = transformer_plan.build(m, { sets[#sets] }, options.type)
-    end
-    local results, position = {}, options.position or 0
-    for i, tokens in ipairs(options.batches) do
-        if position + tokens > m.attention.context then
-            error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, position, m.attention.context), 0)
-        end
-        results[i] = transformer.bench(plans, tokens, position, options)
-    end
-    if options.json then
-        host.print(assert(json.encode { model = plans[1].model.name, results = json.array(results) }))
-    else
-        transformer.print_bench(plans[1], results, compile.version(options.cc) .. " " .. options.cflags)
-    end
-    return 0
+    local types = dtype.select(options.type or "f32", "type")
+    options.position = options.position or 0
+    options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
+    return require("harness.transformer_bench").run(path, types, function(type)
+        local sets = commands.runnable(options.isa, transformer_types { type = type, cache = options.cache })
+        return options.isa and sets or { sets[#sets] }
+    end, options)
 end
 
 function commands.bench(arguments, options)
-    local bench = require "harness.bench"
     bench.check_repetitions(options.repetitions)
     local m = model_file.load(arguments[1])
-    options.batches = bench.batches(options.batch or (m.attention and "1" or "1,8,64,512,4096"))
     request.check_options(m, options)
     if m.attention then
         if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
         return bench_transformer(m, arguments[1], options)
     end
+    options.batches = bench.batches(options.batch or "1,8,64,512,4096")
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
     if options.html then file_rules.can_become("--html", options.html) end
     local threads = commands.threads_of(options)

@@ -36,6 +36,10 @@
 //$ lines("", isa.type_functions[type.name])
 //$ end
 //$ end
+//$ if kept_type and isa.kept_functions and isa.kept_functions[kept_type.name] then
+
+//$ lines("", isa.kept_functions[kept_type.name])
+//$ end
 //$ end
 $(include(prototypes))
 

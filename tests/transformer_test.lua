@@ -103,9 +103,8 @@ end
 
 function test.other_commands_refuse_a_transformer()
     local path = "gen/models/mistral_7b_skipless.lua"
-    local rule = ":5: attention: is a transformer's key; schedules and tune are for a LookupFFN so far"
+    local rule = ":5: attention: is a transformer's key; tune is for a LookupFFN so far"
     local o = folder .. "/never"
-    refuses(1, path .. rule, { "schedules", path })
     refuses(1, path .. rule, { "tune", path, "-o", o .. ".lua" })
     for _, words in ipairs { { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
@@ -121,8 +120,7 @@ function test.blocks_that_cannot_be_emitted()
     local o = folder .. "/never"
     local lookup = "t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }"
     for _, case in ipairs {
-        { lookup, 'ffn.kind = "lookup": lookup FFNs inside blocks are merged by fuse, but not emitted so far' },
-        { "t.attention.causal = false t.attention.window = 8", "attention.window = 8: is emitted for causal = true only" },
+        { lookup .. " t.attention.eliminate = 'QKV' t.skip = true", 'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections' },
     } do
         refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end

@@ -33,6 +33,12 @@ local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "
 function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
 function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
 function avx2.load_i8(base) return call("cvtepi32_ps", call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")) end
+function avx2.store_f16(base, offset, v) return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtps_ph", v, "0") .. ")" end
+function avx2.store_i8(base, offset, v)
+    local whole = call("cvtps_epi32", v)
+    local halves = "_mm_packs_epi32(" .. call("castsi256_si128", whole) .. ", " .. call("extracti128_si256", whole, "1") .. ")"
+    return "_mm_storel_epi64((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packs_epi16(" .. halves .. ", _mm_setzero_si128()))"
+end
 function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
 function avx2.load_partial_f16(base, n)
     local list = {}

@@ -23,6 +23,10 @@ local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n
 function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
 function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
 function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
+function avx512.store_f16(base, offset, v) return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("maskz_cvtps_ph", "0xffff", v, "0") .. ")" end
+function avx512.store_i8(base, offset, v)
+    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtsepi32_epi8", call("cvtps_epi32", v)) .. ")"
+end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
