@@ -116,20 +116,20 @@ local function job_of(b, type, caches, with_attention, options)
     local p, s, list = b.plan, b.plan.shape, json.array
     local job = {
         model = p.model.name, seed = options.seed, threads = 1, repetitions = options.repetitions, min_time = 0.05, draw_order = true, order_seed = options.seed, alike = false,
-        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.d, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
+        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.input, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
         heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers,
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
     local function call(name, blocks, tokens, position) table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position }) end
     table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = weight_bytes(p) })
-    for _ = 1, s.layers do
+    for _ = 1, s.lookup and 0 or s.layers do
         for _, map in ipairs(p.maps) do table.insert(job.products, { inputs = map.inputs, outputs = map.outputs }) end
     end
     for i, tokens in ipairs(options.batches) do
         call("fused/" .. tokens, "fused", tokens, options.position)
         if i == 1 then call("fused_again/" .. tokens, "fused", tokens, options.position) end -- A/A control: how far apart two figures for the same code are
         if b.unfused then call("unfused/" .. tokens, "unfused", tokens, options.position) end
-        if #p.maps > 0 then
+        if not s.lookup then
             call("products/" .. tokens, "products", tokens, options.position)
             for _, kind in ipairs(rival_kinds(type)) do
                 table.insert(job.product_calls, { name = "products/" .. kind.library .. "/" .. kind.type .. "/" .. tokens, library = kind.library, type = kind.type, tokens = tokens })
@@ -161,15 +161,20 @@ local function results_of(b, type, samples, options)
         local us = each "fused"
         local r = {
             model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            gbytes = (weight_bytes(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
-            gflops = (2 * map_elements(p) + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
-            cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
+            read_gbytes = weight_bytes(p) * 1e-3 / time(samples, "read/weights"), cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
         }
-        r.read_share = r.gbytes / r.read_gbytes
+        if not s.lookup then -- of tables some rows are read
+            r.gbytes = (weight_bytes(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers)
+            r.gflops = (2 * map_elements(p) + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us
+            r.read_share = r.gbytes / r.read_gbytes
+        end
         if b.unfused then
-            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err = each "unfused", map_elements(b.unfused) / map_elements(p), b.unfused_rel_err
+            r.unfused_us_per_token, r.unfused_rel_err = each "unfused", b.unfused_rel_err
             r.speedup = r.unfused_us_per_token / us
-            r.speedup_share = r.speedup / r.predicted_speedup
+            if not s.lookup then
+                r.predicted_speedup = map_elements(b.unfused) / map_elements(p)
+                r.speedup_share = r.speedup / r.predicted_speedup
+            end
         end
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
