@@ -36,6 +36,22 @@ function space.nearest(legal, value)
     return best
 end
 
+-- Reads "gather.group=8,chunk.tokens=4096"; raises one line. `known(key)` raises one for a key that is none.
+local function parse(text, known)
+    local wanted = {}
+    for item in (text .. ","):gmatch("([^,]*),") do
+        local key, value = item:match("^([%w.]+)=(%d+)$")
+        if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
+        known(key)
+        if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
+        wanted[key] = math.tointeger(tonumber(value))
+    end
+    return wanted
+end
+
+-- The same for the schedule of a record, whatever space it is of.
+function space.read(text) return parse(text, function() end) end
+
 -- `choices` for every one of `isas`, as the plans take them; no choices: none.
 function space.for_all(isas, choices)
     local wanted = {}
@@ -57,17 +73,9 @@ function space.new(choices)
         error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
     end
 
-    -- Reads "gather.group=8,chunk.tokens=4096"; raises one line. Whether the values are legal is decided by `make`.
+    -- What the option --schedule says. Whether the values are legal is decided by `make`.
     function self.parse(text)
-        local wanted = {}
-        for item in (text .. ","):gmatch("([^,]*),") do
-            local key, value = item:match("^([%w.]+)=(%d+)$")
-            if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
-            self.choice(key, "--schedule")
-            if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
-            wanted[key] = math.tointeger(tonumber(value))
-        end
-        return wanted
+        return parse(text, function(key) self.choice(key, "--schedule") end)
     end
 
     -- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.

@@ -39,9 +39,9 @@ end
 
 local function product_values(p, v, values)
     local isa, type, s = v.isa, p.shape.type, v.schedule
-    values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["decode.vectors"], s["decode.unroll"], s["product.depth"]
+    values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
     values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
-    values.ahead = s["decode.ahead"] > 0 and s["decode.ahead"]
+    values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")

@@ -33,27 +33,32 @@ local function chunks(shape)
     return list
 end
 
--- See gen/space.lua. Those of `decode` are for the products of a token alone, those of `product` and `chunk` for several tokens.
+-- See gen/space.lua. The kernels for few tokens are those for the products of a token alone.
 return space.new {
     {
-        key = "decode.vectors", doc = "vectors of outputs of a token alone held in registers",
+        key = "few.threshold", doc = "calls of up to so many tokens take the products of a token alone",
+        values = function() return { 1 } end,
+        default = function() return 1 end,
+    },
+    {
+        key = "few.vectors", doc = "vectors of outputs of a token alone held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
         default = function(_, isa) return isa.lanes == 1 and 4 or panel // isa.lanes end,
     },
     {
-        key = "decode.unroll", doc = "inputs of a token alone with sums of their own",
+        key = "few.unroll", doc = "inputs of a token alone with sums of their own",
         values = function(_, isa, s)
             local list = {}
             for _, inputs in ipairs { 1, 2, 4, 8 } do
-                if inputs == 1 or isa.lanes == 1 or s["decode.vectors"] * (inputs + 1) + 1 <= isa.registers then list[#list + 1] = inputs end
+                if inputs == 1 or isa.lanes == 1 or s["few.vectors"] * (inputs + 1) + 1 <= isa.registers then list[#list + 1] = inputs end
             end
             return list
         end,
         -- As many sums as hide the latency of an addition behind what memory gives.
-        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, math.min(4, (isa.registers - 1) // s["decode.vectors"] - 1)) end,
+        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, math.min(4, (isa.registers - 1) // s["few.vectors"] - 1)) end,
     },
     {
-        key = "decode.ahead", doc = "bytes of weights that a token alone asks for ahead; 0: none",
+        key = "few.ahead", doc = "bytes of weights that a token alone asks for ahead; 0: none",
         values = distances,
         default = function(_, isa) return isa.prefetch and 4096 or 0 end,
     },

@@ -61,11 +61,11 @@ local function build(path, sets, options, threads, files)
 end
 
 -- Of the types of a transformer's weights and cache the one that an instruction set may need more for; integers are summed as floats.
-local function type_needed(options) return options.cache == "f16" and "f16" or options.type ~= "i8" and options.type or nil end
+function commands.type_needed(options) return options.cache == "f16" and "f16" or options.type ~= "i8" and options.type or nil end
 
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, type_needed(options))
+    local sets, skipped = commands.runnable(options.isa, commands.type_needed(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -225,7 +225,7 @@ local function bench_transformer(m, path, options)
     options.position = options.position or 0
     options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
     return require("harness.transformer_bench").run(path, types, function(type)
-        local sets = commands.runnable(options.isa, type_needed { type = type, cache = options.cache })
+        local sets = commands.runnable(options.isa, commands.type_needed { type = type, cache = options.cache })
         return options.isa and sets or { sets[#sets] }
     end, options)
 end

@@ -111,7 +111,7 @@ end
 local most_turned = 8 -- ties of a run that may go the other way
 
 -- What blocks.reference answers for the job and x: { job, x, y, ties }.
-local function answer(job, x)
+function transformer.answer(job, x)
     local y, ties = blocks.reference(job, x)
     if not y then error(ties, 0) end
     return { job = job, x = x, y = y, ties = ties }
@@ -127,7 +127,7 @@ end
 
 -- The answer whose ties (harness/reference_lookup.h) are decided as in y, as far as that explains where tokens from number `from` on are further than
 -- `most` from it, and how many of them differ from `found`.
-local function decided_as(y, found, m, from, most)
+function transformer.decided_as(y, found, m, from, most)
     local turned = {}
     for count = 0, most_turned do
         local token, off = first_off(y, found, m.d, from, most)
@@ -136,7 +136,7 @@ local function decided_as(y, found, m, from, most)
         for _, tie in ipairs(found.ties) do
             if not better and (tie.token == token or not m.attention.causal) then
                 local job = setmetatable({ turned = table.move(turned, 1, #turned, 2, { tie }) }, { __index = found.job })
-                local other = answer(job, found.x)
+                local other = transformer.answer(job, found.x)
                 local next_token, next_off = first_off(y, other, m.d, from, most)
                 if not next_token or next_token > token or next_token == token and next_off < off then better, turned = other, job.turned end
             end
@@ -174,8 +174,8 @@ function transformer.prepare(p, directory, options)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     transformer.pack(p, fused, directory .. "/weights.bin")
-    return { numbers = numbers, x = x, rounded = answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
-        whole = merged and answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)), packed_from = fused, blob = directory .. "/weights.bin" }
+    return { numbers = numbers, x = x, rounded = transformer.answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
+        whole = merged and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)), packed_from = fused, blob = directory .. "/weights.bin" }
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one for each way to call it.
@@ -188,12 +188,12 @@ function transformer.check_library(p, library, prepared)
         if y then
             local skip, d = way.skip or 0, p.shape.d
             local function from_there(values) return values:sub(skip * d * 8 + 1) end
-            local same, turned = decided_as(y, prepared.rounded, p.model, skip, tolerance)
+            local same, turned = transformer.decided_as(y, prepared.rounded, p.model, skip, tolerance)
             result.kernel_rel_err, result.max_abs_err = blocks.difference(from_there(y), from_there(same.y), d)
             result.ties = p.shape.lookup and turned or nil
             if prepared.whole then
                 -- Weights that are rounded to less than float32 change codes that are no ties.
-                local whole = exact and decided_as(y, prepared.whole, p.model, skip, tolerance) or prepared.whole
+                local whole = exact and transformer.decided_as(y, prepared.whole, p.model, skip, tolerance) or prepared.whole
                 result.rel_err = blocks.difference(from_there(y), from_there(whole.y), d)
             end
             result.ok = result.kernel_rel_err <= tolerance

@@ -10,7 +10,7 @@ local measure = require "harness.measure"
 local model_file = require "gen.model"
 local parts = require "harness.transformer_parts"
 local process = require "process"
-local schedule = require "gen.transformer_schedule"
+local request = require "gen.request"
 local statistics = require "harness.tune.statistics"
 local transformer = require "harness.transformer"
 local transformer_plan = require "gen.transformer_plan"
@@ -27,27 +27,37 @@ local function rival_kinds(type)
     return kinds
 end
 
-local function clamp(value, low, high) return math.max(low, math.min(value, high)) end
-
--- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
-local function layers_of(bytes, caches, most) return clamp(-(-4 * caches.l3 // bytes), 1, most) end
-
--- What the model computes a block from, in bytes; angles are read in part only.
-local function weight_bytes(p)
-    local bytes = p.packed_bytes
-    for _, piece in ipairs(p.pieces) do
-        if piece.angles then bytes = bytes - 4 * piece.elements end
-    end
-    return bytes
-end
-
 -- Bytes of keys and values that calls up to position `last` read in all layers.
 local function cache_read(p, last) return p.shape.cache.position_bytes * math.min(last, p.shape.window or last) end
 
-local function map_elements(p)
-    local count = 0
-    for _, map in ipairs(p.maps) do count = count + map.inputs * map.outputs end
-    return count
+-- Weights that a token meets in all layers: of linear maps and projections, and of the rows that it takes of tables.
+local function met(p, map_cost, projection_cost, row_cost)
+    local sum = 0
+    for _, map in ipairs(p.maps) do sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost end
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        sum = sum + part.count * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
+    end
+    return sum
+end
+
+local function weights_met(p) return met(p, 1, 1, 1) end
+
+-- Operations of a token with them, all layers.
+local function operations(p)
+    local sum = met(p, 2, 0, 2)
+    for _, part in ipairs(p.parts) do sum = sum + part.count * part.plan.mflop.projection * 1e6 end
+    return sum
+end
+
+-- Bytes that one call for one token reads of them: all weights but the rows of tables that it does not take.
+local function bytes_met(p)
+    local bytes = parts.weight_bytes(p)
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
+    end
+    return bytes
 end
 
 -- Operations of the attention of a layer: two products for every pair of a query and a position that it sees.
@@ -75,14 +85,13 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused, attention, filling, entries,
 -- rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = options.schedule and schedule.for_all({ isa }, schedule.parse(options.schedule))
+    local wanted = request.plan(path, { isa }, { type = type, cache = options.cache, schedule = options.schedule, tuned = options.tuned }).options.schedule
     local function build(model) return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted }) end
     local whole = build(m)
-    local layers = layers_of(weight_bytes(whole) // m.layers, caches, m.layers)
-    local one = parts.changed(m, { layers = layers, vocab = math.min(m.vocab, 256), tied = true })
+    local one = parts.sample(m, whole, caches)
     local p = build(one)
     local products = parts.products(p)
-    local attention, filling = parts.attention(one, math.max(layers, layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
+    local attention, filling = parts.attention(one, math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
     local library = compile.library({ p, products, attention, filling }, directory .. "/fused", options.cc, options.cflags .. " " .. parts.cflags)
@@ -121,15 +130,15 @@ local function job_of(b, type, caches, with_attention, options)
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
     local function call(name, blocks, tokens, position) table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position }) end
-    table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = weight_bytes(p) })
-    for _ = 1, s.lookup and 0 or s.layers do
+    table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = parts.weight_bytes(p) })
+    for _ = 1, s.layers do
         for _, map in ipairs(p.maps) do table.insert(job.products, { inputs = map.inputs, outputs = map.outputs }) end
     end
     for i, tokens in ipairs(options.batches) do
         call("fused/" .. tokens, "fused", tokens, options.position)
         if i == 1 then call("fused_again/" .. tokens, "fused", tokens, options.position) end -- A/A control: how far apart two figures for the same code are
         if b.unfused then call("unfused/" .. tokens, "unfused", tokens, options.position) end
-        if not s.lookup then
+        if #p.maps > 0 then
             call("products/" .. tokens, "products", tokens, options.position)
             for _, kind in ipairs(rival_kinds(type)) do
                 table.insert(job.product_calls, { name = "products/" .. kind.library .. "/" .. kind.type .. "/" .. tokens, library = kind.library, type = kind.type, tokens = tokens })
@@ -161,24 +170,19 @@ local function results_of(b, type, samples, options)
         local us = each "fused"
         local r = {
             model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            read_gbytes = weight_bytes(p) * 1e-3 / time(samples, "read/weights"), cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
+            gbytes = (bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
+            gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
+            cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
         }
-        if not s.lookup then -- of tables some rows are read
-            r.gbytes = (weight_bytes(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers)
-            r.gflops = (2 * map_elements(p) + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us
-            r.read_share = r.gbytes / r.read_gbytes
-        end
+        r.read_share = r.gbytes / r.read_gbytes
         if b.unfused then
-            r.unfused_us_per_token, r.unfused_rel_err = each "unfused", b.unfused_rel_err
+            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err = each "unfused", weights_met(b.unfused) / weights_met(p), b.unfused_rel_err
             r.speedup = r.unfused_us_per_token / us
-            if not s.lookup then
-                r.predicted_speedup = map_elements(b.unfused) / map_elements(p)
-                r.speedup_share = r.speedup / r.predicted_speedup
-            end
+            r.speedup_share = r.speedup / r.predicted_speedup
         end
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
-            r.products_gflops, r.rivals = 2 * map_elements(p) * 1e-3 / r.products_us_per_token, json.array {}
+            r.products_gflops, r.rivals = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
             for _, kind in ipairs(rival_kinds(type)) do
                 local rival = { library = kind.library, type = kind.type, us_per_token = each("products/" .. kind.library .. "/" .. kind.type) }
                 table.insert(r.rivals, rival)

@@ -18,10 +18,27 @@ function parts.changed(m, changes, attention)
     return copy
 end
 
+-- What the model of plan `p` computes blocks from, in bytes; angles are read in part only.
+function parts.weight_bytes(p)
+    local bytes = p.packed_bytes
+    for _, piece in ipairs(p.pieces) do
+        if piece.angles then bytes = bytes - 4 * piece.elements end
+    end
+    return bytes
+end
+
+-- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
+function parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 * caches.l3 // bytes), most)) end
+
+-- Model `m` of plan `p` with as many layers as timing needs and a small vocabulary.
+function parts.sample(m, p, caches)
+    return parts.changed(m, { layers = parts.layers_of(parts.weight_bytes(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
+end
+
 local function without_attention(steps)
     local list = {}
     for _, step in ipairs(steps) do
-        if step.op == "attend" then
+        if step.op == "attend" or step.op == "lookup" then
             list[#list + 1] = { op = "copy", from = step.from, to = step.to }
         elseif step.op ~= "append" and step.op ~= "activate" then
             list[#list + 1] = step
@@ -30,7 +47,7 @@ local function without_attention(steps)
     return list
 end
 
--- The blocks of plan `p` without attention and activation: products, and what moves values between them. Reads p's blob.
+-- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them. Reads p's blob.
 function parts.products(p)
     local function leave(maps, before, after) return maps, without_attention(before), without_attention(after) end
     local part = transformer_plan.build(parts.changed(p.model, { name = p.model.name .. "_products" }), { p.variants[1].isa }, { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave })

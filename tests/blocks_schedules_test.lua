@@ -55,8 +55,8 @@ end
 function test.choices_of_a_transformer()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
     local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.rows=2" })
-    check.equal({ #found.sets, found.sets[1].choices[1].key, #found.sets[1].choices }, { #isa.names, "decode.vectors", #space.choices })
-    program.refuses(1, '--schedule: decode.unrol: unknown choice; did you mean "decode.unroll"?', { "emit", path, "-o", folder .. "/never", "--schedule", "decode.unrol=2" })
+    check.equal({ #found.sets, found.sets[1].choices[2].key, #found.sets[1].choices }, { #isa.names, "few.vectors", #space.choices })
+    program.refuses(1, '--schedule: few.unrol: unknown choice; did you mean "few.unroll"?', { "emit", path, "-o", folder .. "/never", "--schedule", "few.unrol=2" })
     program.refuses(1, "--schedule: product.tokens = 5: scalar: must be one of 1", { "emit", path, "-o", folder .. "/never", "--schedule", "product.tokens=5" })
     program.refuses(1, "--schedule: gather.group: unknown choice", { "emit", path, "-o", folder .. "/never", "--schedule", "gather.group=4" })
     check.equal(host.kind(folder .. "/never"), nil)
@@ -65,9 +65,9 @@ end
 function test.a_bundle_remembers_its_schedule()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
     local bundle = folder .. "/bundle"
-    program.works { "emit", path, "-o", bundle, "--isa", "avx2", "--schedule", "attention.rows=2,decode.ahead=512", "--cache", "i8" }
+    program.works { "emit", path, "-o", bundle, "--isa", "avx2", "--schedule", "attention.rows=2,few.ahead=512", "--cache", "i8" }
     check.equal(program.works { "check", bundle }, bundle .. ": fresh\n")
-    check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options, { isa = { "avx2" }, type = "f32", cache = "i8", schedule = { avx2 = { ["attention.rows"] = 2, ["decode.ahead"] = 512 } } })
+    check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options, { isa = { "avx2" }, type = "f32", cache = "i8", schedule = { avx2 = { ["attention.rows"] = 2, ["few.ahead"] = 512 } } })
     assert(assert(host.read(bundle .. "/m_product_f32__avx2.c")):find("512)", 1, true))
 end
 
