@@ -46,7 +46,7 @@ function test.a_tuned_file_is_found_and_taken()
     check.matches(again.output, "from the store, nothing measured")
 end
 
--- A copy of what the program is made of whose kernels with four rows of queries are wrong: the default's.
+-- A copy of what the program is made of in which a token alone leaves out its first input, if none is unrolled.
 function test.wrong_candidates_are_not_timed()
     local place, tree = new_place(), program.folder()
     for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0) end
