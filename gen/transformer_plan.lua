@@ -353,7 +353,7 @@ function transformer_plan.build(m, isas, options)
     for i, isa in ipairs(isas) do
         for _, one in ipairs(types) do
             -- What integers need is for the sums of a LookupFFN's tables.
-            if not one.scaled then isa = isa_list.with_tables(isa, one) end
+            if not one.scaled then isa = isa_list.with_types(isa, { one }) end
         end
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})
     end

@@ -4,7 +4,7 @@
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
-        projection = "f32"|"bf16", seed = 1,
+        projection = "f32"|"bf16"|"i16", seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
    verify.check{
@@ -283,7 +283,7 @@ static int make_reference(lua_State *L)
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
         .tables = reference_type_at(L, 1, where, "tables", REFERENCE_I8),
-        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_BF16),
+        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_I16),
     };
     const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
     verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);
