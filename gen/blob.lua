@@ -64,7 +64,13 @@ function blob.sections(m, shape, projection, tables)
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
     local word = shape.projection.word
-    add { name = "projection", dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
+    local row = shape.kind == "bh4" and shape.block or shape.d -- inputs of an output, of one block
+    if shape.projection.scaled then
+        local rows = shape.kind == "bh4" and 4 * shape.repeats * shape.padded or shape.bits
+        add { name = "projection_scales", elements = rows, steps = {}, boxes = {},
+            doc = (shape.kind == "bh4" and "[" .. shape.repeats .. "][4][" .. shape.padded .. "]" or "[" .. shape.bits .. "]") .. " scales of the outputs' weights" }
+    end
+    add { name = "projection", row = row, dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
         from = "hash.projection.weight", shape = projection_shape(shape), blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape),
         boxes = projection.boxes, doc = "packed projection weights" .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "") }
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },

@@ -46,15 +46,32 @@ local function scratch_of(list)
     return places, at
 end
 
--- Kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time.
-local function buffers_of(shape, projection, hash, chunk, tokens, unpacks)
+-- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
+--   integers, units   inputs rounded to words of integers, and the units of the tokens
+--   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
+local function work_of(shape, projection, tokens, lanes, many)
+    local word = shape.projection.word
+    if word.integers then
+        local pitch = blob.round_up((shape.padded + 1) // 2, many and 1 or lanes)
+        local tile = many and "[tile]" or ""
+        return {
+            { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. tile .. " words" },
+            { name = "units", storage = "float", bytes = tokens * 4, text = "[tiles]" .. tile },
+        }
+    end
+    if word.rows > 1 and many then
+        return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }
+    end
+    return {}
+end
+
+local function buffers_of(shape, projection, hash, chunk, tokens, work)
     local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
     if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
-    if unpacks then list[#list + 1] = { name = "unpacked", bytes = projection.panel_floats * 4 } end
-    return list
+    return table.move(work, 1, #work, #list + 1, list)
 end
 
 -- The tiles of the gather of `vectors` accumulators.
@@ -85,7 +102,8 @@ local function few_of(m, shape, isa, choices)
     -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
+    few.work = work_of(shape, projection, few.chunk, isa.lanes, false)
+    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -105,7 +123,7 @@ local function variant_of(m, shape, isa, choices)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
         packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice
@@ -114,7 +132,8 @@ local function variant_of(m, shape, isa, choices)
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)
-    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
+    v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
+    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = scratch_of(buffers)
@@ -142,7 +161,7 @@ function plan.build(m, isas, wanted, tables, projection_type)
     model_file.only_lookup(m)
     local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
-    for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
+    for i, set in ipairs(isas) do sets[i] = isa_list.with_types(set, { shape.tables, shape.projection }) end
     isas = sets
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
@@ -178,7 +197,7 @@ end
 -- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.
 function plan.work(p, v, few, tokens)
     return {
-        projection_flops = p.mflop.projection * 1e6, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
+        projection_flops = p.mflop.projection * 1e6, products_at_once = p.projection.word.integers and 2 or nil, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
     }
 end

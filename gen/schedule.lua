@@ -21,7 +21,7 @@ local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows several times.
-local function packs(shape, isa) return isa.store_words and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
+local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
 local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
@@ -210,7 +210,7 @@ add {
 add {
     key = "gather.pack", doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
     values = function(shape, isa, s)
-        local pack = isa.store_words and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
         return pack and pack.bytes <= 4 * isa.l2_bytes and { 0, 1 } or { 0 }
     end,
     default = function(shape, isa, s)

@@ -312,6 +312,15 @@ local function digest_of(m, sections)
     return host.sha256(json.encode({ format = blob.format, model = m, sections = described, panel = transformer_plan.panel }, "compact"))
 end
 
+-- Those of the types of weights and cache that an instruction set may need more for: what integers need is for the sums of a LookupFFN's tables.
+function transformer_plan.converted(types)
+    local list = {}
+    for _, type in ipairs(types) do
+        if not type.scaled then list[#list + 1] = type end
+    end
+    return list
+end
+
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and cache (names, default
 -- f32); schedule, the choices wanted by name of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps.
 function transformer_plan.build(m, isas, options)
@@ -332,11 +341,7 @@ function transformer_plan.build(m, isas, options)
     }
     if shape.cache.type ~= shape.type then p.types[2] = shape.cache.type end
     for i, set in ipairs(isas) do
-        local isa = set
-        for _, one in ipairs(p.types) do
-            -- What integers need is for the sums of a LookupFFN's tables.
-            if not one.scaled then isa = isa_list.with_tables(isa, one) end
-        end
+        local isa = isa_list.with_types(set, transformer_plan.converted(p.types))
         p.variants[i] = variant_of(m, shape, before, after, isa, schedule.make(shape, isa, p.options.schedule[isa.name] or {}))
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, p.variants[i].decode_scratch_bytes)

@@ -14,21 +14,28 @@ local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
+local transformer_plan = require "gen.transformer_plan"
 local weights = require "weights"
 
 local commands = {}
 
--- The instruction sets of `text` (all, if absent) that this CPU can run with tables of the type `tables`, and the names of those it cannot.
-function commands.runnable(text, tables)
+-- The instruction sets of `text` (all, if absent) that this CPU can run with weights of the types of gen/dtype.lua in the list, and the names
+-- of those it cannot.
+function commands.runnable(text, types)
     local can, list, skipped, facts = {}, {}, {}, cpu.describe()
     for _, name in ipairs(facts.isa) do can[name] = true end
     for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
-        local feature = isa.with_tables(set, dtype.get(tables)).feature
-        if can[set.name] and (not feature or facts[feature]) then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
+        local can_run = can[set.name]
+        for _, feature in ipairs(isa.with_types(set, types).features or {}) do can_run = can_run and facts[feature] end
+        if can_run then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
     end
     if #list == 0 then error("--isa: this CPU runs none of " .. (text or table.concat(isa.names, ",")), 0) end
     return list, skipped
 end
+
+-- The types that the options of a LookupFFN ask for.
+local function types_of(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
+commands.types_of = types_of
 
 -- The option --threads; raises one line.
 function commands.threads_of(options)
@@ -60,12 +67,12 @@ local function build(path, sets, options, threads, files)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
--- Of the types of a transformer's weights and cache the one that an instruction set may need more for; integers are summed as floats.
-function commands.type_needed(options) return options.cache == "f16" and "f16" or options.type ~= "i8" and options.type or nil end
+-- The types of a transformer's weights and cache that an instruction set may need more for.
+function commands.block_types(options) return transformer_plan.converted { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } end
 
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, commands.type_needed(options))
+    local sets, skipped = commands.runnable(options.isa, commands.block_types(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -78,7 +85,7 @@ function commands.run(arguments, options)
         transformer.run(plans[#plans], options)
         return 0
     end
-    local sets = commands.runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
     local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
@@ -163,7 +170,7 @@ function commands.verify(arguments, options)
         local plans, none = transformer_plans(arguments[1], options)
         return transformer.verify(plans, options, none)
     end
-    local sets, skipped = commands.runnable(options.isa, options.tables)
+    local sets, skipped = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan
     local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
@@ -203,7 +210,7 @@ end
 
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
 local function verified_build(path, options, threads, files)
-    local sets = commands.runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, types_of(options))
     if not options.isa then sets = { sets[#sets] } end
     local b = build(path, sets, options, threads, files)
     b.checked, b.tuned = {}, options.named
@@ -225,7 +232,7 @@ local function bench_transformer(m, path, options)
     options.position = options.position or 0
     options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
     return require("harness.transformer_bench").run(path, types, function(type)
-        local sets = commands.runnable(options.isa, commands.type_needed { type = type, cache = options.cache })
+        local sets = commands.runnable(options.isa, commands.block_types { type = type, cache = options.cache })
         return options.isa and sets or { sets[#sets] }
     end, options)
 end

@@ -4,7 +4,7 @@
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
-        projection = "f32"|"bf16", seed = 1,
+        projection = "f32"|"bf16"|"i16", seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
    verify.check{
@@ -97,11 +97,12 @@ static reference_model model_at(lua_State *L, int index)
 }
 
 /* The type that the field names, `last` or one before it. */
-static reference_type type_at(lua_State *L, int index, const char *field, reference_type last)
+static reference_type type_at(lua_State *L, int index, const char *field)
 {
-    static const char *const names[] = {[REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8"};
+    static const char *const names[] = {
+        [REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8", [REFERENCE_I16] = "i16"};
     const char *name = field_text(L, index, where, field, "f32");
-    for (reference_type type = REFERENCE_F32; type <= last; ++type)
+    for (reference_type type = REFERENCE_F32; type <= REFERENCE_I16; ++type)
         if (strcmp(name, names[type]) == 0)
             return type;
     luaL_error(L, "verify: %s: %s: unknown type", field, name);
@@ -333,8 +334,8 @@ static int make_reference(lua_State *L)
         .weights = field_text(L, 1, where, "weights", NULL),
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
-        .tables = type_at(L, 1, "tables", REFERENCE_I8),
-        .projection = type_at(L, 1, "projection", REFERENCE_BF16),
+        .tables = type_at(L, 1, "tables"),
+        .projection = type_at(L, 1, "projection"),
     };
     const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
     verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);

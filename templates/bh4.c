@@ -1,5 +1,7 @@
 //$ lines("", prologue)
-//$ local unpacked = v.unpacks and "unpacked, " or ""
+//$ if integers then
+$(include(parts.round))
+//$ end
 $(include(parts.product))
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
@@ -18,20 +20,23 @@ $(include(parts.residual))
    x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
    a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
-//$ if v.unpacks then
-   unpacked [$(v.projection.panel_floats)], overwritten
+//$ for _, buffer in ipairs(v.work) do
+   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(v.unpacks and ", float *restrict unpacked" or ""), size_t tiles)
+    float *restrict a, float *restrict b, float *restrict z$(work_parameters), size_t tiles)
 {
     const $(projection.word.storage) *w = weights->projection;
+//$ if integers then
+    const float *scales = weights->projection_scales;
+//$ end
 //$ for _, group in ipairs(groups) do
 
 //$ local i = "    "
 //$ if group.count > 1 then
 //$     i = "        "
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ else
@@ -42,15 +47,26 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, stage in ipairs(group.stages) do
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
+//$ local source, x_step = stage.source, buffer_rows[stage.source] * tile
+//$ if integers then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)    $(round_inputs(source, x_step, stage.number == 1 and shape.d or shape.padded));
+//$ source, x_step = "integers", integers.pitch
+//$ end
 //$ for _, p in ipairs(stage.products) do
-//$ local x_step, y_step = buffer_rows[stage.source] * tile, buffer_rows[stage.target] * tile
+//$ local y_step = buffer_rows[stage.target] * tile
+//$ local x_stride, before = p.x_stride * tile, unpacked and "unpacked, " or ""
+//$ if integers then
+//$     x_stride = x_stride // projection.word.rows
+//$     before = sum("scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, "
+//$ end
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
-$(i)        $(unpacked)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
+$(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
+$(i)        $(before)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-$(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(x_step), $(sum("w", p.offset)),
-$(i)    $(unpacked)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
+$(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(x_step), $(sum("w", p.offset)),
+$(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
 //$ if #stage.passes > 0 then
@@ -70,6 +86,9 @@ $(i)}
     }
 //$ elseif group.after > 0 then
     w += $(group.after);
+//$ if integers then
+    scales += $(4 * shape.padded);
+//$ end
 //$ end
 //$ end
 

@@ -12,8 +12,8 @@ $(include("templates/scale_scores.c"))
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-//$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "normalised" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[name])));
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[buffer.name])));
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(sum("(unsigned char *) scratch", few.scratch.vertices));

@@ -13,8 +13,8 @@ $(include("templates/scale_scores.c"))
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-//$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(sum("(unsigned char *) scratch", v.scratch.vertices));

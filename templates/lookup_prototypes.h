@@ -2,12 +2,13 @@
 //$ if load then
 $(load)
 //$ end
-//$ local unpacked = v.unpacks and ", float *restrict unpacked" or ""
+//$ local work = ""
+//$ for _, buffer in ipairs(v.work) do work = work .. ", " .. buffer.storage .. " *restrict " .. buffer.name end
 //$ if shape.kind == "bh4" then
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(unpacked), size_t tiles);
+    float *restrict a, float *restrict b, float *restrict z$(work), size_t tiles);
 //$ else
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(unpacked), size_t tiles);
+void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work), size_t tiles);
 //$ end
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,

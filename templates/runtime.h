@@ -16,6 +16,15 @@
 #error "$(names.macro("OPENMP")) needs -fopenmp"
 #endif
 //$ end
+//$ if keeps then
+
+/* Leaves v, a vector, in its register: gcc 12 else copies sums of integers at every step, and reads words of weights once for each part. */
+#if defined(__GNUC__)
+#define $(names.macro("KEEP"))(v) __asm__("" : "+v"(v))
+#else
+#define $(names.macro("KEEP"))(v) ((void) 0)
+#endif
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 

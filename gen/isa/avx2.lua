@@ -46,7 +46,12 @@ function avx2.load_partial_f16(base, n)
     return call("cvtph_ps", "_mm_setr_epi16(" .. table.concat(list, ", ") .. ")")
 end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
-avx2.table_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+
+function avx2.dot_pairs(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
+function avx2.store_pairs(base, offset, a, b) -- packs_epi32 packs each half on its own
+    return avx2.store_words(base, offset, call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8"))
+end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

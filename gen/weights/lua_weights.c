@@ -182,9 +182,10 @@ static void copy_boxes(packing *p, int section, const double *data, size_t count
 static bool round_slice(packing *p, int section, quantise_type type, double *data, size_t count, size_t slice)
 {
     lua_State *L = p->L;
-    const size_t width = type == QUANTISE_I8 ? field_size(L, section, where, "row") : count, rows = count / width;
-    const size_t scales = type == QUANTISE_I8 ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
-    luaL_argcheck(L, type != QUANTISE_I8 || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
+    const bool scaled = quantise_scaled(type);
+    const size_t width = scaled ? field_size(L, section, where, "row") : count, rows = count / width;
+    const size_t scales = scaled ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
+    luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
     if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally))
         return true;
     return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
