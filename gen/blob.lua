@@ -76,7 +76,7 @@ function blob.sections(m, shape, projection, tables)
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
         steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
             block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
-        boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
+        boxes = whole(shape.bits), doc = "bias of z" .. (m.norm and ", LayerNorm's offset folded in" or "") }
     if m.norm and shape.kind == "bh4" and shape.decay < 1 then
         add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
             steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },

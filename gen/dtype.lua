@@ -6,8 +6,8 @@
 --   word           how a projection packs it, nil: no type of a projection. Weights of the same output fill a 32-bit word, of C type
 --                  `storage`: `rows` of them, the first in the low bits. With `integers` the inputs are rounded to such words, too, and
 --                  sums are integers
---   cache          whether keys and values of a transformer may be kept in it: kernels round to it (isa.store_f16 …)
 --   only           "projection": of nothing else
+--   cache          whether keys and values of a transformer may be kept in it: kernels round to it (isa.store_f16 …)
 --   doc            one line for help
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
 local dtype = {}

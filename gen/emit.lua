@@ -63,7 +63,7 @@ function emit.files(p)
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
         for _, kernel in ipairs(family.files(p, v)) do
-            local text = finish(p, kernel.template, render(kernel.template, with_common(p, kernel.values)))
+            local text = finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
     end

@@ -210,6 +210,9 @@ local function transposes_of(columns, lanes)
     return list
 end
 
+-- What a comment calls so many floats of a token.
+function kernels.rows(width, step) return "[" .. width .. "]" .. (step > width and ", " .. step .. " floats apart" or "") end
+
 -- What all kernel templates of one regime read: `v` is a variant or its `few`.
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
@@ -221,6 +224,9 @@ local function kernel_values(p, v, symbol)
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
         vertices_argument = v.hash.bytes > 0 and ", vertices" or "", vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
         table_of = function(slot) return p.shape.neighbours > 1 and slot .. " / " .. p.shape.neighbours or slot end,
+        openmp = p.openmp, makes_codes = p.makes_codes, x_step = few and m.norm == nil and p.shape.x_step or p.shape.d, -- of a projection's input
+        projection_rows = few and m.norm == nil and kernels.rows(p.shape.d, p.shape.x_step) or "[" .. p.shape.d .. "]",
+        x_rows = kernels.rows(p.shape.d, p.shape.x_step), y_rows = kernels.rows(p.shape.d_out, p.shape.y_step),
         slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
     }
     values.helper = p.names.helper(few)
@@ -325,8 +331,8 @@ local function gather_values(p, v, values)
     values.load_row_partial = function(row, offset, n) return add(n) .. "(" .. sum(row, offset) .. ")" end
 end
 
--- The files of one regime of an instruction set, but its driver.
-local function regime_files(p, v, add, templates)
+-- The files of the stages that make codes and scores.
+local function code_files(p, v, add, templates)
     if templates.load then
         add(templates.load, v.names.load, v, function(values)
             values.transposes, values.step = transposes_of(p.shape.d, v.isa.lanes), v.tile
@@ -347,6 +353,11 @@ local function regime_files(p, v, add, templates)
         values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
     end)
+end
+
+-- The files of one regime of an instruction set, but its driver.
+local function regime_files(p, v, add, templates)
+    if p.makes_codes then code_files(p, v, add, templates) end
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
@@ -361,7 +372,7 @@ function kernels.api(p)
     local integers = false
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
-        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = true,
+        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",

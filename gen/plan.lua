@@ -17,9 +17,12 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
-local function shape_of(m, tables, projection)
+-- The sizes of model `m` with tables and projection of these types (rows of gen/dtype.lua).
+--   x_step, y_step  floats from token to token of x and y
+function plan.shape(m, tables, projection)
     local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
-        neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
+        neighbours = m.neighbours, slots = m.h * m.neighbours, -- slots: rows that a token takes
+        x_step = m.d, y_step = m.d_out }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -117,7 +120,7 @@ end
 
 -- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
 -- lanes, and in `few` those for few tokens, if the schedule has any.
-local function variant_of(m, shape, isa, choices)
+local function variant_of(m, shape, isa, choices, openmp)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
@@ -143,7 +146,7 @@ local function variant_of(m, shape, isa, choices)
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
-        columns = v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
+        columns = openmp and v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),
@@ -155,14 +158,30 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
+-- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in scratch.
+local function take_codes(kernels, others)
+    for _, stage in ipairs { "load", "projection", "hash", "project" } do kernels.names[stage] = others.names[stage] end
+    for place, at in pairs(others.scratch) do
+        assert(kernels.scratch[place] == at or place == "sums" or place == "slice", place)
+    end
+end
+
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
--- instruction set, and tables and projection of the types of those names (default f32).
-function plan.build(m, isas, wanted, tables, projection_type)
+-- instruction set, and tables and projection of the types of those names (default f32). `part`: of another model, for one thread:
+--   names           of the part (gen/names.lua)
+--   x_step, y_step  floats from token to token
+--   codes_of        a plan with the same projection, whose kernels make the codes (optional)
+-- `isas` then have what they need for tables of that type, if they want it.
+function plan.build(m, isas, wanted, tables, projection_type, part)
     model_file.only_lookup(m)
-    local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
-    local sets = {}
-    for i, set in ipairs(isas) do sets[i] = isa_list.with_types(set, { shape.tables, shape.projection }) end
-    isas = sets
+    local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
+    if part then
+        shape.x_step, shape.y_step = part.x_step, part.y_step
+    else
+        local sets = {}
+        for i, set in ipairs(isas) do sets[i] = isa_list.with_types(set, { shape.tables, shape.projection }) end
+        isas = sets
+    end
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
     local layout = gather.layout(shape)
@@ -170,7 +189,7 @@ function plan.build(m, isas, wanted, tables, projection_type)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
 
     local p = {
-        model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
+        model = m, shape = shape, names = part and part.names or names.public(m.name), openmp = not part, makes_codes = not (part and part.codes_of), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
         schedules = schedule, wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
@@ -181,7 +200,12 @@ function plan.build(m, isas, wanted, tables, projection_type)
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = variant_of(m, shape, isa, choices[i])
+        p.variants[i] = variant_of(m, shape, isa, choices[i], p.openmp)
+        if not p.makes_codes then
+            local others = part.codes_of.variants[i]
+            take_codes(p.variants[i], others)
+            if others.few then take_codes(p.variants[i].few, others.few) end
+        end
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops

@@ -16,8 +16,15 @@ end
 -- The templates of the model's own files, and what they read beside the plan.
 function transformer_kernels.api(p)
     local eliminate, shape = p.model.attention.eliminate, p.shape
+    -- What the templates of a LookupFFN's prototypes read of a part.
+    local parts = {}
+    for i, part in ipairs(p.parts) do
+        parts[i] = { names = part.plan.names, shape = part.plan.shape, variants = part.plan.variants, sections = part.plan.sections, openmp = false,
+            makes_codes = part.plan.makes_codes, norm = false }
+    end
     return {
-        header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false, keeps = false,
+        parts = parts, dense = #p.maps > 0, keeps = false,
+        header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
         attention_parameters = attention_parameters(p), context = shape.context .. (shape.ring and "u" or ""), cache_bytes = p.cache_bytes, decode_scratch_bytes = p.decode_scratch_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
     }
@@ -68,6 +75,15 @@ local function blocks_values(p, v, values)
     for _, step in ipairs(p.after) do
         reads_input, activates = reads_input or step.from == "in" or step.a == "in" or step.b == "in", activates or step.op == "activate"
     end
+    -- The weights of a layer as the kernels of a part of its FFN find them, in the order of their fields.
+    values.layer_weights = function(part)
+        local list = {}
+        for n, section in ipairs(part.sections) do
+            list[n] = "weights->" .. section.name .. (section.layers == 1 and "" or " + layer * " .. section.stride)
+        end
+        return list
+    end
+    values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.activates, values.tile = p.before, p.after, reads_input, activates, transformer_plan.keys
     values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
     values.hidden_pitch = v.buffers.pitches.hidden
@@ -93,9 +109,15 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    add("templates/transformer_product.c", v.names.product, "product", product_values)
+    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", product_values) end
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
+    for _, part in ipairs(p.parts) do
+        for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
+            file.plan = part.plan
+            files[#files + 1] = file
+        end
+    end
     return files
 end
 

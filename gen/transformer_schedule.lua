@@ -25,6 +25,14 @@ end
 -- Bytes ahead of the loads; 0: the core is on its own.
 local function distances(_, isa) return isa.prefetch and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
+-- Where tables deliver what all tokens attend to, all of them go through a block together.
+local function chunks(shape)
+    if shape.delivered and not shape.causal then return { shape.context } end
+    local list = { 12, 24, 48, 96, 192, 384, 768, 1536 }
+    while list[2] and list[#list - 1] >= shape.context do list[#list] = nil end
+    return list
+end
+
 -- See gen/space.lua. The kernels for few tokens are those for the products of a token alone.
 return space.new {
     {
@@ -77,17 +85,9 @@ return space.new {
     },
     {
         key = "chunk.tokens", doc = "tokens that go through a block together",
-        values = function(shape)
-            local list = { 12, 24, 48, 96, 192, 384, 768 }
-            while list[2] and list[#list - 1] >= shape.context do list[#list] = nil end
-            return list
-        end,
-        default = function(shape, _, _) -- their hidden values in memory's larger caches, weights read seldom
-            for _, tokens in ipairs { 12, 24, 48, 96 } do
-                if tokens >= shape.context then return tokens end
-            end
-            return 192
-        end,
+        values = chunks,
+        -- Their hidden values in memory's larger caches, weights read seldom; where rows of tables are gathered, more of them meet the same rows.
+        default = function(shape) return largest(chunks(shape), shape.lookup and 768 or 192) end,
     },
     {
         key = "attention.tokens", doc = "tokens that attend together to each tile of the cache",

@@ -14,7 +14,6 @@ local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
-local transformer_plan = require "gen.transformer_plan"
 local weights = require "weights"
 
 local commands = {}
@@ -67,12 +66,18 @@ local function build(path, sets, options, threads, files)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
--- The types of a transformer's weights and cache that an instruction set may need more for.
-function commands.block_types(options) return transformer_plan.converted { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } end
+-- The types of a transformer's weights and cache that an instruction set may need more for; integers are summed as floats.
+function commands.transformer_types(options)
+    local types = {}
+    for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
+        if not row.scaled then types[#types + 1] = row end
+    end
+    return types
+end
 
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, commands.block_types(options))
+    local sets, skipped = commands.runnable(options.isa, commands.transformer_types(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -232,7 +237,7 @@ local function bench_transformer(m, path, options)
     options.position = options.position or 0
     options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
     return require("harness.transformer_bench").run(path, types, function(type)
-        local sets = commands.runnable(options.isa, commands.block_types { type = type, cache = options.cache })
+        local sets = commands.runnable(options.isa, commands.transformer_types { type = type, cache = options.cache })
         return options.isa and sets or { sets[#sets] }
     end, options)
 end

@@ -196,7 +196,9 @@ void measure_time_blocks(measure_reader *reader, const json_t *root, const char 
         values = std::max(values, 2 * job.layers * (of.position + of.tokens) * job.kv_heads * job.width);
         tokens = std::max(tokens, of.tokens);
     }
-    const float *x = random_numbers(tokens * job.d, job.timing.seed, 0.0, 1.0);
+    // Calls take turns in inputs: rows of tables that the same ones take would stay in the caches.
+    constexpr size_t turns = 256;
+    const float *x = random_numbers((tokens + turns) * job.d, job.timing.seed, 0.0, 1.0);
     auto *y = static_cast<float *>(memory_or_fail(tokens * std::max(job.d, job.heads * job.width) * sizeof(float)));
     void *cache = memory_or_fail(job.cache_bytes);
 
@@ -211,7 +213,9 @@ void measure_time_blocks(measure_reader *reader, const json_t *root, const char 
     std::vector<measure_call> calls;
     for (size_t i = 0; i < job.call_count; ++i) {
         const measure_blocks_call &of = job.calls[i];
-        calls.push_back({of.name, 1, false, [&blocks, &of, x, y] { return blocks[of.blocks].run(x, y, of.position, of.tokens); }});
+        calls.push_back({of.name, 1, false, [&blocks, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
+                             return blocks[of.blocks].run(x + turn++ % turns * d, y, of.position, of.tokens);
+                         }});
     }
     for (size_t i = 0; i < job.read_count; ++i) {
         const measure_read &of = job.reads[i];

@@ -1,5 +1,6 @@
 -- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the reference.
 local blob = require "gen.blob"
+local block_lookup = require "gen.block_lookup"
 local blocks = require "blocks"
 local checkpoint = require "gen.checkpoint"
 local compile = require "harness.compile"
@@ -14,7 +15,7 @@ local transformer = {}
 -- The job that blocks.run wants, for calls as ways_of makes them.
 local function run_job(p, library, blob_path, way)
     return { library = library, bind = p.names.bind, decode = p.names.decode, prefill = p.names.prefill, encode = p.names.encode, blob = blob_path,
-        d = p.shape.d, context = p.shape.context, cache_bytes = p.cache_bytes, scratch_bytes = way.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes, start = way.start, calls = way.calls }
+        d = p.shape.d, input = p.shape.input, context = p.shape.context, cache_bytes = p.cache_bytes, scratch_bytes = way.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes, start = way.start, calls = way.calls }
 end
 
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to all. Where positions go
@@ -36,8 +37,8 @@ function transformer.pack(p, path, output) assert(weights.pack(blob.packing(p, {
 
 function transformer.run(p, options)
     local directory = process.temporary_directory()
-    local x = assert(blocks.load(options.input, p.shape.d))
-    local count = #x // (8 * p.shape.d)
+    local x = assert(blocks.load(options.input, p.shape.input))
+    local count = #x // (8 * p.shape.input)
     if count > p.shape.context then error(string.format("%s: %d tokens: must be at most attention.context = %d", options.input, count, p.shape.context), 0) end
     transformer.pack(p, options.weights, directory .. "/weights.bin")
     local library = compile.library({ p }, directory, options.cc, options.cflags)
@@ -47,9 +48,19 @@ function transformer.run(p, options)
     host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
 end
 
+-- The FFN as harness/reference_fields.h wants it.
+local function lookup_of(m)
+    local ffn = m.ffn
+    return { d = m.d, d_out = m.d, h = ffn.h, tau = ffn.tau, neighbours = ffn.neighbours, projection = ffn.projection.kind, block = ffn.projection.block,
+        decay = ffn.projection.decay, score = ffn.score, scale = ffn.scale == "1/h" and 1 / ffn.h or 1.0 }
+end
+
+local tie_margin = 1e-5 -- of z, see harness/reference_lookup.h
+
 -- What blocks.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
 local function reference_job(p, path, type, cache, without)
     local m, s, layers = p.model, p.shape, {}
+    local delivered = s.delivered and without ~= ""
     for layer = 0, m.layers - 1 do
         local maps = {}
         for _, letter in ipairs { "Q", "K", "V", "P" } do
@@ -57,8 +68,13 @@ local function reference_job(p, path, type, cache, without)
             local map = checkpoint.linear(m, layer, letter, rows, s.d)
             if not without:find(letter, 1, true) then maps[letter:lower()] = without == "" and map or checkpoint.alone(map) end
         end
-        local inputs = checkpoint.inputs(m, layer)
-        maps.m, maps.g, maps.o = inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
+        maps.input = delivered and s.input or s.d
+        if s.lookup then
+            maps.lookup = { prefix = block_lookup.prefix(m, layer), d_out = delivered and layer < m.layers - 1 and s.input or s.d }
+        else
+            local inputs = checkpoint.inputs(m, layer)
+            maps.m, maps.g, maps.o = inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
+        end
         for i, key in ipairs { "first", "second" } do
             if m.norm then
                 local name = checkpoint.norm(m, layer, i)
@@ -68,26 +84,66 @@ local function reference_job(p, path, type, cache, without)
         layers[layer + 1] = maps
     end
     local rope = m.attention.rope
-    return { weights = path, type = type, cache = cache, d = s.d, heads = s.heads, kv_heads = s.kv_heads, f = s.f, scale = m.attention.scale or (s.d / s.heads) ^ -0.5, causal = m.attention.causal,
+    return { weights = path, type = type, cache = cache, d = s.d, input = delivered and s.input or s.d, lookup = s.lookup and lookup_of(m) or nil, margin = tie_margin,
+        heads = s.heads, kv_heads = s.kv_heads, f = s.f, scale = m.attention.scale or (s.d / s.heads) ^ -0.5, causal = m.attention.causal,
         window = m.attention.window, half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2), theta = rope and rope.theta or 0, interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated, parallel = m.parallel, skip = m.skip, mean = m.norm and m.norm.kind == "layernorm", post = m.norm and m.norm.place == "post",
-        eps = m.norm and m.norm.eps or 0, activation = m.ffn.activation, layers = layers }
+        eps = m.norm and m.norm.eps or 0, activation = m.ffn.activation or "relu", layers = layers }
 end
 
--- The inputs of the first block for token numbers, out of a checkpoint.
-local function embedded(p, path, numbers)
+-- The inputs of the first block, of so many values a token, for token numbers out of a checkpoint.
+local function embedded(p, path, numbers, width)
     local m, names = p.model, checkpoint.family(p.model).embeddings
     local tensors = { { name = names.word, rows = m.vocab } }
     if m.positions then tensors[2] = { name = names.positions, rows = m.positions, by_position = true, first = 0 } end
     if m.token_types then tensors[#tensors + 1] = { name = names.token_types, rows = m.token_types, fixed = true } end
-    return assert(blocks.rows(path, tensors, numbers, m.d))
+    return assert(blocks.rows(path, tensors, numbers, width))
 end
 
 -- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit.
 local function tokens_of(p)
     local words = 0
     for _, map in ipairs(p.maps) do words = words + map.words end
+    for _, part in ipairs(p.parts) do words = words + part.plan.projection_bytes // 4 + part.plan.shape.slots * part.plan.shape.d_out end
     return math.min(p.shape.context, p.model.positions or p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
+end
+
+local most_turned = 8 -- ties of a run that may go the other way
+
+-- What blocks.reference answers for the job and x: { job, x, y, ties }.
+function transformer.answer(job, x)
+    local y, ties = blocks.reference(job, x)
+    if not y then error(ties, 0) end
+    return { job = job, x = x, y = y, ties = ties }
+end
+
+-- The first token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil.
+local function first_off(y, found, d, from, most)
+    for at = 8 * d * from + 1, #y, 8 * d do
+        local off = blocks.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
+        if not (off <= most) then return (at - 1) // (8 * d), off end
+    end
+end
+
+-- The answer whose ties (harness/reference_lookup.h) are decided as in y, as far as that explains where tokens from number `from` on are further than
+-- `most` from it, and how many of them differ from `found`.
+function transformer.decided_as(y, found, m, from, most)
+    local turned = {}
+    for count = 0, most_turned do
+        local token, off = first_off(y, found, m.d, from, most)
+        if not token or count == most_turned then return found, count end
+        local better
+        for _, tie in ipairs(found.ties) do
+            if not better and (tie.token == token or not m.attention.causal) then
+                local job = setmetatable({ turned = table.move(turned, 1, #turned, 2, { tie }) }, { __index = found.job })
+                local other = transformer.answer(job, found.x)
+                local next_token, next_off = first_off(y, other, m.d, from, most)
+                if not next_token or next_token > token or next_token == token and next_off < off then better, turned = other, job.turned end
+            end
+        end
+        if not better then return found, count end
+        found = better
+    end
 end
 
 -- Largest relative error of a token that emitted code may have, by the cache's type: a key or value in the middle of two values of f16 or i8 may
@@ -115,24 +171,31 @@ function transformer.prepare(p, directory, options)
         fuse_commands.fuse_weights(m, { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" })
     end
     local numbers = blocks.random_numbers(options.seed, tokens_of(p), m.vocab)
-    local x = embedded(p, fused, numbers)
+    local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     transformer.pack(p, fused, directory .. "/weights.bin")
-    return { numbers = numbers, x = x, rounded = assert(blocks.reference(reference_job(p, fused, p.shape.type.name, kept, without), x)),
-        whole = merged and assert(blocks.reference(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers))), packed_from = fused, blob = directory .. "/weights.bin" }
+    return { numbers = numbers, x = x, rounded = transformer.answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
+        whole = merged and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)), packed_from = fused, blob = directory .. "/weights.bin" }
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one for each way to call it.
 function transformer.check_library(p, library, prepared)
     local results, kept = {}, p.shape.cache.type.name
-    local tolerance = transformer.tolerance[kept]
+    local tolerance, exact = transformer.tolerance[kept], kept == "f32" and p.shape.type.name == "f32"
     for _, way in ipairs(ways_of(p, #prepared.numbers)) do
         local result = { isa = p.variants[1].isa.name, call = way.name, tokens = #prepared.numbers, type = p.shape.type.name, cache = kept }
         local y, message = blocks.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
-            local at = (way.skip or 0) * p.shape.d * 8 + 1
-            result.kernel_rel_err, result.max_abs_err = blocks.difference(y:sub(at), prepared.rounded:sub(at), p.shape.d)
-            if prepared.whole then result.rel_err = blocks.difference(y:sub(at), prepared.whole:sub(at), p.shape.d) end
+            local skip, d = way.skip or 0, p.shape.d
+            local function from_there(values) return values:sub(skip * d * 8 + 1) end
+            local same, turned = transformer.decided_as(y, prepared.rounded, p.model, skip, tolerance)
+            result.kernel_rel_err, result.max_abs_err = blocks.difference(from_there(y), from_there(same.y), d)
+            result.ties = p.shape.lookup and turned or nil
+            if prepared.whole then
+                -- Weights that are rounded to less than float32 change codes that are no ties.
+                local whole = exact and transformer.decided_as(y, prepared.whole, p.model, skip, tolerance) or prepared.whole
+                result.rel_err = blocks.difference(from_there(y), from_there(whole.y), d)
+            end
             result.ok = result.kernel_rel_err <= tolerance
             if not result.ok then result.message = string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance) end
         else

@@ -30,10 +30,34 @@ end
 -- Bytes of keys and values that calls up to position `last` read in all layers.
 local function cache_read(p, last) return p.shape.cache.position_bytes * math.min(last, p.shape.window or last) end
 
-local function map_elements(p)
-    local count = 0
-    for _, map in ipairs(p.maps) do count = count + map.inputs * map.outputs end
-    return count
+-- Weights that a token meets in all layers: of linear maps and projections, and of the rows that it takes of tables.
+local function met(p, map_cost, projection_cost, row_cost)
+    local sum = 0
+    for _, map in ipairs(p.maps) do sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost end
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        sum = sum + part.count * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
+    end
+    return sum
+end
+
+local function weights_met(p) return met(p, 1, 1, 1) end
+
+-- Operations of a token with them, all layers.
+local function operations(p)
+    local sum = met(p, 2, 0, 2)
+    for _, part in ipairs(p.parts) do sum = sum + part.count * part.plan.mflop.projection * 1e6 end
+    return sum
+end
+
+-- Bytes that one call for one token reads of them: all weights but the rows of tables that it does not take.
+local function bytes_met(p)
+    local bytes = parts.weight_bytes(p)
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
+    end
+    return bytes
 end
 
 -- Operations of the attention of a layer: two products for every pair of a query and a position that it sees.
@@ -101,7 +125,7 @@ local function job_of(b, type, caches, with_attention, options)
     local p, s, list = b.plan, b.plan.shape, json.array
     local job = {
         model = p.model.name, seed = options.seed, threads = 1, repetitions = options.repetitions, min_time = 0.05, draw_order = true, order_seed = options.seed, alike = false,
-        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.d, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
+        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.input, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
         heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers,
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
@@ -146,23 +170,26 @@ local function results_of(b, type, samples, options)
         local us = each "fused"
         local r = {
             model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            gbytes = (parts.weight_bytes(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
-            gflops = (2 * map_elements(p) + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
+            gbytes = (bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
+            gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
             cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
         }
         r.read_share = r.gbytes / r.read_gbytes
         if b.unfused then
-            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err = each "unfused", map_elements(b.unfused) / map_elements(p), b.unfused_rel_err
+            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err = each "unfused", weights_met(b.unfused) / weights_met(p), b.unfused_rel_err
             r.speedup = r.unfused_us_per_token / us
             r.speedup_share = r.speedup / r.predicted_speedup
         end
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
-            r.products_gflops, r.rivals = 2 * map_elements(p) * 1e-3 / r.products_us_per_token, json.array {}
+            r.products_gflops, r.rivals = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
             for _, kind in ipairs(rival_kinds(type)) do
                 local rival = { library = kind.library, type = kind.type, us_per_token = each("products/" .. kind.library .. "/" .. kind.type) }
                 table.insert(r.rivals, rival)
-                if not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token then
+                -- One that rounds the inputs to 8 bits, too, computes something else.
+                if kind.type == "i8" then
+                    r.rival_in_i8_us_per_token = rival.us_per_token
+                elseif not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token then
                     r.rival_us_per_token, r.rival_library, r.rival_type = rival.us_per_token, rival.library, rival.type
                 end
             end
@@ -200,7 +227,7 @@ local function percent(value) return value and string.format("%.0f %%", 100 * va
 local function number(format, value) return value and string.format(format, value) end
 local function alone(r) return r.tokens == 1 end
 
--- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }.
+-- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One that says nothing at all is left out.
 local block_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "weights", -7, function(r) return r.type end },
@@ -216,6 +243,7 @@ local block_columns = {
     { "rival's", 9, function(r) return number("%.1f", r.rival_us_per_token) end },
     { "through", -13, function(r) return r.rival_library and r.rival_library .. " " .. r.rival_type end },
     { "of rival", 8, function(r) return percent(r.rival_share) end },
+    { "all in i8", 9, function(r) return number("%.1f", r.rival_in_i8_us_per_token) end },
 }
 
 local attention_columns = {
@@ -235,7 +263,11 @@ local attention_columns = {
 local function add_table(lines, columns, results)
     local function add(cell, mark)
         local cells = {}
-        for i, column in ipairs(columns) do cells[i] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+        for _, column in ipairs(columns) do
+            local said = false
+            for _, r in ipairs(results) do said = said or column[3](r) end
+            if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+        end
         lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
     end
     add(function(column) return column[1] end, "")
@@ -248,7 +280,10 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
     lines[#lines + 1] = "attention alone"
     add_table(lines, attention_columns, attention)
     lines[#lines + 1] = "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
-    lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, the layers' keys and values in turn."
+    lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
+    local in_i8 = false
+    for _, r in ipairs(results) do in_i8 = in_i8 or r.rival_in_i8_us_per_token end
+    if in_i8 then lines[#lines + 1] = "all in i8: through oneDNN, inputs rounded to 8 bits, too." end
     lines[#lines + 1] = string.format("limits of this core: FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f GB/s.", limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes,
         limits.l3_gbytes, limits.memory_gbytes)
     local worst, contended = 0.0, false

@@ -38,7 +38,7 @@ end
 local function without_attention(steps)
     local list = {}
     for _, step in ipairs(steps) do
-        if step.op == "attend" then
+        if step.op == "attend" or step.op == "lookup" then
             list[#list + 1] = { op = "copy", from = step.from, to = step.to }
         elseif step.op ~= "append" and step.op ~= "activate" then
             list[#list + 1] = step
@@ -47,7 +47,7 @@ local function without_attention(steps)
     return list
 end
 
--- The blocks of plan `p` without attention and activation: products, and what moves values between them. Reads p's blob.
+-- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them. Reads p's blob.
 function parts.products(p)
     local function leave(maps, before, after) return maps, without_attention(before), without_attention(after) end
     local part = transformer_plan.build(parts.changed(p.model, { name = p.model.name .. "_products" }), { p.variants[1].isa }, { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave })

@@ -17,7 +17,7 @@ $(include(parts.residual))
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
 //$ for _, buffer in ipairs(v.work) do
@@ -47,11 +47,11 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, stage in ipairs(group.stages) do
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
-//$ local source, x_step = stage.source, buffer_rows[stage.source] * tile
+//$ local source, from_step = stage.source, (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile
 //$ if integers then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)
-$(i)    $(round_inputs(source, x_step, stage.number == 1 and shape.d or shape.padded));
-//$ source, x_step = "integers", integers.pitch
+$(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape.padded));
+//$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ local y_step = buffer_rows[stage.target] * tile
@@ -62,10 +62,10 @@ $(i)    $(round_inputs(source, x_step, stage.number == 1 and shape.d or shape.pa
 //$ end
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
+$(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(from_step), $(sum("w", p.offset)) + block * $(p.block_words),
 $(i)        $(before)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-$(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(x_step), $(sum("w", p.offset)),
+$(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(from_step), $(sum("w", p.offset)),
 $(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
@@ -110,7 +110,7 @@ $(i)}
 //$ if residual then
 //$     first = group.residual_rows
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + tile * $(shape.d * tile), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + tile * $(x_step * tile), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
 $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));

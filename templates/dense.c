@@ -7,7 +7,7 @@ $(include(parts.bias))
 
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
    weights  bound weights$(gain_text)
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    z        [tiles][$(shape.bits)]$(lane_axis)
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
@@ -17,20 +17,20 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *
 {
     const $(projection.word.storage) *w = weights->projection;
 
-//$ local source, x_step = "x", shape.d * tile
+//$ local source, from_step = "x", x_step * tile
 //$ if integers then
     for (size_t tile = 0; tile < tiles; ++tile)
-        $(round_inputs("x", x_step, shape.d));
-//$ source, x_step = "integers", integers.pitch
+        $(round_inputs("x", from_step, shape.d));
+//$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = shape.bits * tile, unpacked and "unpacked, " or ""
 //$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, " end
 //$ if p.count > 1 then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)($(source), $(x_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.outputs * tile), $(y_step), tiles);
+        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-    $(helper)_$(p.name)($(source), $(x_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles);
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles);
 //$ end
 //$ end
     for (size_t tile = 0; tile < tiles; ++tile)

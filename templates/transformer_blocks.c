@@ -247,7 +247,7 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 //$ end
 //$ local function step_of(name) return v.buffers.pitches[name] end
 //$ local parts = cached("%.0s%s")
-//$ local function one(step)
+//$ local function one(step, i)
 //$     if step.op == "norm" then
             $(helper)_norm($(step.from), $(step_of(step.from)), weights->$(step.which)_norm + layer * $(shape.d), $(shape.norm.kind == "layernorm" and "weights->" .. step.which .. "_norm_offset + layer * " .. shape.d .. ", " or "")$(step.to), $(step_of(step.to)), count);
 //$     elseif step.op == "copy" then
@@ -260,15 +260,34 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
             $(v.names.product)($(step.from), $(step_of(step.from)), weights->$(map.field) + layer * $(map.words), $(shape.type.scaled and "weights->" .. map.field .. "_scales + layer * " .. map.pitch .. ", " or "")weights->$(map.field)_bias + layer * $(map.pitch),
                 $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count);
 //$     elseif step.op == "append" then
-            $(helper)_append($(shape.rope and "weights, " or "")$(step.k), $(step_of(step.k)), $(step.v), $(step_of(step.v)), $(parts), first + at, count);
+            $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)), $(step_of(step.k)), $(sum(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then
             for (size_t token = 0; token < count; token += $(v.queries)) {
                 const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
-                $(helper)_append($(shape.rope and "weights, " or "")$(step.k) + token * $(step_of(step.k)), $(step_of(step.k)), $(step.v) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
+                $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(sum(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
                 $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), memory + held * $(v.buffers.token_floats));
             }
 //$     elseif step.op == "attend" then
             $(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), memory + held * $(v.buffers.token_floats));
+//$     elseif step.op == "lookup" then
+//$         for n, part in ipairs(step.parts) do
+//$             local indent = "                "
+//$             if #step.parts == 1 then
+//$                 indent = "            "
+//$             else
+            $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
+//$             end
+$(indent)/* LookupFFN: $(part.plan.shape.h) tables, rows of $(part.plan.shape.d_out)$(part.plan.shape.d_out > shape.d and ", the next block's q, k and v" or "") */
+$(indent)const $(part.plan.names.weights) ffn = {
+//$             for _, found in ipairs(layer_weights(part)) do
+$(indent)    $(found),
+//$             end
+$(indent)};
+$(indent)$(lookup_of(part))(&ffn, $(step.from), $(step.to), count, scratch);
+//$             if n > 1 then
+            }
+//$             end
+//$         end
 //$     elseif step.op == "activate" then
             $(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
@@ -276,9 +295,9 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
                 for (size_t i = 0; i < $(shape.d); ++i)
                     $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
 //$     elseif step.op == "output" then
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < $(shape.d); ++i)
-                    y[(at + token) * $(shape.d) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i or "            ")for (size_t token = 0; token < count; ++token)
+$(i or "            ")    for (size_t i = 0; i < $(shape.d); ++i)
+$(i or "            ")        y[(at + token) * $(shape.d) + i] = $(step.from)[token * $(step_of(step.from)) + i];
 //$     end
 //$ end
 
@@ -286,16 +305,41 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
 {
     const size_t held = tokens < $(v.chunk) ? tokens : $(v.chunk);
-    float *memory = (float *) scratch;
+//$ local floats = v.lookup_floats
+//$ if floats.many > floats.alone then
+    float *memory = (float *) scratch + (held == 1 ? $(floats.alone) : $(floats.many));
+//$ else
+    float *memory = $(sum("(float *) scratch", floats.many));
+//$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
     float *$(item.name) = $(item.at == 0 and "memory" or "memory + held * " .. item.at);
 //$ end
 
-    for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
-        unsigned char *kept = cache + layer * $(shape.cache.layer_bytes);
-//$ for _, part in ipairs(shape.cache.parts) do
-        $(part.storage) *$(part.name) = ($(part.storage) *) (void *) ($(sum("kept", part.at)));
+//$ local function cache_of_layer(i)
+$(i)unsigned char *kept = cache + layer * $(shape.cache.layer_bytes);
+//$     for _, part in ipairs(shape.cache.parts) do
+$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) ($(sum("kept", part.at)));
+//$     end
 //$ end
+//$ if shape.delivered then
+    for (size_t at = 0; at < tokens; at += $(v.chunk)) {
+        const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
+        const float *in = x + at * $(shape.input);
+        size_t in_step = $(shape.input);
+
+        for (size_t layer = 0; layer < $(shape.layers); ++layer, in = out, in_step = $(step_of("out"))) {
+//$ cache_of_layer("            ")
+
+//$ for _, step in ipairs(before) do one(step) end
+//$ for _, step in ipairs(after) do
+//$     if step.op ~= "output" then one(step) end
+//$ end
+        }
+//$ one(after[#after], "        ")
+    }
+//$ else
+    for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
+//$ cache_of_layer("        ")
         for (size_t at = 0; at < tokens; at += $(v.chunk)) {
             const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
             const float *in = x + at * $(shape.d);
@@ -313,4 +357,5 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ for _, step in ipairs(after) do one(step) end
         }
     }
+//$ end
 }

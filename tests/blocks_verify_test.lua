@@ -86,6 +86,27 @@ function test.types()
     end
 end
 
+local dense, bh4 = "projection = { kind = 'dense' }", "projection = { kind = 'bh4', block = 8 }"
+local function lookup(more) return "ffn = { kind = 'lookup', h = 7, tau = 5, " .. more .. " }" end
+
+function test.lookup_ffns()
+    local d = "d = 40, heads = 4, "
+    verified("merged", d .. "attention = { eliminate = 'QP', rope = {}, context = 60 }, " .. lookup(dense .. ", score = 'gelu'"))
+    verified("delivered", d .. "kv_heads = 2, layers = 3, attention = { eliminate = 'QKVP', rope = {}, window = 9, context = 60 }, " .. lookup(dense .. ", score = 'softmax', scale = '1/h'"))
+    verified("kept", d .. "kv_heads = 1, attention = { eliminate = 'QKV', context = 200 }, " .. lookup(bh4 .. ", score = 'gelu', neighbours = 3"))
+    verified("encoded", d .. "layers = 3, checkpoint = 'roberta', positions = 70, token_types = 1, attention = { eliminate = 'QKV', causal = false, context = 64 }, "
+        .. lookup(bh4 .. ", score = 'gelu', neighbours = 32"))
+    verified("beside", d .. "parallel = true, checkpoint = 'gpt_neox', attention = { eliminate = 'K', rope = {}, context = 40 }, " .. lookup(dense .. ", score = 'gelu'"))
+    verified("normed", d .. "skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, " .. lookup(bh4 .. ", score = 'gelu'"))
+end
+
+function test.types_of_tables()
+    for _, type in ipairs { "bf16", "f16", "i8" } do
+        local found = verified("tables", "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, " .. lookup(bh4 .. ", score = 'gelu'"), "--type", type)
+        for _, result in ipairs(found.results) do assert(result.rel_err > 1e-5 and result.rel_err < 0.5, type) end
+    end
+end
+
 -- Another project's checkout in which `change` was made to a template.
 local function sabotaged(template, change)
     local tree = program.folder()

@@ -99,6 +99,9 @@ function test.plan_counts_what_is_eliminated()
     local lookup = "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } t.attention.eliminate = 'QKV'"
     check.equal(weights(lookup).total, 2 * (2 * 64 * 64 + 2 * 64 * 16 + 8 * 4 * 64 + 8 * 16 * 64) + 2 * 64 * 100)
     check.equal(weights(lookup).total_without - weights(lookup).total, 8 * 16 * 32 + 100 * 32 - 2 * (64 * 64 + 2 * 64 * 16))
+    -- A token takes one row of every table.
+    local met = weights(lookup).total - 2 * 8 * 15 * 64
+    check.near(weights(lookup).speedup, met / (met - 2 * (64 * 64 + 2 * 64 * 16) + 8 * 32), 1e-12)
 end
 
 function test.commands_refuse_options_of_a_lookup_ffn()
@@ -122,7 +125,7 @@ function test.blocks_that_cannot_be_emitted()
     local o = folder .. "/never"
     local lookup = "t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }"
     for _, case in ipairs {
-        { lookup, 'ffn.kind = "lookup": lookup FFNs inside blocks are merged by fuse, but not emitted so far' },
+        { lookup .. " t.attention.eliminate = 'QKV' t.skip = true", 'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections' },
     } do
         refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end

@@ -34,7 +34,7 @@ local function blocks_job(t, runners, batches, count, repetitions, order_seed)
     local p = runners[1].made.plan
     local job = {
         model = p.model.name, seed = t.seed, threads = 1, repetitions = repetitions, min_time = seconds_a_sample, draw_order = order_seed ~= nil, order_seed = order_seed or 0,
-        alike = true, sweep_bytes = 0, limits = false, d = p.shape.d, cache_bytes = p.cache_bytes, fill = "r1", filled = 0, heads = p.shape.heads, kv_heads = p.shape.kv_heads,
+        alike = true, sweep_bytes = 0, limits = false, d = p.shape.input, cache_bytes = p.cache_bytes, fill = "r1", filled = 0, heads = p.shape.heads, kv_heads = p.shape.kv_heads,
         width = p.shape.width, layers = p.shape.layers, blocks = {}, calls = {}, reads = json.array {}, products = json.array {}, product_calls = json.array {}, attention_calls = json.array {},
     }
     for i, runner in ipairs(runners) do

@@ -274,7 +274,7 @@ function tune.tune(arguments, options)
     local path = arguments[1]
     local m = model_file.load(path)
     local o = settings(path, m, options)
-    local sets = harness.runnable(options.isa, m.attention and harness.block_types(options) or harness.types_of(options))
+    local sets = harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
     local outcomes = {}
