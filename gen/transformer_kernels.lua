@@ -42,6 +42,7 @@ local function product_values(p, v, values)
     values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
     values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
     values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
+    values.read_together = s["few.streams"] > 1 and { s["few.streams"], 1 } or { 1 }
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
