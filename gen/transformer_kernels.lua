@@ -52,7 +52,7 @@ end
 local function attention_values(p, v, values)
     local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
     values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
-    values.ahead = s["attention.ahead"] > 0 and s["attention.ahead"] // kept.bytes
+    values.ahead = s["attention.ahead"] > 0
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
