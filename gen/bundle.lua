@@ -1,6 +1,7 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
 local emit = require "gen.emit"
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
@@ -54,6 +55,7 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local isas = isa.select(table.concat(names_of_isas, ","))
         if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
