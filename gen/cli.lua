@@ -16,7 +16,7 @@ local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices s
 local tuned_option = { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
 local arithmetic_option = { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
-local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i8" }
+local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i16" }
 local type_option = { name = "type", value = "TYPE", doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
 local json_option = { name = "json", doc = "print JSON for machines" }

@@ -36,7 +36,7 @@ local u8, u16, i16, i32 = typed("u8", 1, "uint8_t"), typed("u16", 2, "uint16_t")
 
 local function projection_type(name)
     for _, row in ipairs(projection_types) do
-        if row.name == (name or "i8") then return row end
+        if row.name == (name or "i16") then return row end
     end
     error('--projection: "' .. name .. '": must be one of ' .. table.concat(integer_plan.projection_names, ", ") .. " with --arithmetic integer", 0)
 end
@@ -206,7 +206,7 @@ local function variant_of(p, set)
     return v
 end
 
--- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of that name (default i8).
+-- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of that name (default i16).
 function integer_plan.build(m, isas, tables, projection_name)
     model_file.only_lookup(m)
     if tables and tables ~= "i8" then error('--tables: "' .. tables .. '": must be i8 with --arithmetic integer', 0) end
