@@ -78,37 +78,42 @@ function test.budget_of_an_error_that_is_too_large()
     check.matches(failures(result), "^budget: relative error 0.00%d+ of y with the codes of integer arithmetic, the budget is 0.0001$")
 end
 
+-- What check says of plan `p` with `find` replaced by `with` in the kernel whose name has `kernel`.
+local function mutated(p, kernel, find, with)
+    local directory, changed = program.folder(), 0
+    local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
+    assert(weights.sample(files.weights, "", p.tensors, 1))
+    assert(weights.pack(blob.packing(p, files)))
+    local contents, units = compile.sources { p }
+    for name, text in pairs(contents) do
+        if name:find(kernel, 1, true) then
+            local count
+            contents[name], count = text:gsub(find, with, 1)
+            changed = changed + count
+        end
+    end
+    check.equal({ find, changed }, { find, 1 })
+    assert(host.write_directory(directory, contents, true))
+    local library = directory .. "/wrong.so"
+    local commands, link = compile.commands(units, directory, library, "gcc", "-O1")
+    for _, command in ipairs(commands) do check.equal(assert(process.run(command)).status, 0) end
+    check.equal(assert(process.run(link)).status, 0)
+    return failures(harness.check(p, library, files, 1))
+end
+
 -- Every kernel, wrong in one number, is found out.
 function test.wrong_kernels_are_found()
-    local find = { { "normalise", "places = 7", "places = 8" }, { "bh4", "x0 %* w%[i%]", "x0 * w[0]" }, { "sign_hash", "value > 0", "value >= 0" }, { "sign_hash", "32768, 32252", "32768, 32251" },
-        { "gather", "_rounded%(sum0, shift%)", "_rounded(sum0 + (1 << shift), shift)" } }
-    for _, case in ipairs(find) do
-        local p, directory, changed = plan_of(kws), program.folder(), 0
-        local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
-        assert(weights.sample(files.weights, "", p.tensors, 1))
-        assert(weights.pack(blob.packing(p, files)))
-        local contents, units = compile.sources { p }
-        for name, text in pairs(contents) do
-            if name:find(case[1], 1, true) then
-                local count
-                contents[name], count = text:gsub(case[2], case[3], 1)
-                changed = changed + count
-            end
-        end
-        check.equal({ case[2], changed }, { case[2], 1 })
-        assert(host.write_directory(directory, contents, true))
-        local library = directory .. "/wrong.so"
-        local commands, link = compile.commands(units, directory, library, "gcc", "-O1")
-        for _, command in ipairs(commands) do check.equal(assert(process.run(command)).status, 0) end
-        check.equal(assert(process.run(link)).status, 0)
-        check.matches(failures(harness.check(p, library, files, 1)), "integers: ")
+    for _, case in ipairs { { "normalise", "places = 7", "places = 8" }, { "bh4", "x0 %* w%[i%]", "x0 * w[0]" }, { "sign_hash", "value > 0", "value < 0" },
+        { "sign_hash", "32768, 31314", "32768, 31313" }, { "gather", "_rounded%(sum0, shift%)", "_rounded(sum0 + (1 << shift), shift)" } } do
+        check.matches(mutated(plan_of(kws), table.unpack(case)), "integers: ")
     end
 end
 
--- A tied bit: z is exactly 0 where input and bias are.
+-- Every eighth bias is 0, and so is z there for an input of zeros.
 function test.zero_counts_as_bit_zero()
-    local p = plan_of { name = "tie", d = 8, h = 2, tau = 3, projection = { kind = "dense" }, score = "softmax" }
-    check.equal(failures(checked(p, 3)), "")
+    local p = plan_of { name = "tie", d = 8, h = 8, tau = 3, projection = { kind = "dense" }, score = "softmax" }
+    check.equal(failures(checked(p, 1)), "")
+    check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
 local strict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes -Wundef"
