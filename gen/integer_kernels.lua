@@ -6,28 +6,63 @@ local integer_kernels = {}
 
 local sum = literal.sum
 
--- Words that all integer kernels share, in <model>_runtime.h.
-local functions = {
-    "/* round(value factor / 2^16), halves up, exact for 0 <= factor < 2^15: products of 32 bits only, which every core has. */",
-    "static inline int32_t $scaled(int32_t value, int32_t factor)",
-    "{",
-    "    const uint32_t low = (uint32_t) value & 0xffffu;",
-    "    return (value >> 16) * factor + (int32_t) ((low * (uint32_t) factor + 0x8000u) >> 16);",
-    "}",
-    "",
-    "/* round(value / 2^shift), halves up. */",
-    "static inline int32_t $rounded(int32_t value, unsigned shift)",
-    "{",
-    "    return (value + ((1 << shift) >> 1)) >> shift;",
-    "}",
-}
+-- Words of the kernels, in <model>_runtime.h: portable C, and instructions of cores that have better ones.
+local function functions_of(storage)
+    local signal = storage == "int16_t" -- pairs of inputs and of weights are as wide
+    local lines = {
+        "#if defined(__ARM_FEATURE_DSP)",
+        "#include <arm_acle.h>",
+        "",
+        "static inline int32_t $scaled(int32_t value, int32_t factor)",
+        "{",
+        "    return (int32_t) ((int64_t) value * factor >> 16);",
+        "}",
+    }
+    local function add(text)
+        for line in (text .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+    end
+    if signal then
+        add [[
+
+typedef int32_t __attribute__((may_alias, aligned(2))) $pair;
+
+static inline int32_t $dot2(int32_t sum, const int16_t *x, const int16_t *w)
+{
+    return __smlad(*(const $pair *) (const void *) x, *(const $pair *) (const void *) w, sum);
+}]]
+    end
+    add [[
+#else
+/* floor(value factor / 2^16), exact for 0 <= factor < 2^15: products of 32 bits only, which every core has. */
+static inline int32_t $scaled(int32_t value, int32_t factor)
+{
+    return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
+}]]
+    if not signal then add "#endif" end
+    add([[
+
+/* sum + x[0] w[0] + x[1] w[1] */
+static inline int32_t $dot2(int32_t sum, const int16_t *x, const ]] .. storage .. [[ *w)
+{
+    return sum + x[0] * w[0] + x[1] * w[1];
+}]])
+    if signal then add "#endif" end
+    add [[
+
+/* round(value / 2^shift), halves up. */
+static inline int32_t $rounded(int32_t value, unsigned shift)
+{
+    return (value + ((1 << shift) >> 1)) >> shift;
+}]]
+    return lines
+end
 
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
     return {
         header = "templates/integer_model.h", source = "templates/integer_model.c", prototypes = "templates/integer_prototypes.h", openmp = false, statuses = {},
         formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
-        norm = p.normalise ~= nil, functions = functions,
+        norm = p.normalise ~= nil, functions = functions_of(p.projection.storage),
     }
 end
 
@@ -69,7 +104,7 @@ local function projection_values(p, v, values)
             kernels.name_passes(stage.passes, passes, seen)
         end
     end
-    values.blocks, values.passes, values.groups, values.unroll = blocks, passes, groups, v.unroll
+    values.blocks, values.passes, values.groups = blocks, passes, groups
     values.blocks_total, values.stage_text = p.shape.block > 0 and p.shape.padded // p.shape.block or 1, kernels.describe_stage
     values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
 end

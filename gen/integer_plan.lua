@@ -3,7 +3,7 @@
 -- What weights decide (units of rows and stages) the packer chooses and writes into the blob as integers: multipliers, and shifts that are
 -- constant for all tokens. Everything else is a number here.
 --   x       int16 in units of input / 2^15; with a norm, normalised to int16 with normalise.fraction binary places
---   stages  sums of int16 times weights in int32, times the multiplier of their output / 2^16; butterflies in int32; then a rounding shift back to int16
+--   stages  sums of int16 times weights in int32, times the multiplier of their output / 2^16, rounded down; butterflies in int32; then a rounding shift back to int16
 --   z       int32; bits are exact signs of it. Sizes |z| have size.fraction binary places, at most 16 bits
 --   score   2^-(sum of log2(1 + exp(-2 |z|))) by two tables with linear interpolation, times the multiplier of the row of the table
 --   y       int32 sums of scores times int8 rows; a rounding shift to `fraction` binary places
@@ -182,7 +182,7 @@ end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = words_of(set), tile = 1, chunk = 1, schedule_text = "", projection = projection, together = 4, unroll = 4 }
+    local v = { isa = words_of(set), tile = 1, chunk = 1, schedule_text = "", projection = projection, together = 4 }
     local buffers = {}
     local function add(name, bytes, storage) buffers[#buffers + 1] = { name = name, bytes = bytes, storage = storage } end
     if p.normalise then add("normalised", shape.d * 2, "int16_t") end

@@ -107,7 +107,7 @@ static int64_t output_of(work *k, const int64_t *x, size_t count, size_t folds, 
     for (size_t fold = 0; fold < folds; ++fold)
         for (size_t i = 0; i < count; ++i)
             sum = fits(k, sum + next_weight(k) * x[fold * gap + i], 32, "sum of products");
-    return fits(k, floor_shift(sum * k->w->multipliers[k->multiplier++] + 32768, 16), 32, "output");
+    return fits(k, floor_shift(sum * k->w->multipliers[k->multiplier++], 16), 32, "output");
 }
 
 /* y[blocks][width] <- its transform over the blocks. */

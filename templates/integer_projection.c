@@ -17,26 +17,28 @@ static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) 
 //$ i = "            "
 //$ end
 //$ local input = block.folds > 1 and "fold * " .. block.fold_gap .. " + " or ""
-//$ local whole = block.rows - block.rows % unroll
-//$ local function add(i, at)
-$(i)const int32_t x0 = x[$(input)$(at)];
+//$ local function add(i, at, width)
 //$ for s = 0, step - 1 do
-$(i)sum$(s) += x0 * w[$(s > 0 and s * block.depth .. " + " or "")$(at)];
+//$ local w = (s > 0 and s * block.depth .. " + " or "") .. at
+//$ if width == 2 then
+$(i)sum$(s) = $(model)_dot2(sum$(s), x + $(input)$(at), w + $(w));
+//$ else
+$(i)sum$(s) += x[$(input)$(at)] * w[$(w)];
 //$ end
 //$ end
-//$ if whole > unroll then
-$(i)for (size_t i = 0; i < $(whole); i += $(unroll)) {
-//$ for u = 0, unroll - 1 do
-$(i)    {
-//$ add(i .. "        ", sum("i", u))
-$(i)    }
 //$ end
+//$ local whole = block.rows - block.rows % 4
+//$ if whole > 0 then
+$(i)for (size_t i = 0; i < $(whole); i += 4) {
+//$ add(i .. "    ", "i", 2)
+//$ add(i .. "    ", "i + 2", 2)
 $(i)}
 //$ end
-//$ for u = whole > unroll and whole or 0, block.rows - 1 do
-$(i){
-//$ add(i .. "    ", tostring(u))
-$(i)}
+//$ if block.rows % 4 > 1 then
+//$ add(i, tostring(whole), 2)
+//$ end
+//$ if block.rows % 2 > 0 then
+//$ add(i, tostring(block.rows - 1), 1)
 //$ end
 //$ if block.folds > 1 then
         }
@@ -53,6 +55,19 @@ $(i)}
 //$ end
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
+//$ end
+//$ if shape.kind == "bh4" then
+//$ local step = shape.padded < 4 and shape.padded or 4
+
+/* A stage's sums as its values: y = round(sums / 2^shift). */
+static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16_t *restrict y)
+{
+    for (size_t i = 0; i < $(shape.padded); i += $(step)) {
+//$ for u = 0, step - 1 do
+        y[$(sum("i", u))] = (int16_t) $(model)_rounded(sums[$(sum("i", u))], shift);
+//$ end
+    }
+}
 //$ end
 
 //$ if shape.kind == "bh4" then
@@ -110,8 +125,7 @@ $(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(sum("w", p
 $(i)$(helper)_$(pass.name)($(target));
 //$ end
 //$ if not stage.last then
-$(i)for (size_t i = 0; i < $(shape.padded); ++i)
-$(i)    values[i] = (int16_t) $(model)_rounded(sums[i], shifts[$(stage.number - 1)]);
+$(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
 
 //$ end
 //$ end

@@ -23,6 +23,7 @@ typedef struct {
     values in, out;
     double length;        /* of the input in its units */
     double unit;          /* of the values `in` */
+    bool exact;           /* `in` is the input itself */
     double z_unit;        /* 0: to be found */
     double least_z_unit;  /* that keeps multipliers and sums in range */
     double *row;          /* the weights of an output, [inputs] */
@@ -59,8 +60,10 @@ static double least_row_unit(const state *s, size_t count, double largest)
         inputs += s->in.most[s->place[i]];
         sum += fabs(s->row[i]) * s->in.most[s->place[i]];
     }
-    const double room = LARGEST_SUM - 0.5 * inputs;
-    return fmax(largest / s->p->most, sum / room);
+    double unit = sum / (LARGEST_SUM - 0.5 * inputs);
+    if (s->exact)
+        unit = fmin(unit, length_of(s->row, count) * s->length / (LARGEST_SUM - 0.5 * sqrt((double)count) * s->length));
+    return fmax(largest / s->p->most, unit);
 }
 
 static void store_weight(const integer_projection *p, size_t at, double value)
@@ -92,7 +95,7 @@ static void pack_row(state *s, const integer_product *product, size_t k, size_t 
         error += fabs(weight) * multiplier / 0x1p16 * s->in.error[s->place[i]];
     }
     p->multipliers[product->multiplier_at + at] = (int16_t)multiplier;
-    s->out.error[target] = error + 0.5;
+    s->out.error[target] = error + 1.0; /* rounded down */
     s->out.most[target] = length_of(form, d) * s->length + s->out.error[target];
 }
 
@@ -178,6 +181,7 @@ static void walk(state *s)
     const double element = p->length > 0.0 ? LARGEST_VALUE : 32768.0;
     for (size_t n = 0; n < p->step_count; ++n) {
         const integer_step *step = &p->steps[n];
+        s->exact = step->first;
         if (step->first) {
             s->unit = p->unit;
             memset(s->in.form, 0, p->padded * p->d * sizeof *s->in.form);
