@@ -1,4 +1,5 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
+local dense_ffn_plan = require "gen.dense_ffn_plan"
 local emit = require "gen.emit"
 local host = require "host"
 local integer_plan = require "gen.integer_plan"
@@ -55,6 +56,7 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local isas = isa.select(table.concat(names_of_isas, ","))
         if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection) end
         if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
     end)

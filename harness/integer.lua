@@ -34,7 +34,7 @@ end
 function harness.check(p, library, files, seed)
     local job = job_of(p, library, files.output)
     job.model, job.weights, job.prefix, job.blocks_in_out = lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
-    job.at, job.element, job.pitch, job.seed = p.integer_packing.at, p.shape.projection.bytes, p.pitch, seed
+    job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
     local result = assert(integer.check(job))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
