@@ -40,6 +40,7 @@ local function float_parts(p, isas)
     for i, set in ipairs(isas) do
         local buffers = { { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" }, { name = "hidden", bytes = shape.hidden * 4, storage = "float" } }
         local v = { isa = set, choices = transformer_plan.choices(set), buffers = buffers, tile = 1 }
+        if set.lanes == 1 then v.choices.alone = 16 end -- as many sums as the model's own kernels have
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
         v.names = { normalise = names.variant(p.names.model, "normalise_f32", set.name), product = names.variant(p.names.model, "product_f32", set.name), ffn = names.variant(p.names.model, "ffn", set.name) }
         p.variants[i] = v
