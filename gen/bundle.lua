@@ -9,6 +9,7 @@ local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
 local transformer_plan = require "gen.transformer_plan"
+local transformer_schedule = require "gen.transformer_schedule"
 
 local bundle = {}
 
@@ -32,8 +33,8 @@ function bundle.leftovers(p, directory, files)
     return list
 end
 
--- The choices of a manifest, by instruction set; raises one line for what is none.
-local function wanted_of(recorded)
+-- The choices of a manifest in space `schedule`, by instruction set; raises one line for what is none.
+local function wanted_of(recorded, schedule)
     local wanted, sets = {}, {}
     for name in pairs(type(recorded) == "table" and recorded or {}) do sets[#sets + 1] = tostring(name) end
     table.sort(sets)
@@ -55,10 +56,11 @@ local function plan_of_manifest(manifest, path)
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
         local isas = isa.select(table.concat(names_of_isas, ","))
-        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        local wanted = wanted_of(manifest.options.schedule, m.attention and transformer_schedule or schedule)
+        if m.attention then return transformer_plan.build(m, isas, { type = manifest.options.type, cache = manifest.options.cache, schedule = wanted }) end
         if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection) end
         if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection) end
-        return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
+        return plan.build(m, isas, wanted, manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

@@ -24,6 +24,13 @@ local function tensors_of(shape)
     }
 end
 
+-- The choices of the product of gen/transformer_schedule.lua, for one token: as many sums as a model's own kernels have.
+local function product_schedule(set)
+    local panel = transformer_plan.panel // set.lanes
+    return { ["product.vectors"] = math.min(panel, 2), ["product.tokens"] = 1, ["product.depth"] = 1024, ["few.vectors"] = math.min(panel, 16), ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
+        ["few.ahead"] = 0 }
+end
+
 local function float_parts(p, isas)
     local shape, f32, panel = p.shape, dtype.get "f32", transformer_plan.panel
     local function add(name, tensor, inputs, outputs)
@@ -39,8 +46,7 @@ local function float_parts(p, isas)
     shape.type = f32
     for i, set in ipairs(isas) do
         local buffers = { { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" }, { name = "hidden", bytes = shape.hidden * 4, storage = "float" } }
-        local v = { isa = set, choices = transformer_plan.choices(set), buffers = buffers, tile = 1 }
-        if set.lanes == 1 then v.choices.alone = 16 end -- as many sums as the model's own kernels have
+        local v = { isa = set, schedule = product_schedule(set), buffers = buffers, tile = 1 }
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
         v.names = { normalise = names.variant(p.names.model, "normalise_f32", set.name), product = names.variant(p.names.model, "product_f32", set.name), ffn = names.variant(p.names.model, "ffn", set.name) }
         p.variants[i] = v

@@ -30,7 +30,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.names.model, p.names, p.shape
+    values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     -- Another template's text, with the names in `more` beside those of `values`.
@@ -54,7 +54,7 @@ function emit.files(p)
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.api(p))
-    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types,
+    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
     for key, value in pairs(own) do values[key] = value end
@@ -67,7 +67,7 @@ function emit.files(p)
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
         for _, kernel in ipairs(family.files(p, v)) do
-            local text = finish(p, kernel.template, render(kernel.template, with_common(p, kernel.values)))
+            local text = finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
     end

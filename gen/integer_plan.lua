@@ -25,8 +25,8 @@ integer_plan.most_d = 2048 -- so that d^2 sums stay in 32 bits
 
 -- The types that the projection's weights may have; fields as in gen/dtype.lua, `most`: the largest |weight|.
 local projection_types = {
-    { name = "i8", bytes = 1, storage = "int8_t", scaled = true, word = { storage = "int8_t", rows = 1 }, most = 127 },
-    { name = "i16", bytes = 2, storage = "int16_t", scaled = true, word = { storage = "int16_t", rows = 1 }, most = 32767 },
+    { name = "i8", bytes = 1, storage = "int8_t", scaled = false, word = { storage = "int8_t", rows = 1 }, most = 127 },
+    { name = "i16", bytes = 2, storage = "int16_t", scaled = false, word = { storage = "int16_t", rows = 1 }, most = 32767 },
 }
 integer_plan.projection_names = { "i8", "i16" }
 local tables_type = { name = "i8", bytes = 1, storage = "int8_t", scaled = true }
@@ -224,7 +224,7 @@ function integer_plan.build(m, isas, tables, projection_name)
     if m.neighbours > 1 then model_file.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer") end
     if m.d > integer_plan.most_d then model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " with --arithmetic integer") end
     if m.h > 4096 then model_file.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
-    local shape = plan.shape_of(m, tables_type, integer_plan.projection_type(projection_name))
+    local shape = plan.shape(m, tables_type, integer_plan.projection_type(projection_name))
     local projection = shape.kind == "bh4" and bh4.plan(shape, 4, 1) or dense_projection(shape.d, shape.bits)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {

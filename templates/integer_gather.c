@@ -17,10 +17,12 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
             $(model)_add(score[table], weights->tables + row[table] * $(pitch) + column, &sums);
         $(model)_end(&sums, shift, y + column);
     }
+#if $(shape.d_out) % $(names.macro("STRIP"))
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
         for (size_t table = 0; table < $(shape.h); ++table)
             sum += score[table] * weights->tables[row[table] * $(pitch) + column];
         y[column] = $(model)_rounded(sum, shift);
     }
+#endif
 }
