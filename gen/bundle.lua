@@ -1,6 +1,8 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
+local dense_ffn_plan = require "gen.dense_ffn_plan"
 local emit = require "gen.emit"
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
@@ -56,6 +58,8 @@ local function plan_of_manifest(manifest, path)
         local isas = isa.select(table.concat(names_of_isas, ","))
         local wanted = wanted_of(manifest.options.schedule, m.attention and transformer_schedule or schedule)
         if m.attention then return transformer_plan.build(m, isas, { type = manifest.options.type, cache = manifest.options.cache, schedule = wanted }) end
+        if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection) end
+        if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection) end
         return plan.build(m, isas, wanted, manifest.options.tables, manifest.options.projection)
     end)
     if not good then error(path .. ": " .. p, 0) end

@@ -1,6 +1,8 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.blob"
+local dense_ffn_kernels = require "gen.dense_ffn_kernels"
 local host = require "host"
+local integer_kernels = require "gen.integer_kernels"
 local json = require "json"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
@@ -28,7 +30,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     -- Another template's text, with the names in `more` beside those of `values`.
@@ -45,7 +47,8 @@ end
 
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
 function emit.files(p)
-    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or kernels
+    local isas, isa_list = {}, {}
+    local family = p.rival and dense_ffn_kernels or p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
@@ -55,6 +58,7 @@ function emit.files(p)
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
     for key, value in pairs(own) do values[key] = value end
+    values.functions = values.functions or false
     values.statuses = table.move(values.statuses, 1, #values.statuses, #statuses + 1, { table.unpack(statuses) })
     local files = {}
     local function add(name, path) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)) } end

@@ -39,12 +39,12 @@ local function projection_plan(shape, radix, align)
     return dense.plan(shape)
 end
 
--- Places of buffers in scratch, and their end.
-local function scratch_of(list)
+-- Places of buffers in scratch, each aligned to `align` bytes (blob.align, if absent), and their end.
+function plan.scratch_of(list, align)
     local places, at = {}, 0
     for _, buffer in ipairs(list) do
         places[buffer.name] = at
-        at = blob.round_up(at + buffer.bytes, blob.align)
+        at = blob.round_up(at + buffer.bytes, align or blob.align)
     end
     return places, at
 end
@@ -106,7 +106,7 @@ local function few_of(m, shape, isa, choices)
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
     few.work = work_of(shape, projection, few.chunk, isa.lanes, false)
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
+    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -139,7 +139,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
-    v.scratch, v.scratch_bytes = scratch_of(buffers)
+    v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
