@@ -333,7 +333,8 @@ function kernels.api(p)
     local integers = false
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
-        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = true,
+        header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
+        prototypes = "templates/lookup_prototypes.h", openmp = not p.target,
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
@@ -357,15 +358,18 @@ function kernels.files(p, v)
             values.projection_arguments = values.projection_arguments .. ", unpacked"
         end
     end
-    regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
-    add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
-        buffers(values, "x_tiles")
-        values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
-    end)
-    if v.few then
-        regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
-        add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
-            values.few = v.few
+    local few = v.regime == "few" and v or v.few
+    if v.regime == "many" then
+        regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
+        add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+            buffers(values, "x_tiles")
+            values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
+        end)
+    end
+    if few then
+        regime_files(p, few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        add("templates/few_ffn.c", few.names.ffn, few, function(values)
+            values.few = few
             buffers(values, p.model.norm and "normalised" or "x")
             if not p.model.norm then table.remove(values.buffers, 1) end
         end)

@@ -71,12 +71,12 @@ local function split_of(shape, projection, tile, most)
     return 2 * least <= most and { tile = tile, least = least } or nil
 end
 
--- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
-local function few_of(m, shape, isa, choices)
+-- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features and tables are in the lanes.
+local function few_of(m, shape, isa, choices, chunk)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = choices["few.group"], unroll = 1, dot = dot,
+        chunk = chunk, group = choices["few.group"], unroll = 1, dot = dot,
         prefetch = choices["few.prefetch"] == 1, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
@@ -130,15 +130,26 @@ local function variant_of(m, shape, isa, choices)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices)
+        v.few = few_of(m, shape, isa, choices, math.min(8, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
     return v
 end
 
+-- What a bundle for the firmware target `target` adds: kernels for one token at a time only, and no threads.
+local function firmware_of(m, shape, isa, choices, target)
+    if not schedule.few_possible(shape, isa) then
+        error(string.format("%s: projection.block = %d: must be a multiple of the %d lanes of %s", m.name, shape.block, isa.lanes, isa.name), 0)
+    end
+    choices["few.tokens"] = 1
+    local v = few_of(m, shape, isa, choices, 1)
+    v.schedule, v.schedule_text = choices, schedule.text(choices)
+    return v
+end
+
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
--- instruction set, and tables and projection of the types of those names (default f32).
-function plan.build(m, isas, wanted, tables, projection_type)
+-- instruction set, and tables and projection of the types of those names (default f32). `target`, a row of gen/target.lua: for its firmware.
+function plan.build(m, isas, wanted, tables, projection_type, target)
     model_file.only_lookup(m)
     local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
@@ -155,14 +166,14 @@ function plan.build(m, isas, wanted, tables, projection_type)
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
         wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
-        weights_struct_bytes = 8 * #sections + 8,
+        weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8, target = target,
         dense_hidden = cost.dense_hidden(shape),
         types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name }, -- as the manifest records them
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = variant_of(m, shape, isa, choices[i])
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i], target) or variant_of(m, shape, isa, choices[i])
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops
