@@ -32,7 +32,7 @@ local isa = {}
 
 isa.names = { "scalar", "avx2", "avx512" }
 
-function isa.get(name) return require("gen.isa." .. name) end
+function isa.get(name) return (require("gen.isa." .. name)) end
 
 -- The instruction set `set` with what it needs to read tables of the type `tables`.
 function isa.with_tables(set, tables)

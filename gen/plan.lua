@@ -157,7 +157,7 @@ function plan.build(m, isas, wanted, tables, projection_type, target)
     isas = sets
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
-    local layout = gather.layout(shape)
+    local layout = gather.layout(shape, target ~= nil)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
 

@@ -7,7 +7,7 @@
 --   soft_float         its float operations are calls of the compiler's own library (libgcc), nil: instructions
 --   object             "elf" or "wasm"
 -- and how tests/firmware_test.lua runs it:
---   start, script      files of tests/firmware/: start-up code, and the linker script, nil: the linker's own
+--   start, script      files of tests/firmware/: start-up code, and the linker script; nil: the linker's own
 --   link               flags of the link
 --   emulator           the command that runs a program, its path behind; nil: this machine itself
 --   trace              flags with which the emulator writes a line for every instruction to a file, its path behind; nil: it cannot
@@ -37,9 +37,9 @@ local function cortex_m(row, board)
     return row
 end
 
-local function linux(row, compiler, emulator, packages)
+local function linux(row, compiler, emulator, packages, link)
     row.compiler, row.object = compiler, "elf"
-    row.start, row.link = "start_linux.c", { "-static", "-nostartfiles" }
+    row.start, row.link = "start_linux.c", flags("-static", "-nostartfiles", link or {})
     row.emulator, row.trace = emulator, trace
     row.packages = packages
     return row
@@ -58,15 +58,14 @@ target.list = {
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
     linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "scalar", pointer_bytes = 8,
         flags = flags("--target=riscv64-unknown-elf", "-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany", no_tables) },
-        "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }),
+        "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }, { "-fuse-ld=lld-19" }),
     linux({ name = "rv32imc", doc = "RISC-V RV32IMC, no FPU", isa = "scalar", soft_float = true, pointer_bytes = 4, flags = flags("-march=rv32imc", "-mabi=ilp32", no_tables) }, table.unpack(riscv32)),
     linux({ name = "rv32imafc", doc = "RISC-V RV32IMAFC with FPU", isa = "scalar", pointer_bytes = 4, flags = flags("-march=rv32imafc", "-mabi=ilp32f", no_tables) }, table.unpack(riscv32)),
     { name = "wasm32", doc = "WebAssembly", isa = "scalar", compiler = "clang-19", pointer_bytes = 4, object = "wasm", flags = flags("--target=wasm32"),
-        start = "start_wasm.c", link = { "-Wl,--no-entry", "-Wl,--export-dynamic", "-Wl,--export=__stack_pointer", "-Wl,-z,stack-size=65536", "-Wl,--stack-first" },
+        link = { "-fuse-ld=lld-19", "-Wl,--no-entry", "-Wl,--export-dynamic", "-Wl,--export=__stack_pointer", "-Wl,-z,stack-size=65536", "-Wl,--stack-first" },
         emulator = { "node", "tests/firmware/run_wasm.js" }, packages = { "clang-19", "lld-19", "nodejs" } },
-    linux({ name = "generic", doc = "this machine's own C compiler, portable C", isa = "scalar", pointer_bytes = 8, flags = no_tables }, "gcc", nil, { "gcc" }),
+    linux({ name = "generic", doc = "this machine's own C compiler, portable C", isa = "scalar", pointer_bytes = 8, flags = flags("-mno-red-zone", no_tables) }, "gcc", nil, { "gcc" }),
 }
-target.list[7].link[3] = "-fuse-ld=lld-19"
 
 target.names = {}
 for i, row in ipairs(target.list) do target.names[i] = row.name end

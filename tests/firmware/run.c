@@ -1,0 +1,106 @@
+/* Runs a bundle's self-test, then one token on a painted stack, and prints how many outputs are wrong and how deep the stack was.
+   Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word. */
+#include "board.h"
+
+#include SELFTEST_HEADER
+
+#include MODEL_HEADER
+
+#include <stdint.h>
+
+#define ALIGNED __attribute__((aligned(64)))
+
+unsigned char board_stack[BOARD_STACK_BYTES] ALIGNED;
+static unsigned char scratch[MACRO(SCRATCH_BYTES)] ALIGNED;
+static MODEL(weights) weights;
+static float x[MACRO(D)], y[MACRO(D_OUT)];
+
+#if defined(__arm__) || defined(__aarch64__)
+#define STACK_POINTER(pointer) __asm__ volatile("mov %0, sp" : "=r"(pointer))
+#elif defined(__riscv)
+#define STACK_POINTER(pointer) __asm__ volatile("mv %0, sp" : "=r"(pointer))
+#elif defined(__x86_64__)
+#define STACK_POINTER(pointer) __asm__ volatile("mov %%rsp, %0" : "=r"(pointer))
+#endif
+
+unsigned run_selftest(void);
+unsigned run_selftest(void)
+{
+    return MODEL(selftest)(scratch);
+}
+
+/* 0: the weights are bound. */
+int run_bind(void);
+int run_bind(void)
+{
+    for (unsigned i = 0; i < MACRO(D); ++i)
+        x[i] = (float)(i % 7) - 2.5f;
+    return MODEL(bind_linked)(&weights);
+}
+
+#ifdef STACK_POINTER
+static unsigned char paint(const unsigned char *at)
+{
+    return (unsigned char)(0xa5u ^ (uintptr_t)at);
+}
+
+/* Where the part of an emulator's trace that is counted begins and ends. */
+__attribute__((noinline)) void run_begin(void);
+__attribute__((noinline)) void run_end(void);
+void run_begin(void)
+{
+    __asm__ volatile("nop" ::: "memory");
+}
+void run_end(void)
+{
+    __asm__ volatile("nop" ::: "memory");
+}
+
+/* One token; returns the bytes of stack below this function that it wrote. */
+__attribute__((noinline)) static unsigned run_token(void)
+{
+    volatile unsigned char *const low = board_stack;
+    unsigned char *pointer;
+    STACK_POINTER(pointer);
+    const unsigned free_bytes = (unsigned)((uintptr_t)pointer - (uintptr_t)low);
+    for (unsigned i = 0; i < free_bytes; ++i)
+        low[i] = (unsigned char)(0xa5u ^ (uintptr_t)(low + i));
+    run_begin();
+    MODEL(ffn)(&weights, x, y, 1, scratch);
+    run_end();
+    unsigned i = 0;
+    while (i < free_bytes && low[i] == paint((const unsigned char *)board_stack + i))
+        ++i;
+    return free_bytes - i;
+}
+
+static void write_number(const char *name, unsigned number)
+{
+    char text[12];
+    unsigned at = sizeof text;
+    text[--at] = '\0';
+    do
+        text[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    board_write(name);
+    board_write(text + at);
+    board_write("\n");
+}
+
+void run(void)
+{
+#ifndef RUN_TRACE
+    write_number("mismatches ", run_selftest());
+#endif
+    if (run_bind() != 0)
+        board_exit(1);
+    write_number("stack ", run_token());
+    board_exit(0);
+}
+#else
+void run_token(void);
+void run_token(void)
+{
+    MODEL(ffn)(&weights, x, y, 1, scratch);
+}
+#endif

@@ -1,0 +1,186 @@
+-- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack is taken than declared.
+local check = require "tests.check"
+local elf = require "harness.elf"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local target_list = require "gen.target"
+
+local test = {}
+
+local models = { "tiny" }
+
+local warnings = { "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion", "-Wstrict-prototypes",
+    "-Wmissing-prototypes", "-Wundef", "-Wcast-qual", "-Wvla", "-Wfloat-conversion", "-Wswitch-default", "-Werror" }
+
+local function joined(...)
+    local list = {}
+    for _, words in ipairs { ... } do table.move(words, 1, #words, #list + 1, list) end
+    return list
+end
+
+local function call(arguments)
+    local result = assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } }))
+    if result.status ~= 0 then error(table.concat(arguments, " ") .. ": exit status " .. tostring(result.status) .. ": " .. result.output, 0) end
+    return result.output
+end
+
+local function has(program) return call({ "sh", "-c", 'command -v "$1" || true', "sh", program }):find("%S") ~= nil end
+
+-- The program that `target` needs and this machine lacks, nil: none.
+local function missing(target)
+    for _, program in ipairs { target.compiler, target.emulator and target.emulator[1] } do
+        if not has(program) then return program end
+    end
+end
+
+-- The lines of a bundle's manifest: { flags, sources }, the flags of its target, paths of what is compiled.
+local function bundle(model, target, folder)
+    call { check.lookupc, "emit", "gen/models/" .. model .. ".lua", "--profile", "firmware", "--target", target.name, "--weights", folder .. ".safetensors", "-o", folder }
+    local manifest = json.decode(assert(host.read(folder .. "/MANIFEST.json")))
+    local sources = {}
+    for _, file in ipairs(manifest.files) do
+        if file.name:find("^src/.*%.[cS]$") then sources[#sources + 1] = file.name end
+    end
+    return { flags = manifest.measured.flags, sources = sources, manifest = manifest }
+end
+
+-- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of the bundle, and of all.
+local function objects(b, model, target, folder, more)
+    local own, all = {}, {}
+    local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
+    local macros = { "-DMODEL_HEADER=\"" .. model .. ".h\"", "-DSELFTEST_HEADER=\"" .. model .. "_selftest.h\"",
+        "-DMODEL(word)=" .. model .. "_##word", "-DMACRO(word)=" .. model:upper() .. "_##word" }
+    local function compile(path, object, extra)
+        call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
+        all[#all + 1] = object
+    end
+    for i, source in ipairs(b.sources) do
+        own[i] = folder .. "/own_" .. source:gsub("[/.]", "_") .. ".o"
+        compile(folder .. "/" .. source, own[i], source:find("%.c$") and warnings or {})
+    end
+    compile(folder .. "/test/" .. model .. "_selftest.c", folder .. "/selftest.o", warnings)
+    compile("tests/firmware/run.c", folder .. "/run.o", joined({ "-std=c11" }, macros, more or {}))
+    if target.start then compile("tests/firmware/" .. target.start, folder .. "/start.o", { "-std=gnu11" }) end
+    return own, all
+end
+
+local function link(b, target, all, program)
+    local script = target.script and { "-T", "tests/firmware/" .. target.script } or {}
+    call(joined({ target.compiler }, b.flags, target.link, { "-nostdlib" }, script, { "-Wl,-Map=" .. program .. ".map" }, all,
+        target.soft_float and { "-lgcc" } or {}, { "-o", program }))
+end
+
+-- Names that the object files need and do not define.
+local function undefined(own)
+    local defined, needed = {}, {}
+    for _, path in ipairs(own) do
+        for name, symbol in pairs(elf.symbols(assert(host.read(path, 1 << 28)))) do
+            if symbol.undefined then needed[name] = true else defined[name] = true end
+        end
+    end
+    local list = {}
+    for name in pairs(needed) do
+        if not defined[name] then list[#list + 1] = name end
+    end
+    table.sort(list)
+    return list
+end
+
+-- What the linker put into memory of the object files whose names begin with own_, in bytes; nil for a map that is not GNU ld's.
+local function mapped_bytes(map)
+    local text, sum = map:gsub("\n%s+(0x%x+%s+0x%x+%s+%S)", " %1"), 0
+    for section, bytes in text:gmatch("\n (%.%l+)[%w_.$]*%s+0x%x+%s+0x(%x+)%s+%S*/own_%S+%.o") do
+        if section == ".text" or section:find("rodata$") then sum = sum + tonumber(bytes, 16) end
+    end
+    return sum > 0 and sum or nil
+end
+
+-- Instructions between the labels of run.c, those of the check of the weights not counted: the emulator writes a line for each.
+local function instructions(target, program, folder)
+    local symbols, silent = elf.symbols(assert(host.read(program, 1 << 28))), {}
+    for name, symbol in pairs(symbols) do
+        if (name:find("_bind") or name:find("is_whole") or name:find("^reset")) and symbol.bytes > 0 then
+            silent[#silent + 1] = { first = symbol.value & ~1, next = (symbol.value & ~1) + symbol.bytes }
+        end
+    end
+    table.sort(silent, function(a, b) return a.first < b.first end)
+    local ranges, from = {}, 0
+    for _, part in ipairs(silent) do
+        if part.first > from then ranges[#ranges + 1] = string.format("0x%x..0x%x", from, part.first - 1) end
+        from = part.next
+    end
+    ranges[#ranges + 1] = string.format("0x%x..0x7fffffff", from)
+    local log = folder .. "/trace.log"
+    local emulator = { target.emulator[1], "-dfilter", table.concat(ranges, ",") }
+    for _, word in ipairs(target.trace) do emulator[#emulator + 1] = word end
+    emulator[#emulator + 1] = log
+    table.move(target.emulator, 2, #target.emulator, #emulator + 1, emulator)
+    emulator[#emulator + 1] = program
+    call(emulator)
+    local first, last = symbols.run_begin.value & ~1, symbols.run_end.value & ~1
+    local count, counting = 0, false
+    for place in assert(host.read(log, 1 << 30)):gmatch("%[%x+/(%x+)/") do
+        local at = tonumber(place, 16)
+        if at == last then break end
+        if counting then count = count + 1 end
+        counting = counting or at == first
+    end
+    assert(host.remove(log))
+    return count
+end
+
+local lines = {}
+
+local function run(model, target, folder)
+    local b = bundle(model, target, folder)
+    local header = assert(host.read(folder .. "/inc/" .. model .. ".h"))
+    local function macro(name) return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)"))) end
+    local own, all = objects(b, model, target, folder)
+    link(b, target, all, folder .. "/program")
+    local output = call(joined(target.emulator or {}, { folder .. "/program" }))
+    local mismatches, stack = output:match("mismatches (%d+)\nstack (%d+)")
+    if not stack then error(target.name .. ": " .. output, 0) end
+    mismatches, stack = math.tointeger(tonumber(mismatches)), math.tointeger(tonumber(stack))
+    local count
+    if target.trace and target.emulator then
+        local _, traced = objects(b, model, target, folder, { "-DRUN_TRACE" })
+        link(b, target, traced, folder .. "/traced")
+        count = instructions(target, folder .. "/traced", folder)
+    end
+    local needed = target.object == "elf" and undefined(own) or {}
+    local measured, mapped = b.manifest.measured, mapped_bytes(host.read(folder .. "/program.map", 1 << 28) or "")
+    lines[#lines + 1] = string.format("%-14s %-6s %8d %8d %8d %8d %8d %8d %12s %10d", target.name, model, measured.text, measured.rodata, macro "FLASH_BYTES",
+        macro "RAM_BYTES", macro "STACK_BYTES", stack, count or "-", mismatches)
+    check.equal(mismatches, 0)
+    if target.soft_float then
+        for _, name in ipairs(needed) do check.matches(name, "^__") end -- of the compiler's own library
+    else
+        check.equal(needed, {})
+        check.at_most(stack, macro "STACK_BYTES", 0.1)
+    end
+    if mapped then check.at_most(mapped, macro "FLASH_BYTES", 0.1) end
+end
+
+for _, target in ipairs(target_list.list) do
+    test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
+        local lacking = missing(target)
+        if lacking then
+            lines[#lines + 1] = string.format("%-14s skipped: %s is missing (%s)", target.name, lacking, table.concat(target.packages, ", "))
+            return
+        end
+        local folder = process.temporary_directory()
+        for _, model in ipairs(models) do
+            call { check.lookupc, "sample", "gen/models/" .. model .. ".lua", "-o", folder .. "/" .. model .. ".safetensors" }
+            run(model, target, folder .. "/" .. model)
+        end
+    end
+end
+
+function test.zz_table()
+    host.print(string.format("%-14s %-6s %8s %8s %8s %8s %8s %8s %12s %10s", "target", "model", "text", "rodata", "flash", "RAM", "stack", "painted", "instructions", "mismatches"))
+    for _, line in ipairs(lines) do host.print(line) end
+    host.print("flash: with weights. stack: declared, and painted when one token ran. instructions of one token: lines of qemu's trace.")
+end
+
+return test
