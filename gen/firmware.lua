@@ -147,11 +147,38 @@ local nothing = { text = 0, rodata = 0, stack = 0, compiler = "", flags = {} }
 -- The sources before anything is measured: { {name, text} }. They differ from the final ones in the header's macros and comments only.
 function firmware.unmeasured(p, weights) return sources_of(p, values_of(p, weights, nothing, {})) end
 
+-- The parts of flash, RAM and stack for the report: lists of { bytes, text }.
+local function report_of(p, values, measured)
+    local flash = { { bytes = measured.text, text = "code" }, { bytes = measured.rodata, text = "constants" } }
+    for _, section in ipairs(p.sections) do flash[#flash + 1] = { bytes = section.bytes, text = section.name .. ", " .. section.doc } end
+    local rest = values.flash_bytes
+    for _, row in ipairs(flash) do rest = rest - row.bytes end
+    flash[#flash + 1] = { bytes = rest, text = "header of the weights and alignment" }
+    local ram, places = { { bytes = p.weights_struct_bytes, text = "a " .. p.names.weights } }, {}
+    for name, at in pairs(p.variants[1].scratch) do places[#places + 1] = { name = name, at = at } end
+    table.sort(places, function(a, b) return a.at < b.at end)
+    for i, place in ipairs(places) do
+        ram[#ram + 1] = { bytes = (places[i + 1] and places[i + 1].at or p.scratch_bytes) - place.at, text = "scratch: " .. place.name }
+    end
+    local by_name, stack, functions = {}, {}, {}
+    for i, row in ipairs(measured.functions) do
+        by_name[row.name] = row.stack
+        functions[i] = { bytes = row.stack, text = row.name }
+    end
+    for i, name in ipairs(measured.path) do stack[i] = { bytes = by_name[name] or 0, text = (i > 1 and "calls " or "") .. name } end
+    return {
+        firmware = values, flash = flash, ram = ram, stack = stack, functions = functions, cost = values.cost,
+        measured = { compiler = measured.compiler, flags = table.concat(measured.flags, " ") }, flags = table.concat(p.target.flags, " "),
+        number = function(n) return string.format("%10d", n) end, projection_bytes = p.projection_bytes, hidden = p.dense_hidden,
+        dense_flops = string.format("%.0f", p.mflop.dense * 1e6), align = blob.align,
+    }
+end
+
 -- Every file of the bundle of plan `p`, the manifest last.
 --   weights   packed bytes
 --   measured  { text, rodata, stack, compiler, flags, functions }
 --   vectors   { {x, y} }, tokens and what the reference makes of them
---   options   { c_array }: weights as a C array instead of an assembler file
+--   options   { c_array, misra }: weights as a C array instead of an assembler file; what a checker of MISRA rules reports
 function firmware.files(p, weights, measured, vectors, options)
     local values = values_of(p, weights, measured, vectors)
     local files = sources_of(p, values)
@@ -166,6 +193,15 @@ function firmware.files(p, weights, measured, vectors, options)
     add("test/" .. p.model.name .. "_selftest.h", "templates/firmware_selftest.h")
     add("test/" .. p.model.name .. "_selftest.c", "templates/firmware_selftest.c")
     add("example_main.c", "templates/firmware_example.c")
+    local function paper(name, path, more)
+        local report = report_of(p, values, measured)
+        report.misra = more
+        files[#files + 1] = { name = name, text = emit.text(p, path, report) }
+    end
+    paper("REPORT.txt", "templates/firmware_report.txt")
+    paper("README.md", "templates/firmware_readme.md")
+    if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware_linker.ld") end
+    if options.misra then paper("MISRA.md", "templates/firmware_misra.md", options.misra) end
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, {
         profile = "firmware", target = p.target.name, c_array = c_array or nil, weights_sha256 = host.sha256(weights), measured = measured,

@@ -12,7 +12,6 @@
 --   emulator           the command that runs a program, its path behind; nil: this machine itself
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
--- Compilers make no vectors of their own for RV64GCV: frames that grow with the length of vectors are in no stack usage file.
 local target = {}
 
 local arm = { "-mthumb", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables" }
@@ -59,6 +58,7 @@ target.list = {
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
     linux({ name = "aarch64-sve", doc = "AArch64 with SVE", isa = "scalar", pointer_bytes = 8, flags = flags("-march=armv8.2-a+sve", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
+    -- The compiler makes no vectors of its own: what it puts of them on the stack is in no stack usage file.
     linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "scalar", pointer_bytes = 8,
         flags = flags("--target=riscv64-unknown-elf", "-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany", "-fno-vectorize", "-fno-slp-vectorize", no_tables) },
         "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }, { "-fuse-ld=lld-19" }, trace_blocks),

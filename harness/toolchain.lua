@@ -78,7 +78,11 @@ function toolchain.measure(p, files, directory)
     end
     local objects = toolchain.objects(p, files, directory)
     local frames, references, measured = frames_of(objects), {}, { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
+    local in_bind = {} -- functions of the file with those that bind
     for _, object in ipairs(objects) do
+        if object.name == "src/" .. p.names.source then
+            for name in object.stack:gmatch(":([%w_.$]+)\t") do in_bind[name] = true end
+        end
         local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
         if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end
         measured.text, measured.rodata = measured.text + sizes.text, measured.rodata + sizes.rodata
@@ -94,8 +98,12 @@ function toolchain.measure(p, files, directory)
             local stack, path = deepest(name, frames, references)
             if stack > measured.stack then measured.stack, measured.path = stack, path end
         end
-    else -- who calls whom is not known: all together
-        for _, frame in ipairs(measured.functions) do measured.stack = measured.stack + frame.stack end
+    else -- who calls whom is not known: all together, of what binds and of the layer
+        local bind, own = 0, p.names.ffn
+        for _, frame in ipairs(measured.functions) do
+            if in_bind[frame.name] and frame.name ~= own then bind = bind + frame.stack else measured.stack = measured.stack + frame.stack end
+        end
+        measured.stack = math.max(measured.stack, bind - math.min(frames[p.names.bind] or 0, frames[p.names.bind_linked] or 0))
     end
     measured.compiler = compile.version(target.compiler)
     measured.flags = toolchain.target_flags(p)
