@@ -1,14 +1,19 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
 local emit = require "gen.emit"
+local firmware = require "gen.firmware"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
+local target = require "gen.target"
 local transformer_plan = require "gen.transformer_plan"
 
 local bundle = {}
+
+-- Whether `name` is a file in a bundle's folder or in one of its folders.
+local function stays_inside(name) return name:find("^[%w_./]+$") and not name:find("^/") and not name:find("..", 1, true) end
 
 -- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
 -- manifest and not edited since. Raises one line if the folder holds another model.
@@ -22,7 +27,7 @@ function bundle.leftovers(p, directory, files)
     for _, file in ipairs(files) do emitted[file.name] = true end
     for _, entry in ipairs(manifest.files) do
         local name = type(entry) == "table" and entry.name
-        if type(name) == "string" and name:find("^[%w_.]+$") and not emitted[name] then
+        if type(name) == "string" and stays_inside(name) and not emitted[name] then
             local bytes = host.read(directory .. "/" .. name, 1 << 28)
             if bytes and host.sha256(bytes) == entry.sha256 then list[#list + 1] = name end
         end
@@ -54,10 +59,30 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local isas = isa.select(table.concat(names_of_isas, ","))
         if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
-        return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection)
+        local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
+        return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection, row)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p
+end
+
+-- The files that the bundle in `directory` should have. Of firmware, what only a compiler or the reference knows is taken from the manifest,
+-- and files that hold only that have no text: they are as recorded or edited.
+local function expected_files(p, manifest, directory, path)
+    if not p.target then return emit.files(p) end
+    local weights, message = firmware.weights_of(p, directory)
+    if not weights then error(message, 0) end
+    local good, files = pcall(firmware.files, p, weights, manifest.measured, {}, { c_array = manifest.c_array, misra = false })
+    if not good then error(path .. ": measured: is not what lookupc records", 0) end
+    local list, known = {}, {}
+    for _, file in ipairs(files) do
+        known[file.name] = true
+        list[#list + 1] = { name = file.name, text = not firmware.as_recorded(p, file.name) and file.text or nil }
+    end
+    for _, entry in ipairs(manifest.files) do
+        if not known[entry.name] and firmware.as_recorded(p, entry.name) then list[#list + 1] = { name = entry.name } end
+    end
+    return list
 end
 
 -- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
@@ -79,10 +104,12 @@ function bundle.check(directory)
         if type(entry) == "table" and type(entry.name) == "string" then recorded[entry.name] = entry.sha256 end
     end
     local wrong, expected = {}, {}
-    for _, file in ipairs(emit.files(p)) do
+    for _, file in ipairs(expected_files(p, manifest, directory, path)) do
         expected[file.name] = true
         local found = host.read(directory .. "/" .. file.name, 1 << 28)
-        if not found then
+        if found and not file.text then
+            if recorded[file.name] and recorded[file.name] ~= host.sha256(found) then wrong[#wrong + 1] = { name = file.name, state = "edited" } end
+        elseif not found then
             wrong[#wrong + 1] = { name = file.name, state = "missing" }
         elseif found ~= file.text then
             local as_recorded = recorded[file.name] == host.sha256(found) or file.name == p.names.manifest

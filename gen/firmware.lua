@@ -174,6 +174,28 @@ local function report_of(p, values, measured)
     }
 end
 
+-- Whether a file of the bundle holds what only the reference, a checker or the weights know, or records it.
+function firmware.as_recorded(p, name)
+    local model = p.model.name
+    for _, other in ipairs { "test/" .. model .. "_selftest.c", "test/" .. model .. "_selftest.h", "README.md", "MISRA.md", "src/" .. model .. "_weights.c", p.names.manifest } do
+        if name == other then return true end
+    end
+    return false
+end
+
+-- The weights of the bundle in `directory`; nil and one line.
+function firmware.weights_of(p, directory)
+    local path = directory .. "/src/" .. p.model.name .. "_weights."
+    if host.kind(path .. "bin") then return host.read(path .. "bin", 1 << 31) end
+    local text, message = host.read(path .. "c", 1 << 31)
+    if not text then return nil, message end
+    local bytes = {}
+    for list in text:gmatch("%b{}") do
+        for byte in list:gmatch("(%d+),") do bytes[#bytes + 1] = string.char(tonumber(byte) & 255) end
+    end
+    return table.concat(bytes)
+end
+
 -- Every file of the bundle of plan `p`, the manifest last.
 --   weights   packed bytes
 --   measured  { text, rodata, stack, compiler, flags, functions }
