@@ -54,7 +54,7 @@ target.list = {
     cortex_m({ name = "cortex-m4f", doc = "Cortex-M4 with FPU", isa = "scalar", flags = flags("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", arm) }, "mps2-an386"),
     cortex_m({ name = "cortex-m7", doc = "Cortex-M7 with FPU", isa = "scalar", flags = flags("-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard", arm) }, "mps2-an500"),
     cortex_m({ name = "cortex-m55", doc = "Cortex-M55 with Helium", isa = "scalar", flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm) }, "mps3-an547"),
-    linux({ name = "aarch64", doc = "AArch64 with NEON", isa = "scalar", pointer_bytes = 8, flags = flags("-march=armv8-a", no_tables) },
+    linux({ name = "aarch64", doc = "AArch64 with NEON", isa = "neon", pointer_bytes = 8, flags = flags("-march=armv8-a", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
     linux({ name = "aarch64-sve", doc = "AArch64 with SVE", isa = "scalar", pointer_bytes = 8, flags = flags("-march=armv8.2-a+sve", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
