@@ -183,7 +183,8 @@ add {
         local list = {}
         for _, vectors in ipairs(powers(1, product.panel)) do
             local whole_panels = vectors * isa.lanes % product.panel == 0
-            if whole_panels and product_fits(isa, 1, vectors) then list[#list + 1] = vectors end
+            local fits = product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
+            if whole_panels and fits then list[#list + 1] = vectors end
         end
         return list
     end,
