@@ -41,7 +41,7 @@ local function wanted_of(recorded)
     for name in pairs(type(recorded) == "table" and recorded or {}) do sets[#sets + 1] = tostring(name) end
     table.sort(sets)
     for _, name in ipairs(sets) do
-        isa.select(name)
+        isa.check(name)
         if type(recorded[name]) ~= "table" then error("schedule." .. name .. ": must be a table of choices", 0) end
         local choices = {}
         for key, value in pairs(recorded[name]) do choices[#choices + 1] = tostring(key) .. "=" .. tostring(value) end
@@ -57,9 +57,9 @@ local function plan_of_manifest(manifest, path)
     for i, name in ipairs(manifest.options.isa) do names_of_isas[i] = tostring(name) end
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
-        local isas = isa.select(table.concat(names_of_isas, ","))
-        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
+        local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
+        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection, row)
     end)
     if not good then error(path .. ": " .. p, 0) end

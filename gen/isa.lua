@@ -3,6 +3,8 @@
 -- An instruction set has
 --   name, lanes, registers   float32 lanes of a vector, vector registers
 --   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
+--   any_alignment            load and store take any alignment of floats, nil: that of a vector
+--   sizeless                 its vectors have no size for the compiler and cannot lie in arrays, nil: they have
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
@@ -32,6 +34,9 @@ local isa = {}
 
 isa.names = { "scalar", "avx2", "avx512" }
 
+-- Those of other CPUs, for the targets of gen/target.lua. They have the words of kernels for few tokens.
+isa.foreign = { "neon", "sve", "mve", "rvv", "wasm" }
+
 function isa.get(name) return (require("gen.isa." .. name)) end
 
 -- The instruction set `set` with what it needs to read tables of the type `tables`.
@@ -46,6 +51,16 @@ function isa.with_tables(set, tables)
     copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0), leaf7_ebx = set.cpu.leaf7_ebx, leaf7_ecx = needs.leaf7_ecx, xcr0 = set.cpu.xcr0 }
     copy.feature, copy.dot = needs.feature, needs.dot
     return copy
+end
+
+-- Raises one line for a name that is none, also none of other CPUs.
+function isa.check(name)
+    for _, list in ipairs { isa.names, isa.foreign } do
+        for _, known in ipairs(list) do
+            if known == name then return end
+        end
+    end
+    error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.names, ", ") .. ", " .. table.concat(isa.foreign, ", "), 0)
 end
 
 -- The instruction sets named in "scalar,avx2", in the order of the list; raises one line for an unknown name.

@@ -314,7 +314,8 @@ local function regime_files(p, v, add, templates)
     end
     add(templates.hash, v.names.hash, v, function(values)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
-        values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+        values.panel_floats = p.shape.tau * v.isa.lanes
+        values.aligned_floats = not v.isa.any_alignment and values.panel_floats + blob.align // 4
         values.each_table = p.shape.neighbours > 1 and "table * " .. p.shape.neighbours or "table"
         values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"

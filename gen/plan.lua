@@ -141,6 +141,7 @@ local function firmware_of(m, shape, isa, choices, target)
     if not schedule.few_possible(shape, isa) then
         error(string.format("%s: projection.block = %d: must be a multiple of the %d lanes of %s", m.name, shape.block, isa.lanes, isa.name), 0)
     end
+    if isa.sizeless and m.neighbours > 1 then error(string.format("%s: neighbours = %d: must be 1 for %s, whose vectors cannot lie in arrays", m.name, m.neighbours, isa.name), 0) end
     choices["few.tokens"] = 1
     local v = few_of(m, shape, isa, choices, 1)
     v.schedule, v.schedule_text = choices, schedule.text(choices)

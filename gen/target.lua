@@ -10,6 +10,7 @@
 --   start, script      files of tests/firmware/: start-up code, and the linker script; nil: the linker's own
 --   link               flags of the link
 --   emulator           the command that runs a program, its path behind; nil: this machine itself
+--   others             such commands for other CPUs of the kind, with longer vectors, nil: none
 --   trace              flags with which the emulator writes what it executes to a file, its path behind; nil: it cannot
 --   packages           Debian packages with all that
 local target = {}
@@ -56,10 +57,12 @@ target.list = {
     cortex_m({ name = "cortex-m55", doc = "Cortex-M55 with Helium", isa = "mve", flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm) }, "mps3-an547"),
     linux({ name = "aarch64", doc = "AArch64 with NEON", isa = "neon", pointer_bytes = 8, flags = flags("-march=armv8-a", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
-    linux({ name = "aarch64-sve", doc = "AArch64 with SVE", isa = "scalar", pointer_bytes = 8, flags = flags("-march=armv8.2-a+sve", no_tables) },
+    linux({ name = "aarch64-sve", doc = "AArch64 with SVE", isa = "sve", pointer_bytes = 8, others = { { "qemu-aarch64-static", "-cpu", "max,sve128=on" }, { "qemu-aarch64-static", "-cpu", "max,sve512=on" } },
+        flags = flags("-march=armv8.2-a+sve", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
     -- The compiler makes no vectors of its own: what it puts of them on the stack is in no stack usage file.
-    linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "scalar", pointer_bytes = 8,
+    linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "rvv", pointer_bytes = 8,
+        others = { { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256" }, { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=512" } },
         flags = flags("--target=riscv64-unknown-elf", "-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany", "-fno-vectorize", "-fno-slp-vectorize", no_tables) },
         "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }, { "-fuse-ld=lld-19" }, trace_blocks),
     linux({ name = "rv32imc", doc = "RISC-V RV32IMC, no FPU", isa = "scalar", soft_float = true, pointer_bytes = 4, flags = flags("-march=rv32imc", "-mabi=ilp32", no_tables) }, table.unpack(riscv32)),

@@ -29,8 +29,23 @@ function toolchain.target_flags(p)
     return joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags)
 end
 
+-- Who calls whom in WebAssembly's text: { [function] = { names } }.
+local function calls_in(assembly)
+    local list, from = {}, nil
+    for line in assembly:gmatch("[^\n]+") do
+        from = line:match("^([%a_][%w_$]*):") or from
+        local called = line:match("^%s+call%s+([%w_.$]+)")
+        if called and from then
+            list[from] = list[from] or {}
+            table.insert(list[from], called)
+        end
+    end
+    return list
+end
+
 -- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target.
--- Returns the list { {name, object, path} }, object the bytes of the object file. Raises one line.
+-- Returns the list { {name, object, stack, references} }: the bytes of the object file, what the compiler says of frames, who calls whom.
+-- Raises one line.
 function toolchain.objects(p, files, directory)
     local contents, objects = {}, {}
     for _, file in ipairs(files) do contents[file.name] = file.text end
@@ -38,8 +53,16 @@ function toolchain.objects(p, files, directory)
     for _, file in ipairs(files) do
         if file.name:find("%.c$") then
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
-            call(joined({ p.target.compiler }, toolchain.target_flags(p), { "-fstack-usage", "-I" .. directory .. "/inc", "-c", directory .. "/" .. file.name, "-o", path }))
-            objects[#objects + 1] = { name = file.name, path = path, object = assert(host.read(path, 1 << 28)), stack = host.read((path:gsub("o$", "su")), 1 << 20) or "" }
+            local command = joined({ p.target.compiler }, toolchain.target_flags(p), { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name })
+            call(joined(command, { "-c", "-o", path }))
+            local object = { name = file.name, object = assert(host.read(path, 1 << 28)), stack = host.read((path:gsub("o$", "su")), 1 << 20) or "" }
+            if p.target.object == "elf" then
+                object.references = elf.references(object.object)
+            else
+                call(joined(command, { "-S", "-o", path .. ".s" }))
+                object.references = calls_in(assert(host.read(path .. ".s", 1 << 28)))
+            end
+            objects[#objects + 1] = object
         end
     end
     return objects
@@ -78,32 +101,18 @@ function toolchain.measure(p, files, directory)
     end
     local objects = toolchain.objects(p, files, directory)
     local frames, references, measured = frames_of(objects), {}, { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
-    local in_bind = {} -- functions of the file with those that bind
     for _, object in ipairs(objects) do
-        if object.name == "src/" .. p.names.source then
-            for name in object.stack:gmatch(":([%w_.$]+)\t") do in_bind[name] = true end
-        end
         local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
         if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end
         measured.text, measured.rodata = measured.text + sizes.text, measured.rodata + sizes.rodata
         measured.files[#measured.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
-        if target.object == "elf" then
-            for from, list in pairs(elf.references(object.object)) do references[from] = list end
-        end
+        for from, list in pairs(object.references) do references[from] = list end
     end
     for name, stack in pairs(frames) do measured.functions[#measured.functions + 1] = { name = name, stack = stack } end
     table.sort(measured.functions, function(a, b) return a.stack > b.stack or a.stack == b.stack and a.name < b.name end)
-    if target.object == "elf" then
-        for _, name in ipairs { p.names.bind_linked, p.names.bind, p.names.ffn } do
-            local stack, path = deepest(name, frames, references)
-            if stack > measured.stack then measured.stack, measured.path = stack, path end
-        end
-    else -- who calls whom is not known: all together, of what binds and of the layer
-        local bind, own = 0, p.names.ffn
-        for _, frame in ipairs(measured.functions) do
-            if in_bind[frame.name] and frame.name ~= own then bind = bind + frame.stack else measured.stack = measured.stack + frame.stack end
-        end
-        measured.stack = math.max(measured.stack, bind - math.min(frames[p.names.bind] or 0, frames[p.names.bind_linked] or 0))
+    for _, name in ipairs { p.names.bind_linked, p.names.bind, p.names.ffn } do
+        local stack, path = deepest(name, frames, references)
+        if stack > measured.stack then measured.stack, measured.path = stack, path end
     end
     measured.compiler = compile.version(target.compiler)
     measured.flags = toolchain.target_flags(p)

