@@ -2,6 +2,7 @@
 local emit = require "gen.emit"
 local firmware = require "gen.firmware"
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
@@ -60,6 +61,7 @@ local function plan_of_manifest(manifest, path)
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
         if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection, row) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection, row)
     end)
     if not good then error(path .. ": " .. p, 0) end

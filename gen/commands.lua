@@ -4,6 +4,7 @@ local bundle = require "gen.bundle"
 local emit = require "gen.emit"
 local file_rules = require "gen.files"
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
@@ -75,7 +76,7 @@ function commands.plan(arguments, options)
     end
     local p = load_plan(arguments[1], options)
     if options.json then
-        host.print(assert(json.encode(plan.summary(p))))
+        host.print(assert(json.encode((p.arithmetic and integer_plan or plan).summary(p))))
         return 0
     end
     local s, lines = p.shape, {}
@@ -87,7 +88,10 @@ function commands.plan(arguments, options)
     add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", bytes_text(p.packed_bytes))
     add("scratch", bytes_text(p.scratch_bytes))
-    for _, v in ipairs(p.variants) do add("schedule " .. v.isa.name, v.schedule_text) end
+    if p.arithmetic then add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction)) end
+    for _, v in ipairs(p.variants) do
+        if not p.arithmetic then add("schedule " .. v.isa.name, v.schedule_text) end
+    end
     host.print(table.concat(lines, "\n"))
     return 0
 end

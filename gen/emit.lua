@@ -1,6 +1,7 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.blob"
 local host = require "host"
+local integer_kernels = require "gen.integer_kernels"
 local json = require "json"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
@@ -46,7 +47,7 @@ end
 -- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more` are values for the
 -- templates beside the plan's.
 function emit.sources(p, more)
-    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or kernels
+    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
@@ -55,6 +56,7 @@ function emit.sources(p, more)
     local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
+    values.functions = values.functions or false
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do values[key] = value end
     end

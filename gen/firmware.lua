@@ -27,9 +27,10 @@ local function hex_lines(numbers)
     return wrapped(words, 100)
 end
 
-local function float_lines(numbers)
+-- Integers as they are, others as hexadecimal floats.
+local function number_lines(numbers)
     local words = {}
-    for i, number in ipairs(numbers) do words[i] = string.format("%af", literal.round32(number)) end
+    for i, number in ipairs(numbers) do words[i] = math.type(number) == "integer" and tostring(number) or string.format("%af", literal.round32(number)) end
     return wrapped(words, 120)
 end
 
@@ -124,7 +125,8 @@ local function values_of(p, weights, measured, vectors)
         parts = parts, sections = sections, part_bytes = table.concat(counts, ", "),
         crc_lines = hex_lines(crc_table(4)), crc32 = literal.hex(crc32(weights), 8),
         sha256_lines = hex_lines(digest), sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)), sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
-        vectors = vectors, most = most, tolerance = string.format("%g", firmware.tolerance), float_lines = float_lines,
+        vectors = vectors, most = most, tolerance = string.format("%g", firmware.tolerance), number_lines = number_lines,
+        exact = p.arithmetic == "integer", input = p.arithmetic == "integer" and "int16_t" or "float", output = p.arithmetic == "integer" and "int32_t" or "float",
         byte_lines = function(part)
             local words = {}
             for i = part.at + 1, part.at + part.bytes do words[#words + 1] = tostring(weights:byte(i)) end

@@ -132,7 +132,8 @@ local function many_products(v, products, values)
     end
 end
 
-local function describe_stage(stage)
+-- What a stage does, in words.
+function kernels.describe_stage(stage)
     local list = {}
     for _, p in ipairs(stage.products) do
         local rows = p.folds > 1 and p.folds .. "*" .. p.rows or p.rows
@@ -141,6 +142,19 @@ local function describe_stage(stage)
     local text = table.concat(list, " and ")
     if #stage.passes > 0 then text = text .. ", then a Hadamard transform over the blocks" end
     return text
+end
+
+-- Names the passes of butterflies and appends those to `list` whose names are not in `seen`.
+function kernels.name_passes(passes, list, seen)
+    for _, pass in ipairs(passes) do
+        local all = pass.radix * pass.stride
+        pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
+            .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
+        if not seen[pass.name] then
+            seen[pass.name] = true
+            list[#list + 1] = pass
+        end
+    end
 end
 
 local function bh4_values(p, v, values)
@@ -153,20 +167,12 @@ local function bh4_values(p, v, values)
         group.residual_rows = math.min(p.shape.d, group.need)
         values.biased = values.biased or not p.residual or group.need > p.shape.d
         for _, stage in ipairs(group.stages) do
-            stage.text = describe_stage(stage)
+            stage.text = kernels.describe_stage(stage)
             for _, item in ipairs(stage.products) do
                 item.offset = item.at - group.at
                 products[#products + 1] = item
             end
-            for _, pass in ipairs(stage.passes) do
-                local all = pass.radix * pass.stride
-                pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
-                    .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
-                if not seen[pass.name] then
-                    seen[pass.name] = true
-                    passes[#passes + 1] = pass
-                end
-            end
+            kernels.name_passes(stage.passes, passes, seen)
         end
     end
     values.name_products(v, products, values)
@@ -207,7 +213,7 @@ end
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
-        isa = v.isa, v = v, hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        isa = v.isa, v = v, values_type = "float", hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = kernels.prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
@@ -323,7 +329,8 @@ local function regime_files(p, v, add, templates)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
-local function formula(p)
+-- What z is, in words.
+function kernels.formula(p)
     local words = { p.model.norm and "z projects LayerNorm(x)" or "z projects x" }
     words[#words + 1] = p.shape.kind == "bh4" and "by BH4, blocks of " .. p.shape.block or "by one dense matrix"
     return table.concat(words, " ") .. "."
@@ -335,8 +342,9 @@ function kernels.api(p)
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
         header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
-        prototypes = "templates/lookup_prototypes.h", openmp = not p.target,
-        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
+        prototypes = "templates/lookup_prototypes.h", openmp = not p.target, input = "float", output = "float",
+        layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h",
+        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     }

@@ -17,7 +17,8 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
-local function shape_of(m, tables, projection)
+-- The sizes of model `m` with tables and projection of these types.
+function plan.shape_of(m, tables, projection)
     local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
         neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
     if shape.kind == "bh4" then
@@ -36,12 +37,12 @@ local function projection_plan(shape, radix, align)
     return dense.plan(shape)
 end
 
--- Places of buffers in scratch, and their end.
-local function scratch_of(list)
+-- Places of buffers in scratch, each aligned to `align` bytes (blob.align, if absent), and their end.
+function plan.scratch_of(list, align)
     local places, at = {}, 0
     for _, buffer in ipairs(list) do
         places[buffer.name] = at
-        at = blob.round_up(at + buffer.bytes, blob.align)
+        at = blob.round_up(at + buffer.bytes, align or blob.align)
     end
     return places, at
 end
@@ -85,7 +86,7 @@ local function few_of(m, shape, isa, choices, chunk)
     -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
+    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -117,7 +118,7 @@ local function variant_of(m, shape, isa, choices)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
-    v.scratch, v.scratch_bytes = scratch_of(buffers)
+    v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
@@ -152,7 +153,7 @@ end
 -- instruction set, and tables and projection of the types of those names (default f32). `target`, a row of gen/target.lua: for its firmware.
 function plan.build(m, isas, wanted, tables, projection_type, target)
     model_file.only_lookup(m)
-    local shape = shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
+    local shape = plan.shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local sets = {}
     for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
     isas = sets

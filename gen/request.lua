@@ -1,5 +1,6 @@
 -- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
@@ -10,11 +11,18 @@ local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
+    for _, name in ipairs(m.attention and { "arithmetic", "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
             error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
     end
+end
+
+-- Whether the options ask for integer arithmetic; raises one line for an unknown word.
+function request.is_integer(options)
+    local word = options.arithmetic or "float"
+    if word ~= "float" and word ~= "integer" then error('--arithmetic: "' .. word .. '": must be float or integer', 0) end
+    return word == "integer"
 end
 
 -- The plan of the model file `path` for the instruction sets `isas`. Raises one line for options that do not fit the model; says on
@@ -23,6 +31,12 @@ function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
     if m.attention then return transformer_plan.build(m, isas, options.type) end
+    if request.is_integer(options) then
+        for _, name in ipairs { "schedule", "tuned" } do
+            if options[name] then error(string.format("--%s: %s: integer arithmetic has one schedule", name, options[name]), 0) end
+        end
+        return integer_plan.build(m, isas, options.tables, options.projection, options.firmware)
+    end
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then
         return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection, options.firmware)

@@ -1,20 +1,20 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
-local blob = require "gen.blob"
 local compile = require "harness.compile"
 local cpu = require "cpu"
 local file_rules = require "gen.files"
 local dtype = require "gen.dtype"
 local host = require "host"
+local integer = require "harness.integer"
 local isa = require "gen.isa"
 local json = require "json"
 local key = require "harness.tune.key"
+local lookup = require "harness.lookup"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
 local transformer_plan = require "gen.transformer_plan"
-local weights = require "weights"
 
 local commands = {}
 
@@ -40,23 +40,12 @@ end
 
 local function load_plan(path, sets, options) return request.plan(path, sets, options, key.cpu()) end
 
--- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
-function commands.packed(p, directory, options)
-    local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
-    if not files.weights then
-        files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
-        assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
-    end
-    assert(weights.pack(blob.packing(p, files)))
-    return files
-end
-
 -- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files` are packed weights
 -- of its types, if there are any yet.
 local function build(path, sets, options, threads, files)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
-    files = files or commands.packed(p, directory, options)
+    files = files or lookup.packed(p, directory, options)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
@@ -75,21 +64,16 @@ function commands.run(arguments, options)
         transformer.run(plans[#plans], options)
         return 0
     end
+    if request.is_integer(options) then
+        integer.run(arguments[1], options)
+        return 0
+    end
     local sets = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
     local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
     return 0
-end
-
--- The model as harness/verify.c wants it.
-local function reference_model(p)
-    local m = p.model
-    return {
-        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
-        score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
-    }
 end
 
 -- Numbers of tokens around which calls change: where a regime begins and ends, and where one more thread gets a range.
@@ -115,7 +99,7 @@ function commands.reference_of(p, files, seed)
     local known = files.reference
     if not known or known.seed ~= seed then
         known = { seed = seed, answers = assert(require "verify".reference {
-            model = reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
+            model = lookup.reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
             blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
         }) }
         files.reference = known
@@ -159,6 +143,10 @@ function commands.verify(arguments, options)
         if threads > 1 then error(string.format("--threads: %d: is for a LookupFFN, not for a transformer", threads), 0) end
         local plans, none = transformer_plans(arguments[1], options)
         return transformer.verify(plans, options, none)
+    end
+    if request.is_integer(options) then
+        if threads > 1 then error(string.format("--threads: %d: is for float arithmetic", threads), 0) end
+        return integer.verify(arguments[1], options)
     end
     local sets, skipped = commands.runnable(options.isa, options.tables)
     local b = build(arguments[1], sets, options, threads)
@@ -249,6 +237,10 @@ function commands.bench(arguments, options)
     if m.attention then
         if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
         return bench_transformer(m, arguments[1], options)
+    end
+    if request.is_integer(options) then
+        if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for float arithmetic", 0) end
+        return integer.bench(arguments[1], options)
     end
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
     if options.html then file_rules.can_become("--html", options.html) end

@@ -1,8 +1,11 @@
 -- lookupc emit --profile firmware: packs, compiles for the target to measure, checks limits, and only then writes the bundle.
 local firmware_files = require "gen.firmware"
 local harness = require "harness.commands"
+local integer = require "harness.integer"
+local integer_plan = require "gen.integer_plan"
 local host = require "host"
 local isa = require "gen.isa"
+local lookup = require "harness.lookup"
 local misra = require "harness.misra"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
@@ -66,6 +69,7 @@ end
 -- What would fit: a list of { text, sizes }, each measured. `build(m, tables, projection, choices)` makes a plan.
 local function alternatives(p, limits, build, directory)
     local list, tried = {}, 0
+    local types_to_try = p.arithmetic and { { "i8", "i8" } } or { { "i8", "f32" }, { "i8", "bf16" } }
     local function try(text, m, tables, projection, choices)
         local good, candidate = pcall(build, m, tables, projection, choices)
         if not good or candidate.packed_bytes > (limits.flash_bytes or math.maxinteger) then return false end
@@ -77,7 +81,7 @@ local function alternatives(p, limits, build, directory)
     end
     -- Fewer sums in registers take less stack: the first choices that do are those of all that follows.
     local choices, words
-    if limits.stack_bytes and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes then
+    if limits.stack_bytes and not p.arithmetic and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes then
         for _, text in ipairs { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" } do
             local wanted = schedule.parse(text)
             local good, candidate = pcall(build, p.model, p.tables.name, p.projection.name, wanted)
@@ -86,13 +90,13 @@ local function alternatives(p, limits, build, directory)
     end
     local function types_text(types) return "--tables " .. types[1] .. (types[2] ~= "f32" and " --projection " .. types[2] or "") .. (words and " " .. words or "") end
     if words then try(words, p.model, p.tables.name, p.projection.name, choices) end
-    for _, types in ipairs { { "i8", "f32" }, { "i8", "bf16" } } do
+    for _, types in ipairs(types_to_try) do
         if types[1] ~= p.tables.name or types[2] ~= p.projection.name then
             try(types_text(types), p.model, types[1], types[2], choices)
         end
     end
     -- The largest h: each type's tables shrink with it, and all else does not grow.
-    for _, types in ipairs { { p.tables.name, p.projection.name }, { "i8", "bf16" } } do
+    for _, types in ipairs { { p.tables.name, p.projection.name }, types_to_try[#types_to_try] } do
         local least, most = 0, p.model.h - 1
         while least < most do
             local h = (least + most + 1) // 2
@@ -128,21 +132,23 @@ end
 function firmware.build(path, options)
     local wanted, limits = target.get(options.target), limits_of(options)
     model_file.only_lookup(model_file.load(path))
-    options.firmware = wanted
-    local set = isa.get(wanted.isa)
+    options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
+    local set = isa.get(request.is_integer(options) and "scalar" or wanted.isa)
     local p = request.plan(path, { set }, options)
     local directory = process.temporary_directory()
     local measured = measured_of(p, directory .. "/measured")
     local sizes = firmware_files.sizes(p, measured)
     if not fits(sizes, limits) then
         refuse(p, sizes, limits, function(m, tables, projection, choices)
-            return plan.build(m, { set }, { [set.name] = choices or (p.wanted[set.name]) }, tables, projection, wanted)
+            if p.arithmetic then return integer_plan.build(m, { set }, nil, projection, wanted) end
+            return plan.build(m, { set }, { [set.name] = choices or p.wanted[set.name] }, tables, projection, wanted)
         end, directory)
     end
-    local files = harness.packed(p, directory, options)
+    local files = lookup.packed(p, directory, options)
     return {
         plan = p, weights = assert(host.read(files.output, 1 << 31)), measured = measured,
-        vectors = assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
+        vectors = p.arithmetic and integer.vectors(p, files, options.seed, vectors) or
+            assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
     }
 end
 

@@ -21,6 +21,7 @@
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
+#include "verify_model.h"
 
 #include "clock.h"
 #include "gen/fields.h"
@@ -79,7 +80,7 @@ static int word_field(lua_State *L, int index, const char *name, const char *fir
     return strcmp(word, second) == 0;
 }
 
-static reference_model model_at(lua_State *L, int index)
+reference_model verify_model_at(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     reference_model model = {
@@ -341,7 +342,7 @@ static int make_reference(lua_State *L)
     lua_settop(L, 1);
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_getfield(L, 1, "model");
-    const reference_model model = model_at(L, 2);
+    const reference_model model = verify_model_at(L, 2);
     const verify_sources sources = {
         .blob = field_text(L, 1, where, "blob", NULL),
         .weights = field_text(L, 1, where, "weights", NULL),

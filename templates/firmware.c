@@ -59,7 +59,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
     return $(model)_bind_parts(part, weights);
 }
 
-void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch)
 {
     $(variants[1].names.ffn)(weights, x, y, tokens, scratch);
 }

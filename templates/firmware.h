@@ -1,7 +1,7 @@
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
-$(include("templates/model_layer.h"))
+$(include(layer_text))
 
    Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM. No function
    allocates memory, keeps state or calls a library. All are reentrant.
@@ -16,7 +16,7 @@ $(include("templates/model_layer.h"))
 #include <stdint.h>
 //$ end
 
-$(include("templates/model_shape.h"))
+$(include(shape_text))
 
 /* What it takes on $(firmware.target), measured with $(firmware.compiler_flags): upper bounds.
    REPORT.txt has them by part. */
@@ -61,7 +61,7 @@ int $(names.bind_linked)($(names.weights) *weights);
    bytes    size of the blob */
 int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
 
-$(include("templates/model_ffn.h"))
+$(include(ffn_text))
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,8 @@
 
 static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("SCRATCH_ALIGN")))));
 static $(names.weights) weights;
-static float x[$(names.macro("D"))], y[$(names.macro("D_OUT"))];
+static $(firmware.input) x[$(names.macro("D"))];
+static $(firmware.output) y[$(names.macro("D_OUT"))];
 
 /* Tests the layer once, then applies it to a token of zeros. */
 int main(void)

@@ -4,28 +4,30 @@
 
 enum { tokens = $(#firmware.vectors) };
 
-static const float input[tokens][$(names.macro("D"))] = {
+static const $(firmware.input) input[tokens][$(names.macro("D"))] = {
 //$ for _, vector in ipairs(firmware.vectors) do
     {
-//$ lines("        ", firmware.float_lines(vector.x))
+//$ lines("        ", firmware.number_lines(vector.x))
     },
 //$ end
 };
 
-static const float expected[tokens][$(names.macro("D_OUT"))] = {
+static const $(firmware.output) expected[tokens][$(names.macro("D_OUT"))] = {
 //$ for _, vector in ipairs(firmware.vectors) do
     {
-//$ lines("        ", firmware.float_lines(vector.y))
+//$ lines("        ", firmware.number_lines(vector.y))
     },
 //$ end
 };
 
+//$ if not firmware.exact then
 /* How much an output may differ: $(firmware.tolerance) of the norm of its token's outputs. */
 static const float most[tokens] = {
-//$ lines("    ", firmware.float_lines(firmware.most))
+//$ lines("    ", firmware.number_lines(firmware.most))
 };
 
-static float output[$(names.macro("D_OUT"))];
+//$ end
+static $(firmware.output) output[$(names.macro("D_OUT"))];
 
 unsigned $(names.selftest)(void *scratch)
 {
@@ -37,9 +39,14 @@ unsigned $(names.selftest)(void *scratch)
     for (size_t token = 0; token < tokens; ++token) {
         $(names.ffn)(&weights, input[token], output, 1, scratch);
         for (size_t i = 0; i < $(names.macro("D_OUT")); ++i) {
+//$ if firmware.exact then
+            if (output[i] != expected[token][i])
+                ++wrong;
+//$ else
             const float difference = output[i] - expected[token][i];
             if (!(difference <= most[token] && -difference <= most[token])) /* NaN is wrong */
                 ++wrong;
+//$ end
         }
     }
     return wrong;

@@ -16,6 +16,10 @@
 #error "$(names.macro("OPENMP")) needs -fopenmp"
 #endif
 //$ end
+//$ if functions then
+
+//$ lines("", functions)
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 

@@ -42,7 +42,7 @@ local function bundle(model, target, folder)
     for _, file in ipairs(manifest.files) do
         if file.name:find("^src/.*%.[cS]$") then sources[#sources + 1] = file.name end
     end
-    return { flags = manifest.measured.flags, sources = sources, manifest = manifest }
+    return { flags = manifest.measured.flags, sources = sources, manifest = manifest, integer = manifest.options.arithmetic == "integer" }
 end
 
 -- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of the bundle, and of all.
@@ -50,7 +50,7 @@ local function objects(b, model, target, folder, more)
     local own, all = {}, {}
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
     local macros = { "-DMODEL_HEADER=\"" .. model .. ".h\"", "-DSELFTEST_HEADER=\"" .. model .. "_selftest.h\"",
-        "-DMODEL(word)=" .. model .. "_##word", "-DMACRO(word)=" .. model:upper() .. "_##word" }
+        "-DMODEL(word)=" .. model .. "_##word", "-DMACRO(word)=" .. model:upper() .. "_##word", "-DINPUT=" .. (b.integer and "int16_t" or "float"), "-DOUTPUT=" .. (b.integer and "int32_t" or "float") }
     local function compile(path, object, extra)
         call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object

@@ -10,6 +10,7 @@ local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
+local lookup = require "harness.lookup"
 local model_file = require "gen.model"
 local outcome = require "harness.tune.outcome"
 local page = require "harness.tune.page"
@@ -225,7 +226,7 @@ local function answer_set(run, sessions)
     process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
     if not run.files.output then
         host.status("packing the weights of " .. sessions[1].model.name)
-        local packed = harness.packed(tuning.plan(sessions[1], nil), process.temporary_directory(), options)
+        local packed = lookup.packed(tuning.plan(sessions[1], nil), process.temporary_directory(), options)
         for name, value in pairs(packed) do run.files[name] = value end
     end
     local closed, results = tune_set(o, sessions, run.deadline, run.units)

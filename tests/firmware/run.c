@@ -1,5 +1,6 @@
 /* Runs a bundle's self-test, then one token on a painted stack, and prints how many outputs are wrong and how deep the stack was.
-   Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word. */
+   Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word,
+   and the types of tokens, -DINPUT=… -DOUTPUT=…. */
 #include "board.h"
 
 #include SELFTEST_HEADER
@@ -13,7 +14,8 @@
 unsigned char board_stack[BOARD_STACK_BYTES] ALIGNED;
 static unsigned char scratch[MACRO(SCRATCH_BYTES)] ALIGNED;
 static MODEL(weights) weights;
-static float x[MACRO(D)], y[MACRO(D_OUT)];
+static INPUT x[MACRO(D)];
+static OUTPUT y[MACRO(D_OUT)];
 
 #if defined(__arm__) || defined(__aarch64__)
 #define STACK_POINTER(pointer) __asm__ volatile("mov %0, sp" : "=r"(pointer))
@@ -34,7 +36,7 @@ int run_bind(void);
 int run_bind(void)
 {
     for (unsigned i = 0; i < MACRO(D); ++i)
-        x[i] = (float)(i % 7) - 2.5f;
+        x[i] = (INPUT)((int)(i % 7) * 100 - 250);
     return MODEL(bind_linked)(&weights);
 }
 
