@@ -152,14 +152,20 @@ function firmware.build(path, options)
     }
 end
 
--- The files of the bundle.
-function firmware.files(b, options)
+-- What the checker of MISRA rules says of the bundle; nil if it is not asked or missing.
+local function misra_of(b, options)
+    if options["without-misra"] then return nil end
     local folder, contents, sources = process.temporary_directory(), {}, {}
     for _, file in ipairs(firmware_files.unmeasured(b.plan, b.weights)) do contents[file.name], sources[#sources + 1] = file.text, file.name end
     assert(host.write_directory(folder, contents, true))
     local report = misra.report(folder, sources)
     if not report then host.note("lookupc: cppcheck is missing: no MISRA.md") end
-    return firmware_files.files(b.plan, b.weights, b.measured, b.vectors, { c_array = options["weights-array"], misra = report })
+    return report
+end
+
+-- The files of the bundle.
+function firmware.files(b, options)
+    return firmware_files.files(b.plan, b.weights, b.measured, b.vectors, { c_array = options["weights-array"], misra = misra_of(b, options) })
 end
 
 return firmware

@@ -1,0 +1,124 @@
+#!/bin/bash
+# Firmware bundles as another project uses them: no warning in C or C++, weights placed by the linker, every flipped bit found, limits kept,
+# the same bytes again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+lookupc=${LOOKUPC:-$PWD/build/lookupc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wundef -Wcast-qual -Wvla -Wfloat-conversion
+    -Wswitch-default -Werror)
+c_warnings=("${warnings[@]}" -Wstrict-prototypes -Wmissing-prototypes)
+
+fail() {
+    echo "FAILED firmware: $*"
+    exit 1
+}
+
+ok() { echo "ok     firmware: $*"; }
+
+# bundle NAME MODEL [OPTIONS]: emits into $work/NAME for this machine.
+bundle() {
+    "$lookupc" emit "gen/models/$2.lua" --profile firmware --target generic --weights "$work/$2.safetensors" -o "$work/$1" "${@:3}" >"$work/log" 2>&1 ||
+        fail "emit $1: $(cat "$work/log")"
+}
+
+for model in tiny kws; do "$lookupc" sample gen/models/$model.lua -o "$work/$model.safetensors" >"$work/log"; done
+bundle tiny tiny
+bundle kws kws --arithmetic integer
+bundle i8 kws --tables i8 --projection bf16 --without-misra
+bundle array kws --arithmetic integer --weights-array --without-misra
+
+# ## Compiling
+
+for name in tiny kws i8 array; do
+    include=(-I"$work/$name/inc" -I"$work/$name/src" -I"$work/$name/test")
+    for cc in gcc clang; do
+        align=-Wcast-align
+        [[ $cc == gcc ]] && align=-Wcast-align=strict
+        for optimise in -O2 -Os; do
+            for file in "$work/$name"/{src,test}/*.[cS] "$work/$name/example_main.c"; do
+                [[ -e $file ]] || continue
+                object=$work/$name/$(basename "$file").$cc$optimise.o
+                if [[ $file == *.S ]]; then
+                    $cc "${include[@]}" -c "$file" -o "$object"
+                else
+                    $cc -std=c99 $optimise -ffreestanding "${c_warnings[@]}" $align "${include[@]}" -c "$file" -o "$object" || fail "$name: $cc $optimise: $file"
+                fi
+            done
+            cxx=g++
+            [[ $cc == clang ]] && cxx=clang++
+            for file in "$work/$name"/test/*.c "$work/$name/example_main.c"; do
+                $cxx -std=c++17 $optimise -x c++ "${warnings[@]}" $align "${include[@]}" -fsyntax-only "$file" || fail "$name: $cxx: $file"
+            done
+            $cc "$work/$name"/*.$cc$optimise.o -o "$work/$name/example"
+            "$work/$name/example" || fail "$name: $cc $optimise: example_main exits with $?"
+            nm -u "$work/$name"/src*.$cc$optimise.o "$work/$name"/*__*.$cc$optimise.o 2>/dev/null | grep -E ' U ' | grep -v " U ${name/i8/kws}_" |
+                grep -v -E ' U (kws|tiny)_' && fail "$name: $cc $optimise needs these symbols"
+        done
+    done
+done
+ok "sources, self-test and example: C99 and C++17, gcc and clang, -O2 and -Os, without a warning; the example's self-test passes"
+
+# ## Weights
+
+flip() {
+    local name=$1 model=$2
+    gcc -std=c99 -O2 "${@:3}" "-DMODEL_HEADER=\"$model.h\"" "-DMODEL(word)=${model}_##word" "-DMACRO(word)=${model^^}_##word" -I"$work/$name/inc" -I"$work/$name/src" \
+        "$work/$name"/src/*.[cS] tests/firmware/flip.c -o "$work/flip"
+    "$work/flip" "$work/kws/src/kws_weights.bin" || fail "flip of $name with ${*:3}: $?"
+}
+flip kws kws
+flip array kws
+flip kws kws -DKWS_CHECK=KWS_CHECK_SHA256
+ok "bind finds every flipped bit by CRC-32 and by SHA-256, with weights by .incbin and as an array"
+
+for name in kws array; do
+    for macro in TABLE WEIGHTS; do
+        gcc -std=c99 "-DKWS_${macro}_SECTION=\".external.$macro\"" -I"$work/$name/inc" -I"$work/$name/src" -c "$work/$name"/src/kws_weights.[cS] -o "$work/placed.o"
+        objdump -t "$work/placed.o" | grep -q "\.external\.$macro" || fail "$name: $macro cannot be placed"
+        [[ $(objdump -t "$work/placed.o" | grep -c "\.rodata\.kws") -gt 0 ]] || fail "$name: the other parts are not in .rodata"
+    done
+done
+ok "tables and other weights have sections that a project names"
+
+# ## Limits
+
+# refused TEXT OPTIONS...: emit fails, says TEXT, and writes nothing.
+refused() {
+    local text=$1
+    shift
+    if PATH=${path:-$PATH} "$lookupc" emit gen/models/tiny.lua -o "$work/none" "$@" >"$work/log" 2>&1; then fail "accepted: $*"; fi
+    grep -q -e "$text" "$work/log" || fail "$*: $(cat "$work/log")"
+    [[ ! -e $work/none ]] || fail "$*: wrote something"
+}
+given=(--profile firmware --target generic --weights "$work/tiny.safetensors" --without-misra)
+refused 'tables i8  ' "${given[@]}" --flash 64K
+refused 'h = [0-9]*, trained anew' "${given[@]}" --flash 64K
+refused '^lookupc: --flash, --ram: tiny does not fit' "${given[@]}" --flash 1K --ram 100
+refused '^lookupc: --stack: tiny does not fit' "${given[@]}" --stack 10
+refused 'must be a number of bytes' "${given[@]}" --stack 10X
+refused 'must be one of cortex-m0plus' --profile firmware --target cortex --weights "$work/tiny.safetensors"
+refused 'must be firmware' --profile soft --target generic
+refused '--weights: is missing' --profile firmware --target generic
+refused 'is for --profile firmware' --target generic
+refused 'is what --target decides' "${given[@]}" --isa avx2
+mkdir "$work/path" && ln -s /bin/sh "$work/path/sh" # no compiler is there
+path=$work/path refused 'needs gcc to measure' "${given[@]}"
+"$lookupc" emit gen/models/tiny.lua -o "$work/fits" "${given[@]}" --flash 1M --ram 4K --stack 4K >"$work/log" 2>&1 || fail "what fits is refused: $(cat "$work/log")"
+ok "limits, with what would fit; wrong options; nothing is written"
+
+# ## Again
+
+cp -r "$work/kws" "$work/again"
+rm -f "$work"/again/*.o "$work"/again/example
+bundle again kws --arithmetic integer
+! grep -q '^EMIT' "$work/log" || fail "emitted again: other bytes: $(grep '^EMIT' "$work/log")"
+"$lookupc" check "$work/again" >"$work/log" || fail "check: $(cat "$work/log")"
+printf '\n' >>"$work/again/src/kws.c"
+if "$lookupc" check "$work/again" >"$work/log" 2>&1; then fail "check does not see an edit"; fi
+if grep -ril 'compliant\|compliance' "$work/tiny" "$work/kws" --include='*.md' --include='*.txt'; then fail "a claim that nobody made"; fi
+grep -q '^| 10.4 ' "$work/kws/MISRA.md" "$work/tiny/MISRA.md" || fail "MISRA.md lists nothing"
+! grep -q 'not examined' "$work/kws/MISRA.md" "$work/tiny/MISRA.md" || fail "MISRA.md: a kind of report without a reason"
+ok "the same bytes again, check, papers"
