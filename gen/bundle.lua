@@ -1,4 +1,5 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
+local dense_ffn_plan = require "gen.dense_ffn_plan"
 local emit = require "gen.emit"
 local firmware = require "gen.firmware"
 local host = require "host"
@@ -61,6 +62,7 @@ local function plan_of_manifest(manifest, path)
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
         if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
+        if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection, row) end
         if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection, row) end
         return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection, row)
     end)

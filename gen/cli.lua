@@ -16,6 +16,7 @@ local seed_option = { name = "seed", value = "N", default = 1, integer = true, d
 local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)" }
 local tuned_option = { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
 local arithmetic_option = { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
+local rival_option = { name = "rival", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i16" }
 local type_option = { name = "type", value = "TYPE", doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32" }
@@ -39,7 +40,7 @@ local commands = {
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
         options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option,
+        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option,
             { name = "profile", value = "firmware", doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test" },
             { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
@@ -48,9 +49,9 @@ local commands = {
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" } } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
     { name = "sample", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write random weights under the checkpoint's tensor names",
-        options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option } },
+        options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option, rival_option, arithmetic_option } },
     { name = "pack", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "fold weights in float64 and lay them out for the kernels",
-        options = { weights_option, with(output_option, { value = "FILE", doc = "blob for <model>_bind" }), prefix_option, blocks_option, schedule_option, arithmetic_option, tables_option, projection_option, type_option } },
+        options = { weights_option, with(output_option, { value = "FILE", doc = "blob for <model>_bind" }), prefix_option, blocks_option, schedule_option, rival_option, arithmetic_option, tables_option, projection_option, type_option } },
     { name = "run", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "apply a model to a .npy file, [tokens][d] float32",
         options = { weights_option, { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" }, isa_option, prefix_option, blocks_option,

@@ -180,6 +180,10 @@ function commands.pack(arguments, options)
         return 0
     end
     local errors = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    if p.rival then
+        host.print(string.format("wrote %s, %s, relative error %.2g and %.2g", options.o, bytes_text(p.packed_bytes), errors.first, errors.second))
+        return 0
+    end
     host.print(string.format("wrote %s, %s, projection in %s, relative error %.2g, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes),
         p.projection.name, errors.projection, p.tables.name, errors.tables))
     return 0

@@ -1,5 +1,6 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.blob"
+local dense_ffn_kernels = require "gen.dense_ffn_kernels"
 local host = require "host"
 local integer_kernels = require "gen.integer_kernels"
 local json = require "json"
@@ -29,7 +30,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     -- Another template's text, with the names in `more` beside those of `values`.
@@ -47,7 +48,7 @@ end
 -- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more` are values for the
 -- templates beside the plan's.
 function emit.sources(p, more)
-    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
+    local isas, isa_list, family = {}, {}, p.rival and dense_ffn_kernels or p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name

@@ -7,7 +7,7 @@ local integer_kernels = {}
 local sum = literal.sum
 
 -- Words of the kernels, in <model>_runtime.h: portable C, and instructions of cores that have better ones.
-local function functions_of(storage)
+function integer_kernels.functions(storage)
     local signal = storage == "int16_t" -- pairs of inputs and of weights are as wide
     local lines = {
         "#if defined(__ARM_FEATURE_DSP)",
@@ -64,12 +64,12 @@ function integer_kernels.api(p)
         prototypes = "templates/integer_prototypes.h", openmp = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
         layer_text = "templates/integer_layer.h", shape_text = "templates/integer_shape.h", ffn_text = "templates/integer_ffn_prototype.h",
         formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
-        norm = p.normalise ~= nil, functions = functions_of(p.projection.storage),
+        norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage),
     }
 end
 
 -- Integers as lines of a C initialiser, 16 to a line.
-local function initialiser(list)
+function integer_kernels.initialiser(list)
     local lines = {}
     for first = 1, #list, 16 do lines[#lines + 1] = table.concat(list, ", ", first, math.min(first + 15, #list)) .. "," end
     return lines
@@ -89,9 +89,10 @@ local function strips_of(outputs, together)
     return list
 end
 
-local function projection_values(p, v, values)
+-- What a projection's template reads; its groups are those of `projection`.
+function integer_kernels.projection_values(p, v, projection, values)
     local blocks, passes, seen = {}, {}, {}
-    local groups = v.projection.groups
+    local groups = projection.groups
     for i, group in ipairs(groups) do
         group.after = i < #groups
         for _, stage in ipairs(group.stages) do
@@ -116,12 +117,15 @@ function integer_kernels.files(p, v)
     local files = {}
     local function add(path, symbol, extend)
         local values = { isa = v.isa, v = v, symbol = symbol, prologue = kernels.prologue(p, v.isa), helper = p.names.helper(false), normalise = p.normalise or false,
-            size = p.score, pitch = p.pitch, residual = p.residual, fraction = p.fraction, lines_of = initialiser }
+            size = p.score, pitch = p.pitch, residual = p.residual, fraction = p.fraction, lines_of = integer_kernels.initialiser }
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     if p.normalise then add("templates/integer_normalise.c", v.names.normalise) end
-    add("templates/integer_projection.c", v.names.projection, function(values) projection_values(p, v, values) end)
+    add("templates/integer_projection.c", v.names.projection, function(values)
+        values.layer = { weights = "projection", multipliers = "multipliers", bias = "projection_bias", inputs = p.shape.d, outputs = p.shape.bits, storage = p.projection.storage, bh4 = p.shape.kind == "bh4" }
+        integer_kernels.projection_values(p, v, v.projection, values)
+    end)
     add("templates/integer_hash.c", v.names.hash)
     add("templates/integer_gather.c", v.names.gather, function(values) values.strips = strips_of(p.shape.d_out, v.together) end)
     add("templates/integer_ffn.c", v.names.ffn)

@@ -34,7 +34,8 @@ local tables_type = { name = "i8", bytes = 1, storage = "int8_t", scaled = true 
 local function typed(name, bytes, storage) return { name = name, bytes = bytes, storage = storage } end
 local u8, u16, i16, i32 = typed("u8", 1, "uint8_t"), typed("u16", 2, "uint16_t"), typed("i16", 2, "int16_t"), typed("i32", 4, "int32_t")
 
-local function projection_type(name)
+-- The type of the projection's weights of that name; raises one line for another.
+function integer_plan.projection_type(name)
     for _, row in ipairs(projection_types) do
         if row.name == (name or "i16") then return row end
     end
@@ -48,7 +49,7 @@ local function log2_ceiling(n)
 end
 
 -- The function `of` at 0, step, … for `count` steps as integers.
-local function tabulated(count, of)
+function integer_plan.tabulated(count, of)
     local list = {}
     for i = 0, count do list[i + 1] = math.floor(of(i) + 0.5) end
     return list
@@ -59,15 +60,15 @@ end
 local function score_of(m)
     return {
         fraction = 12, log2_step = 7, log2_limit = 8 << 12,
-        log2 = tabulated(256, function(i) return 32768 * math.log(1 + math.exp(-i / 16), 2) end),
-        power_step = 10, power = tabulated(32, function(i) return 32768 * 2 ^ (-i / 32) end),
+        log2 = integer_plan.tabulated(256, function(i) return 32768 * math.log(1 + math.exp(-i / 16), 2) end),
+        power_step = 10, power = integer_plan.tabulated(32, function(i) return 32768 * 2 ^ (-i / 32) end),
         sum_shift = log2_ceiling(m.tau), kind = m.score,
     }
 end
 
 -- LayerNorm: from x to round(2^fraction (x - mean) / sqrt(variance + eps)). `gain` is 2^15 sqrt(d) / 2^log2_root. eps in units of the sum of squares of
 -- d x - sum of x, shifted right by at least `least_shift`.
-local function normalise_of(m, unit)
+function integer_plan.normalise(m, unit)
     if not m.norm then return nil end
     local root = m.d ^ 0.5
     local log2_root = 0
@@ -83,11 +84,11 @@ local function normalise_of(m, unit)
     return n
 end
 
-local function dense_projection(shape)
-    local p = product.plan({ count = 1, rows = shape.d, outputs = shape.bits, folds = 1, x_stride = 0 }, 0, 1, { at = 0, block = 0, fold = 0, row = 1, output = shape.d })
+local function dense_projection(inputs, outputs)
+    local p = product.plan({ count = 1, rows = inputs, outputs = outputs, folds = 1, x_stride = 0 }, 0, 1, { at = 0, block = 0, fold = 0, row = 1, output = inputs })
     p.first_block = 0
-    return { groups = { { first = 0, count = 1, words = p.words, at = 0, need = shape.bits,
-        stages = { { number = 4, source = "x", target = "z", products = { p }, passes = {}, outputs = shape.bits } } } }, words = p.words, flops = p.flops, rows = { z = shape.bits } }
+    return { groups = { { first = 0, count = 1, words = p.words, at = 0, need = outputs,
+        stages = { { number = 4, source = "x", target = "z", products = { p }, passes = {}, outputs = outputs } } } }, words = p.words, flops = p.flops, rows = { z = outputs } }
 end
 
 -- Gives every product the places of its multipliers, one an output, and every stage its blocks. Returns the number of multipliers.
@@ -138,6 +139,15 @@ local function steps_of(shape, projection)
     return list
 end
 
+-- A dense layer of `inputs` inputs and `outputs` outputs alone: its projection with places of multipliers, and the packer's steps.
+function integer_plan.dense_layer(inputs, outputs)
+    local shape, projection = { kind = "dense", d = inputs, padded = inputs, block = 0 }, dense_projection(inputs, outputs)
+    place_multipliers(shape, projection)
+    return projection, steps_of(shape, projection)
+end
+
+function integer_plan.typed(name) return ({ u8 = u8, u16 = u16, i16 = i16, i32 = i32 })[name] end
+
 local function sections_of(m, shape, projection, multipliers, residual, pitch)
     local list, by_name = {}, {}
     local function add(name, dtype, elements, doc)
@@ -161,7 +171,7 @@ local function packing_of(m, shape, p)
     for name, section in pairs(p.by_name) do at[name] = section.at end
     local steps = p.steps
     return {
-        d = shape.d, d_out = shape.d_out, h = shape.h, tau = shape.tau, bits = shape.bits, padded = shape.padded, most = shape.projection.most, at = at, steps = steps,
+        name = "projection", d = shape.d, d_out = shape.d_out, h = shape.h, tau = shape.tau, bits = shape.bits, padded = shape.padded, most = shape.projection.most, at = at, steps = steps,
         unit = p.normalise and 2.0 ^ -p.normalise.fraction or p.unit, -- of the projection's input
         length = p.normalise and (m.d ^ 0.5 * (1 + 2 ^ -9)) or 0, -- its largest Euclidean norm, 0: only its elements are bounded
         gelu = m.score == "gelu", sum_shift = p.score.sum_shift, size_fraction = p.score.fraction, fraction = p.fraction, pitch = p.pitch, shift_names = integer_plan.shifts,
@@ -176,13 +186,13 @@ local function packing_of(m, shape, p)
 end
 
 -- Instruction sets without words of their own for integers take portable C.
-local function words_of(set)
+function integer_plan.words(set)
     return { name = set.name, lanes = 1, flags = {}, includes = {}, vector = "int32_t", load = set.load, store = set.store, add = set.add, sub = set.sub }
 end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = words_of(set), tile = 1, chunk = 1, schedule_text = "", projection = projection, together = 4 }
+    local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection, together = 4 }
     local buffers = {}
     local function add(name, bytes, storage) buffers[#buffers + 1] = { name = name, bytes = bytes, storage = storage } end
     if p.normalise then add("normalised", shape.d * 2, "int16_t") end
@@ -215,8 +225,8 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     if m.neighbours > 1 then model_file.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer") end
     if m.d > integer_plan.most_d then model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " with --arithmetic integer") end
     if m.h > 4096 then model_file.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
-    local shape = plan.shape_of(m, tables_type, projection_type(projection_name))
-    local projection = shape.kind == "bh4" and bh4.plan(shape, 4, 1) or dense_projection(shape)
+    local shape = plan.shape_of(m, tables_type, integer_plan.projection_type(projection_name))
+    local projection = shape.kind == "bh4" and bh4.plan(shape, 4, 1) or dense_projection(shape.d, shape.bits)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {
         model = m, shape = shape, names = names.public(m.name), arithmetic = "integer", projection_plan = projection, unit = formats.input / 32768, fraction = formats.fraction,
@@ -225,7 +235,7 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         options = { arithmetic = "integer", projection = shape.projection.name }, -- as the manifest records them
         pieces = {}, -- the packer makes all sections together
     }
-    p.normalise = normalise_of(m, p.unit)
+    p.normalise = integer_plan.normalise(m, p.unit)
     local multipliers = place_multipliers(shape, projection)
     p.sections, p.by_name, p.packed_bytes = sections_of(m, shape, projection, multipliers, p.residual, p.pitch)
     p.steps = steps_of(shape, projection)
@@ -237,7 +247,7 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     for key, value in pairs(m) do decides[key] = value end
     decides.budget, decides.integer = nil, formats
     p.digest = host.sha256(json.encode({ format = blob.format, arithmetic = "integer", model = decides, sections = described, normalise = p.normalise, score = p.score }, "compact"))
-    p.integer_packing = packing_of(m, shape, p)
+    p.integer_packing = { packing_of(m, shape, p) }
     p.variants = { variant_of(p, isas[1]) }
     p.scratch_bytes = p.variants[1].scratch_bytes
     p.mflop = { lookup = cost.lookup(shape), projection = projection.flops / 1e6, folded = cost.folded(shape, projection.flops), dense = cost.dense(shape) }

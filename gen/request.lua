@@ -1,4 +1,5 @@
 -- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
+local dense_ffn_plan = require "gen.dense_ffn_plan"
 local host = require "host"
 local integer_plan = require "gen.integer_plan"
 local model_file = require "gen.model"
@@ -11,7 +12,7 @@ local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "arithmetic", "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
+    for _, name in ipairs(m.attention and { "arithmetic", "rival", "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
             error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
@@ -31,6 +32,12 @@ function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
     if m.attention then return transformer_plan.build(m, isas, options.type) end
+    if options.rival then
+        for _, name in ipairs { "schedule", "tuned", "tables" } do
+            if options[name] then error(string.format("--%s: %s: the dense FFN has none", name, options[name]), 0) end
+        end
+        return dense_ffn_plan.build(m, isas, request.is_integer(options), options.projection)
+    end
     if request.is_integer(options) then
         for _, name in ipairs { "schedule", "tuned" } do
             if options[name] then error(string.format("--%s: %s: integer arithmetic has one schedule", name, options[name]), 0) end

@@ -15,7 +15,8 @@ function transformer_kernels.api(p)
     }
 end
 
-local function product_values(p, v, values)
+-- What the product's template reads.
+function transformer_kernels.product_values(p, v, values)
     local isa, type, c = v.isa, p.shape.type, v.choices
     values.together, values.strip, values.strip_vectors, values.unroll, values.depth = c.tokens, c.strip * isa.lanes, c.strip, c.unroll, c.depth
     values.alone_vectors, values.alone_outputs, values.ahead = c.alone, c.alone * isa.lanes, c.ahead > 0 and c.ahead
@@ -64,7 +65,7 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    add("templates/transformer_product.c", v.names.product, "product", product_values)
+    add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values)
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
     return files

@@ -77,7 +77,7 @@ end
 
 -- Where the rows of a matrix go in [panel][input][32]: runs of rows of equal width, or, where all panels are full and the matrix is a tensor
 -- of its own, one panel after the other, so that the packer holds one at a time.
-local function matrix_boxes(map, whole_tensor)
+function transformer_plan.matrix_boxes(map, whole_tensor)
     if whole_tensor and map.outputs == map.pitch then
         local panel = transformer_plan.panel
         return { { from = 0, to = 0, slice_to = panel * map.inputs, dims = { { count = map.inputs, from = 1, to = panel }, { count = panel, from = map.inputs, to = 1 } } } }, map.panels
@@ -120,7 +120,7 @@ local function sections_of(m, shape, maps)
             local function of(part) return { from = part.tensor, shape = part.shape, rows = part.rows, columns = part.columns, group = part.group, stride = part.stride, offset = part.offset } end
             local weights, offsets = of(view.weight), of(view.bias)
             weights.row = map.inputs
-            weights.boxes, weights.slices = matrix_boxes(map, not weights.group)
+            weights.boxes, weights.slices = transformer_plan.matrix_boxes(map, not weights.group)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = line(map.outputs), true
@@ -223,7 +223,7 @@ local function buffers_of(shape, before, after, chunk, rows, lanes)
 end
 
 -- The choices that change speed and never results, with values that suit the instruction set.
-local function choices_of(shape, isa)
+function transformer_plan.choices(isa)
     local lanes = isa.lanes
     local c = { lanes = lanes }
     -- A product holds a strip of a panel's outputs of some tokens in registers; a token alone splits its sum over its inputs.
@@ -242,7 +242,7 @@ local function choices_of(shape, isa)
 end
 
 local function variant_of(m, shape, before, after, isa)
-    local choices = choices_of(shape, isa)
+    local choices = transformer_plan.choices(isa)
     local v = { isa = isa, choices = choices, chunk = math.min(192, round_up(shape.context, 12)), queries = math.max(1, 16 // shape.group) }
     v.rows = v.queries * shape.group
     v.buffers, v.pitches, v.scratch_bytes = buffers_of(shape, before, after, v.chunk, v.rows, isa.lanes)

@@ -34,7 +34,7 @@ end
 local function reference_job_of(p, library, files, seed)
     local job = job_of(p, library, files.output)
     job.model, job.weights, job.prefix, job.blocks_in_out = lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
-    job.at, job.element, job.pitch, job.seed = p.integer_packing.at, p.shape.projection.bytes, p.pitch, seed
+    job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
     return job
 end
 

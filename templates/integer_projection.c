@@ -1,5 +1,5 @@
 //$ lines("", prologue)
-//$ local storage = shape.projection.storage
+//$ local storage = layer.storage
 //$ for _, block in ipairs(blocks) do
 
 /* $(block.outputs) outputs of a block of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs: sums, times multipliers / 2^16. */
@@ -56,7 +56,7 @@ $(i)}
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
 //$ end
-//$ if shape.kind == "bh4" then
+//$ if layer.bh4 then
 //$ local step = shape.padded < 4 and shape.padded or 4
 
 /* A stage's sums as its values: y = round(sums / 2^shift). */
@@ -70,7 +70,7 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
 }
 //$ end
 
-//$ if shape.kind == "bh4" then
+//$ if layer.bh4 then
 /* BH4 projection of one token (LookupFFN, section "Efficient projection: BH4"):
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(normalise and ", LayerNorm's gain" or "").
@@ -83,34 +83,34 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16
 //$ else
 /* Dense projection of one token: z = W x + bias.
    weights  bound weights
-   x        [$(shape.d)]
-   z        [$(shape.bits)]
+   x        [$(layer.inputs)]
+   z        [$(layer.outputs)]
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32_t *restrict z)
 //$ end
 {
-    const $(storage) *w = weights->projection;
-    const int16_t *multipliers = weights->multipliers;
-//$ if shape.kind == "bh4" then
+    const $(storage) *w = weights->$(layer.weights);
+    const int16_t *multipliers = weights->$(layer.multipliers);
+//$ if layer.bh4 then
     const uint8_t *shifts = weights->shifts + 4;
 //$ end
 //$ for _, group in ipairs(groups) do
 
 //$ local i = "    "
-//$ local target_z = sum("z", group.first * shape.padded)
+//$ local target_z = layer.bh4 and sum("z", group.first * shape.padded) or "z"
 //$ if group.count > 1 then
 //$     i = "        "
 //$     target_z = "y"
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words), multipliers += $(group.multipliers), shifts += 3) {
         int32_t *y = z + repeat * $(shape.padded);
 
-//$ elseif shape.repeats > 1 then
+//$ elseif layer.bh4 and shape.repeats > 1 then
     /* repeat $(group.first): $(group.need) of $(shape.padded) outputs */
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local source = stage.source == "x" and "x" or "values"
 //$ local target = stage.last and target_z or "sums"
-//$ if shape.kind == "bh4" then
+//$ if layer.bh4 then
 $(i)/* stage $(stage.number): $(stage_text(stage)) */
 //$ end
 //$ for _, p in ipairs(stage.products) do
@@ -144,6 +144,6 @@ $(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
         for (size_t i = 0; i < $(shape.d)$(shape.bits % shape.padded > 0 and " && first + i < " .. shape.bits or ""); ++i)
             z[first + i] += $(model)_rounded(x[i] * weights->residual[i], weights->shifts[1]);
 //$ end
-    for (size_t i = 0; i < $(shape.bits); ++i)
-        z[i] += weights->projection_bias[i];
+    for (size_t i = 0; i < $(layer.outputs); ++i)
+        z[i] += weights->$(layer.bias)[i];
 }

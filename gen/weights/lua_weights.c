@@ -441,7 +441,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     return true;
 }
 
-/* Packs what gen/integer_plan.lua says of integer kernels. */
+/* Packs a layer of integer kernels: a projection, as gen/integer_plan.lua describes it, and tables if it has any. */
 static bool pack_integer(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
@@ -484,8 +484,10 @@ static bool pack_integer(packing *p, int job, int errors)
         return false;
     if (!integer_pack_projection(&projection, error, sizeof error))
         return integer_error(p, error);
-    note_error(p, errors, "projection", &projection.tally);
-    return pack_integer_tables(p, job, errors, bounds);
+    note_error(p, errors, field_string(L, job, "name"), &projection.tally);
+    const bool tables = lua_getfield(L, job, "tables") == LUA_TTABLE;
+    lua_pop(L, 1);
+    return !tables || pack_integer_tables(p, job, errors, bounds);
 }
 
 static void write_header(packing *p, int job)
@@ -532,8 +534,13 @@ static bool pack_all(packing *p, int job, int errors)
             return false;
     }
     lua_settop(L, sections - 1);
-    if (lua_getfield(L, job, "integer") == LUA_TTABLE && !pack_integer(p, lua_gettop(L), errors))
-        return false;
+    lua_getfield(L, job, "integer");
+    const int layers = lua_gettop(L);
+    for (lua_Integer i = 1; lua_istable(L, layers) && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i) {
+        if (!pack_integer(p, lua_gettop(L), errors))
+            return false;
+        lua_settop(L, layers);
+    }
     lua_settop(L, sections - 1);
     write_header(p, job);
 
