@@ -5,6 +5,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local target_list = require "gen.target"
+local toolchain = require "harness.toolchain"
 
 local test = {}
 
@@ -51,12 +52,17 @@ local function bundle(case, target, folder)
     return { flags = manifest.measured.flags, sources = sources, manifest = manifest, integer = manifest.options.arithmetic == "integer" }
 end
 
+-- What tests/firmware/run.c wants to know of a model.
+local function macros_of(model, selftest, integer)
+    return { "-DMODEL_HEADER=\"" .. model .. ".h\"", "-DSELFTEST_HEADER=\"" .. selftest .. "\"", "-DMODEL(word)=" .. model .. "_##word",
+        "-DMACRO(word)=" .. model:upper() .. "_##word", "-DINPUT=" .. (integer and "int16_t" or "float"), "-DOUTPUT=" .. (integer and "int32_t" or "float") }
+end
+
 -- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of the bundle, and of all.
 local function objects(b, model, target, folder, more)
     local own, all = {}, {}
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
-    local macros = { "-DMODEL_HEADER=\"" .. model .. ".h\"", "-DSELFTEST_HEADER=\"" .. model .. "_selftest.h\"",
-        "-DMODEL(word)=" .. model .. "_##word", "-DMACRO(word)=" .. model:upper() .. "_##word", "-DINPUT=" .. (b.integer and "int16_t" or "float"), "-DOUTPUT=" .. (b.integer and "int32_t" or "float") }
+    local macros = macros_of(model, model .. "_selftest.h", b.integer)
     local function compile(path, object, extra)
         call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
@@ -106,7 +112,7 @@ end
 local function instructions(target, program, folder)
     local symbols, silent = elf.symbols(assert(host.read(program, 1 << 28))), {}
     for name, symbol in pairs(symbols) do
-        if (name:find("_bind") or name:find("is_whole") or name:find("^reset")) and symbol.bytes > 0 then
+        if (name:find("_bind") or name:find("is_whole") or name:find("_checksum") or name:find("^reset")) and symbol.bytes > 0 then
             silent[#silent + 1] = { first = symbol.value & ~1, next = (symbol.value & ~1) + symbol.bytes }
         end
     end
@@ -146,7 +152,7 @@ local function instructions(target, program, folder)
     return count
 end
 
-local lines = {}
+local lines, counts = {}, {} -- counts: instructions by target and case
 
 local function run(case, target, folder)
     local model, b = case.model, bundle(case, target, folder)
@@ -167,6 +173,7 @@ local function run(case, target, folder)
         link(b, target, traced, folder .. "/traced")
         count = instructions(target, folder .. "/traced", folder)
     end
+    counts[target.name .. " " .. case.name] = count
     local needed = target.object == "elf" and undefined(own) or {}
     local measured, mapped = b.manifest.measured, mapped_bytes(host.read(folder .. "/program.map", 1 << 28) or "")
     lines[#lines + 1] = string.format("%-14s %-8s %8d %8d %8d %8d %8d %8d %12s %10d", target.name, case.name, measured.text, measured.rodata, macro "FLASH_BYTES",
@@ -191,6 +198,41 @@ for _, target in ipairs(only and { target_list.get(only) } or target_list.list) 
         end
     end
 end
+
+-- Instructions of the dense FFN that kws replaces on `target`, with the flags of its bundles.
+local function rival_instructions(target, arithmetic)
+    local folder = process.temporary_directory()
+    local weights, blob, model = folder .. "/w.safetensors", folder .. "/w.bin", "gen/models/kws.lua"
+    call { check.lookupc, "sample", model, "--rival", "--arithmetic", arithmetic, "-o", weights }
+    call { check.lookupc, "emit", model, "--rival", "--arithmetic", arithmetic, "--isa", "scalar", "-o", folder .. "/dense" }
+    call { check.lookupc, "pack", model, "--rival", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
+    local flags = joined(toolchain.flags, target.flags, { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", "-DWEIGHTS=\"" .. blob .. "\"" }, macros_of("kws_dense", "rival.h", arithmetic == "integer"))
+    local sources, objects = { "tests/firmware/run.c", "tests/firmware/rival.S", "tests/firmware/" .. target.start }, {}
+    for _, name in ipairs(host.list(folder .. "/dense")) do
+        if name:find("%.c$") then sources[#sources + 1] = folder .. "/dense/" .. name end
+    end
+    for i, source in ipairs(sources) do
+        objects[i] = folder .. "/" .. i .. ".o"
+        call(joined({ target.compiler }, flags, source:find("^tests") and { "-std=gnu11" } or {}, { "-c", source, "-o", objects[i] }))
+    end
+    link({ flags = flags }, target, objects, folder .. "/traced")
+    return instructions(target, folder .. "/traced", folder)
+end
+
+-- Returns the test that kws takes at least `times` fewer instructions than that.
+local function at_least_fewer(name, case, arithmetic, times)
+    return function()
+        local target = target_list.get(name)
+        local own = counts[name .. " " .. case]
+        if not own or missing(target) then return end
+        local rival = rival_instructions(target, arithmetic)
+        lines[#lines + 1] = string.format("%-14s %-8s %d instructions: %.2f times as many as %s", name, "dense", rival, rival / own, case)
+        check.equal(rival >= times * own, true)
+    end
+end
+
+test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m4f", "kws i8", "float", 2.5)
+test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m55", "kws int", "integer", 2)
 
 function test.zz_table()
     host.print(string.format("%-14s %-8s %8s %8s %8s %8s %8s %8s %12s %10s", "target", "model", "text", "rodata", "flash", "RAM", "stack", "painted", "instructions", "mismatches"))
