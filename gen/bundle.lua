@@ -76,7 +76,7 @@ local function expected_files(p, manifest, directory, path)
     if not p.target then return emit.files(p) end
     local weights, message = firmware.weights_of(p, directory)
     if not weights then error(message, 0) end
-    local good, files = pcall(firmware.files, p, weights, manifest.measured, {}, { c_array = manifest.c_array, misra = false })
+    local good, files = pcall(firmware.files, p, weights, manifest.measured, {}, { c_array = manifest.c_array, wrap = manifest.wrap })
     if not good then error(path .. ": measured: is not what lookupc records", 0) end
     local list, known = {}, {}
     for _, file in ipairs(files) do

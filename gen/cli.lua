@@ -6,6 +6,7 @@ local isa = require "gen.isa"
 local model_file = require "gen.model"
 local schema = require "gen.schema"
 local target = require "gen.target"
+local wrap = require "gen.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -46,6 +47,7 @@ local commands = {
             with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
             with(seed_option, { doc = "of the self-test's tokens" }), { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" }, { name = "ram", value = "BYTES", doc = "likewise" },
             { name = "stack", value = "BYTES", doc = "likewise" }, { name = "weights-array", doc = "firmware: weights as a C array instead of .incbin" },
+            { name = "wrap", value = "LIST", doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it" },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" } } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
     { name = "sample", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write random weights under the checkpoint's tensor names",

@@ -5,6 +5,7 @@ local blob = require "gen.blob"
 local emit = require "gen.emit"
 local host = require "host"
 local literal = require "gen.literal"
+local wrap = require "gen.wrap"
 
 local firmware = {}
 
@@ -202,7 +203,8 @@ end
 --   weights   packed bytes
 --   measured  { text, rodata, stack, compiler, flags, functions }
 --   vectors   { {x, y} }, tokens and what the reference makes of them
---   options   { c_array, misra }: weights as a C array instead of an assembler file; what a checker of MISRA rules reports
+--   options   { c_array, misra, wrap }: weights as a C array instead of an assembler file; what a checker of MISRA rules reports; systems of
+--             gen/wrap.lua
 function firmware.files(p, weights, measured, vectors, options)
     local values = values_of(p, weights, measured, vectors)
     local files = sources_of(p, values)
@@ -226,9 +228,18 @@ function firmware.files(p, weights, measured, vectors, options)
     paper("README.md", "templates/firmware_readme.md")
     if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware_linker.ld") end
     if options.misra then paper("MISRA.md", "templates/firmware_misra.md", options.misra) end
+    local compiled = {}
+    for _, file in ipairs(files) do
+        if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end
+    end
+    for _, file in ipairs(wrap.files(options.wrap or {}, p.model.name)) do
+        files[#files + 1] = { name = file.name, text = emit.text(p, file.template, {
+            sources = compiled, version = host.version, target = p.target.name, flash_bytes = values.flash_bytes, ram_bytes = values.ram_bytes, stack_bytes = values.stack_bytes,
+        }) }
+    end
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, {
-        profile = "firmware", target = p.target.name, c_array = c_array or nil, weights_sha256 = host.sha256(weights), measured = measured,
+        profile = "firmware", target = p.target.name, c_array = c_array or nil, wrap = options.wrap, weights_sha256 = host.sha256(weights), measured = measured,
     }) }
     return files
 end

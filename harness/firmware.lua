@@ -14,6 +14,7 @@ local request = require "gen.request"
 local schedule = require "gen.schedule"
 local target = require "gen.target"
 local toolchain = require "harness.toolchain"
+local wrap = require "gen.wrap"
 
 local firmware = {}
 
@@ -130,7 +131,7 @@ end
 
 -- What a command's options ask for, measured: { plan, weights, measured, vectors, misra }. Raises one line.
 function firmware.build(path, options)
-    local wanted, limits = target.get(options.target), limits_of(options)
+    local wanted, limits, wrapped = target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
     model_file.only_lookup(model_file.load(path))
     options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
     local set = isa.get(request.is_integer(options) and "scalar" or wanted.isa)
@@ -146,7 +147,7 @@ function firmware.build(path, options)
     end
     local files = lookup.packed(p, directory, options)
     return {
-        plan = p, weights = assert(host.read(files.output, 1 << 31)), measured = measured,
+        plan = p, wrap = wrapped, weights = assert(host.read(files.output, 1 << 31)), measured = measured,
         vectors = p.arithmetic and integer.vectors(p, files, options.seed, vectors) or
             assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
     }
@@ -165,7 +166,7 @@ end
 
 -- The files of the bundle.
 function firmware.files(b, options)
-    return firmware_files.files(b.plan, b.weights, b.measured, b.vectors, { c_array = options["weights-array"], misra = misra_of(b, options) })
+    return firmware_files.files(b.plan, b.weights, b.measured, b.vectors, { c_array = options["weights-array"], misra = misra_of(b, options), wrap = b.wrap })
 end
 
 return firmware

@@ -109,6 +109,70 @@ path=$work/path refused 'needs gcc to measure' "${given[@]}"
 "$lookupc" emit gen/models/tiny.lua -o "$work/fits" "${given[@]}" --flash 1M --ram 4K --stack 4K >"$work/log" 2>&1 || fail "what fits is refused: $(cat "$work/log")"
 ok "limits, with what would fit; wrong options; nothing is written"
 
+# ## Build systems
+
+bundle wrapped kws --arithmetic integer --without-misra --wrap zephyr,esp-idf,platformio,arduino,cmsis-pack
+/usr/bin/python3 - "$work/wrapped" <<'END' || fail "files of build systems"
+import json, os, re, sys, xml.etree.ElementTree as tree
+folder = sys.argv[1]
+def lines(path): return open(os.path.join(folder, path)).read().splitlines()
+package = tree.parse(os.path.join(folder, "lookupc.kws.pdsc")).getroot()
+assert package.tag == "package" and package.find("vendor").text + "." + package.find("name").text + ".pdsc" == "lookupc.kws.pdsc"
+named = [file.get("name") for file in package.iter("file")]
+assert all(os.path.exists(os.path.join(folder, name)) for name in named), named
+sources = sorted("src/" + name for name in os.listdir(folder + "/src") if name.endswith((".c", ".S")))
+assert sorted(name for name in named if name.startswith("src/") and len(name) > 4) == sources
+library = json.load(open(folder + "/library.json"))
+assert re.fullmatch(r"\d+\.\d+\.\d+", library["version"]) and os.path.exists(folder + "/inc/" + library["headers"])
+properties = dict(line.split("=", 1) for line in lines("library.properties"))
+assert {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url", "architectures"} <= set(properties)
+for path in "zephyr/module.yml", "idf_component.yml": # keys and scalars only
+    assert all(re.fullmatch(r"( *[a-z]+:( .+)?|#.*)", line) for line in lines(path)), path
+module = dict(line.strip().split(": ", 1) for line in lines("zephyr/module.yml") if ": " in line and not line.startswith("#"))
+assert os.path.exists(os.path.join(folder, module["cmake"], "CMakeLists.txt")) and os.path.exists(os.path.join(folder, module["kconfig"]))
+END
+mkdir "$work/cmake"
+cat >"$work/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(wrapped C ASM)
+set(CONFIG_KWS_LAYER y)
+set(CONFIG_KWS_LAYER_SELFTEST y)
+function(zephyr_library_named name)
+  add_library(zephyr_${name} STATIC)
+endfunction()
+function(zephyr_include_directories)
+  target_include_directories(zephyr_kws PUBLIC ${ARGN})
+endfunction()
+function(zephyr_library_include_directories)
+  target_include_directories(zephyr_kws PRIVATE ${ARGN})
+endfunction()
+function(zephyr_library_sources)
+  target_sources(zephyr_kws PRIVATE ${ARGN})
+endfunction()
+function(zephyr_library_sources_ifdef condition)
+  target_sources(zephyr_kws PRIVATE ${ARGN})
+endfunction()
+function(idf_component_register)
+  cmake_parse_arguments(PARSE_ARGV 0 component "" "" "SRCS;INCLUDE_DIRS;PRIV_INCLUDE_DIRS")
+  add_library(idf_kws STATIC ${component_SRCS})
+  target_include_directories(idf_kws PUBLIC ${component_INCLUDE_DIRS} PRIVATE ${component_PRIV_INCLUDE_DIRS})
+endfunction()
+add_subdirectory(${WRAPPED}/zephyr zephyr)
+add_subdirectory(${WRAPPED} idf)
+foreach(system zephyr idf)
+  add_executable(${system}_example ${WRAPPED}/example_main.c)
+  target_link_libraries(${system}_example ${system}_kws)
+endforeach()
+END
+{ cmake -S "$work/cmake" -B "$work/cmake/build" -DWRAPPED="$work/wrapped" && cmake --build "$work/cmake/build"; } >"$work/log" 2>&1 || fail "cmake: $(tail -5 "$work/log")"
+for system in zephyr idf; do "$work/cmake/build/${system}_example" || fail "the example wrapped for $system exits with $?"; done
+for file in "$work"/wrapped/src/*.[cS]; do # as the Arduino builder does: headers are looked for in src/ only
+    gcc -I"$work/wrapped/src" -c "$file" -o "$work/arduino.o" 2>"$work/log" || fail "Arduino: $file: $(cat "$work/log")"
+done
+"$lookupc" check "$work/wrapped" >"$work/log" || fail "check of a wrapped bundle: $(cat "$work/log")"
+refused '--wrap: "make"' "${given[@]}" --wrap make
+ok "zephyr, esp-idf, platformio, arduino and cmsis-pack take a bundle"
+
 # ## Again
 
 cp -r "$work/kws" "$work/again"
