@@ -90,7 +90,7 @@ local function integer_parts(p, m, isas, projection)
     end) }
     local buffers = { { name = "normalised", bytes = p.normalise and shape.d * 2 or 0, storage = "int16_t" }, { name = "sums", bytes = math.max(shape.hidden, shape.d_out) * 4, storage = "int32_t" },
         { name = "hidden", bytes = shape.hidden * 2, storage = "int16_t" } }
-    local v = { isa = integer_plan.words(isas[1]), together = 4, tile = 1, buffers = buffers, projection = layers[1].projection }
+    local v = { isa = integer_plan.words(isas[1]), tile = 1, buffers = buffers, projection = layers[1].projection }
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers, 8)
     v.names = { normalise = names.variant(p.names.model, "normalise_i16", "scalar"), first = names.variant(p.names.model, "first_" .. type.name, "scalar"),
         second = names.variant(p.names.model, "second_" .. type.name, "scalar"), ffn = names.variant(p.names.model, "ffn", "scalar") }

@@ -6,54 +6,102 @@ local integer_kernels = {}
 
 local sum = literal.sum
 
--- Words of the kernels, in <model>_runtime.h: portable C, and instructions of cores that have better ones.
-function integer_kernels.functions(storage)
-    local signal = storage == "int16_t" -- pairs of inputs and of weights are as wide
-    local lines = {
-        "#if defined(__ARM_FEATURE_DSP)",
-        "#include <arm_acle.h>",
-        "",
-        "static inline int32_t $scaled(int32_t value, int32_t factor)",
-        "{",
-        "    return (int32_t) ((int64_t) value * factor >> 16);",
-        "}",
-    }
-    local function add(text)
-        for line in (text .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
-    end
-    if signal then
-        add [[
-
+-- Sums of products in <model>_runtime.h, by the C type of weights: portable C, and instructions of cores that have better ones.
+local products = {
+    int16_t = [[
+#if defined(__ARM_FEATURE_DSP)
 typedef int32_t __attribute__((may_alias, aligned(2))) $pair;
 
+/* sum + x[0] w[0] + x[1] w[1] */
 static inline int32_t $dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
     return __smlad(*(const $pair *) (const void *) x, *(const $pair *) (const void *) w, sum);
-}]]
-    end
-    add [[
+}
 #else
-/* floor(value factor / 2^16), exact for 0 <= factor < 2^15: products of 32 bits only, which every core has. */
-static inline int32_t $scaled(int32_t value, int32_t factor)
-{
-    return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
-}]]
-    if not signal then add "#endif" end
-    add([[
-
 /* sum + x[0] w[0] + x[1] w[1] */
-static inline int32_t $dot2(int32_t sum, const int16_t *x, const ]] .. storage .. [[ *w)
+static inline int32_t $dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
     return sum + x[0] * w[0] + x[1] * w[1];
-}]])
-    if signal then add "#endif" end
-    add [[
+}
+#endif
+]],
+    int8_t = [[
+/* sum + x[0] w[0] + x[1] w[1] */
+static inline int32_t $dot2(int32_t sum, const int16_t *x, const int8_t *w)
+{
+    return sum + x[0] * w[0] + x[1] * w[1];
+}
+
+#if defined(__ARM_FEATURE_DSP)
+typedef uint32_t __attribute__((may_alias, aligned(1))) $word;
+
+/* The same of four: weights 0 and 2, then 1 and 3, in halves of a word. */
+static inline int32_t $dot4(int32_t sum, const int16_t *x, const int8_t *w)
+{
+    const uint32_t low = *(const $word *) (const void *) x, high = *(const $word *) (const void *) (x + 2), all = *(const $word *) (const void *) w;
+    const uint32_t even = (low & 0xffffu) | high << 16, odd = low >> 16 | (high & 0xffff0000u);
+    return __smlad((int32_t) odd, __sxtb16((int32_t) (all >> 8 | all << 24)), __smlad((int32_t) even, __sxtb16((int32_t) all), sum));
+}
+#else
+/* The same of four. */
+static inline int32_t $dot4(int32_t sum, const int16_t *x, const int8_t *w)
+{
+    return $dot2($dot2(sum, x, w), x + 2, w + 2);
+}
+#endif]],
+}
+
+local words = [[
+#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
+#include <arm_mve.h>
+#endif
+#if defined(__ARM_FEATURE_DSP)
+#include <arm_acle.h>
+#endif
+
+/* floor(value factor / 2^16), exact for 0 <= factor < 2^15. */
+static inline int32_t $scaled(int32_t value, int32_t factor)
+{
+#if defined(__ARM_FEATURE_DSP)
+    return (int32_t) ((int64_t) value * factor >> 16);
+#else /* products of 32 bits only, which every core has */
+    return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
+#endif
+}
 
 /* round(value / 2^shift), halves up. */
 static inline int32_t $rounded(int32_t value, unsigned shift)
 {
     return (value + ((1 << shift) >> 1)) >> shift;
-}]]
+}
+]]
+
+local together = 4 -- outputs that share their inputs
+
+-- Eight products of each of four outputs: in one instruction an output, or as many at a time as the words above have.
+local function eights(storage)
+    local width, lines = storage == "int16_t" and 2 or 4, {}
+    local function add(...) lines[#lines + 1] = string.format(...) end
+    add "/* Adds eight products to each of four outputs, whose weights are `step` apart. */"
+    add("static inline void $dots8(int32_t *sum, const int16_t *x, const %s *w, size_t step)", storage)
+    add "{"
+    add "#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1"
+    add "    const int16x8_t inputs = vld1q_s16(x);"
+    local function row(s, at) return s == 0 and sum("w", at) or sum("w + " .. (s == 1 and "step" or s .. " * step"), at) end
+    for s = 0, together - 1 do add("    sum[%d] = vmladavaq_s16(sum[%d], inputs, %s(%s));", s, s, storage == "int16_t" and "vld1q_s16" or "vldrbq_s16", row(s, 0)) end
+    add "#else"
+    for at = 0, 7, width do
+        for s = 0, together - 1 do add("    sum[%d] = $dot%d(sum[%d], %s, %s);", s, width, s, sum("x", at), row(s, at)) end
+    end
+    add "#endif"
+    add "}"
+    return table.concat(lines, "\n")
+end
+
+-- The lines of all these words.
+function integer_kernels.functions(storage)
+    local lines = {}
+    for line in (words .. "\n" .. products[storage]:gsub("\n$", "") .. "\n\n" .. eights(storage) .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
     return lines
 end
 
@@ -101,7 +149,7 @@ function integer_kernels.projection_values(p, v, projection, values)
                 if not seen[item.name] then
                     seen[item.name] = true
                     blocks[#blocks + 1] = { name = item.name, rows = item.rows, outputs = item.outputs, folds = item.folds, fold_gap = item.fold_gap,
-                        depth = item.folds * item.rows, strips = strips_of(item.outputs, v.together) }
+                        depth = item.folds * item.rows, strips = strips_of(item.outputs, together) }
                 end
             end
             kernels.name_passes(stage.passes, passes, seen)
@@ -127,7 +175,7 @@ function integer_kernels.files(p, v)
         integer_kernels.projection_values(p, v, v.projection, values)
     end)
     add("templates/integer_hash.c", v.names.hash)
-    add("templates/integer_gather.c", v.names.gather, function(values) values.strips = strips_of(p.shape.d_out, v.together) end)
+    add("templates/integer_gather.c", v.names.gather, function(values) values.strips = strips_of(p.shape.d_out, together) end)
     add("templates/integer_ffn.c", v.names.ffn)
     return files
 end

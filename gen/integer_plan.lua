@@ -192,7 +192,7 @@ end
 
 local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
-    local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection, together = 4 }
+    local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
     local buffers = {}
     local function add(name, bytes, storage) buffers[#buffers + 1] = { name = name, bytes = bytes, storage = storage } end
     if p.normalise then add("normalised", shape.d * 2, "int16_t") end

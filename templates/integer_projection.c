@@ -8,37 +8,33 @@ static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) 
 //$ for n, strip in ipairs(block.strips) do
 //$ local step = strip.together
     for (size_t output = $(strip.at); output < $(strip.at + strip.count * step); output += $(step)) {
-//$ for s = 0, step - 1 do
-        int32_t sum$(s) = 0;
-//$ end
+        int32_t sum[$(step)] = { 0 };
 //$ local i = "        "
 //$ if block.folds > 1 then
         for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
 //$ i = "            "
 //$ end
 //$ local input = block.folds > 1 and "fold * " .. block.fold_gap .. " + " or ""
-//$ local function add(i, at, width)
+//$ local eights, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
+//$ if eights > 0 then
+$(i)for (size_t i = 0; i < $(eights); i += 8)
+$(i)    $(model)_dots8(sum, x + $(input)i, w + i, $(block.depth));
+//$ end
+//$ for _, part in ipairs { { from = eights, to = pairs_end, width = 2 }, { from = pairs_end, to = block.rows, width = 1 } } do
+//$ if part.from < part.to then
+$(i)for (size_t i = $(part.from); i < $(part.to); i += $(part.width))$(step > 1 and " {" or "")
 //$ for s = 0, step - 1 do
-//$ local w = (s > 0 and s * block.depth .. " + " or "") .. at
-//$ if width == 2 then
-$(i)sum$(s) = $(model)_dot2(sum$(s), x + $(input)$(at), w + $(w));
+//$ local at = (s > 0 and s * block.depth .. " + " or "") .. "i"
+//$ if part.width == 2 then
+$(i)    sum[$(s)] = $(model)_dot2(sum[$(s)], x + $(input)i, w + $(at));
 //$ else
-$(i)sum$(s) += x[$(input)$(at)] * w[$(w)];
+$(i)    sum[$(s)] += x[$(input)i] * w[$(at)];
 //$ end
 //$ end
-//$ end
-//$ local whole = block.rows - block.rows % 4
-//$ if whole > 0 then
-$(i)for (size_t i = 0; i < $(whole); i += 4) {
-//$ add(i .. "    ", "i", 2)
-//$ add(i .. "    ", "i + 2", 2)
+//$ if step > 1 then
 $(i)}
 //$ end
-//$ if block.rows % 4 > 1 then
-//$ add(i, tostring(whole), 2)
 //$ end
-//$ if block.rows % 2 > 0 then
-//$ add(i, tostring(block.rows - 1), 1)
 //$ end
 //$ if block.folds > 1 then
         }
@@ -47,7 +43,7 @@ $(i)}
         w += $(step * block.depth);
 //$ end
 //$ for s = 0, step - 1 do
-        y[$(sum("output", s))] = $(model)_scaled(sum$(s), multiplier[$(sum("output", s))]);
+        y[$(sum("output", s))] = $(model)_scaled(sum[$(s)], multiplier[$(sum("output", s))]);
 //$ end
     }
 //$ end
