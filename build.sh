@@ -153,7 +153,7 @@ bench)
     ;;
 fmt)
     install 'clang-format | formats C and C++'
-    find gen harness tests -path tests/golden -prune -o -name '*.[ch]' -print -o -name '*.cc' -print | sort | xargs clang-format -i
+    find gen harness tests -path tests/golden -prune -o -name '*.[ch]' -print -o -name '*.cc' -print -o -name '*.hh' -print | sort | xargs clang-format -i
     ;;
 clean)
     rm -rf build

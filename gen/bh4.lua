@@ -22,7 +22,7 @@ local function stages(shape, radix, align, need, from, at, repeats)
         local function add(first_block, spec)
             local shifted = { at = source.at + first_block * source.block, block = source.block, fold = source.fold, row = source.row, output = source.output }
             local p = product.plan(spec, at + words, shape.projection.word.rows, shifted, repeats)
-            p.first_block = first_block
+            p.first_block, p.scale_at = first_block, (s - 1) * N + first_block * b
             words = words + p.words
             stage.products[#stage.products + 1] = p
         end
@@ -48,6 +48,7 @@ local function stages(shape, radix, align, need, from, at, repeats)
     return list, words
 end
 
+-- A product's scale_at is where the scales of its outputs begin among those of a repeat, 4 N.
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
 -- work on so many rows at a time (the lanes, where they hold rows).
 -- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), boxes,

@@ -70,7 +70,7 @@ end
 -- The sections of the blob: what the packer writes, what <model>_bind finds.
 --   name, dtype (a row of gen/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape = its shape,
 --   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor, `group` of every `stride`
---   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half: no tensor but rotary angles;
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another one
 function blob.sections(m, shape, projection, tables)
@@ -84,12 +84,18 @@ function blob.sections(m, shape, projection, tables)
     local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
 
     local word = shape.projection.word
-    add { name = "projection", dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
+    local row = shape.kind == "bh4" and shape.block or shape.d -- inputs of an output, of one block
+    if shape.projection.scaled then
+        local rows = shape.kind == "bh4" and 4 * shape.repeats * shape.padded or shape.bits
+        add { name = "projection_scales", elements = rows, steps = {}, boxes = {},
+            doc = (shape.kind == "bh4" and "[" .. shape.repeats .. "][4][" .. shape.padded .. "]" or "[" .. shape.bits .. "]") .. " scales of the outputs' weights" }
+    end
+    add { name = "projection", row = row, dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
         from = "hash.projection.weight", shape = blob.projection_shape(shape), blocks = shape.kind == "bh4" and shape.block or nil, steps = blob.projection_steps(m, shape),
         boxes = projection.boxes, doc = "packed projection weights" .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "") }
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
         steps = blob.bias_steps(m, shape),
-        boxes = whole(shape.bits), doc = "bias of z, LayerNorm's offset folded in" }
+        boxes = whole(shape.bits), doc = "bias of z" .. (m.norm and ", LayerNorm's offset folded in" or "") }
     if m.norm and shape.kind == "bh4" and shape.decay < 1 then
         add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
             steps = blob.residual_steps(shape),

@@ -11,6 +11,7 @@ local plan = require "gen.plan"
 local schedule = require "gen.schedule"
 local target = require "gen.target"
 local transformer_plan = require "gen.transformer_plan"
+local transformer_schedule = require "gen.transformer_schedule"
 
 local bundle = {}
 
@@ -37,8 +38,8 @@ function bundle.leftovers(p, directory, files)
     return list
 end
 
--- The choices of a manifest, by instruction set; raises one line for what is none.
-local function wanted_of(recorded)
+-- The choices of a manifest in space `schedule`, by instruction set; raises one line for what is none.
+local function wanted_of(recorded, schedule)
     local wanted, sets = {}, {}
     for name in pairs(type(recorded) == "table" and recorded or {}) do sets[#sets + 1] = tostring(name) end
     table.sort(sets)
@@ -61,10 +62,11 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
-        if m.attention then return transformer_plan.build(m, isas, manifest.options.type) end
-        if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection, row) end
+        if manifest.options.rival then return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection) end
         if manifest.options.arithmetic == "integer" then return integer_plan.build(m, isas, nil, manifest.options.projection, row) end
-        return plan.build(m, isas, wanted_of(manifest.options.schedule), manifest.options.tables, manifest.options.projection, row)
+        local wanted = wanted_of(manifest.options.schedule, m.attention and transformer_schedule or schedule)
+        if m.attention then return transformer_plan.build(m, isas, { type = manifest.options.type, cache = manifest.options.cache, schedule = wanted }) end
+        return plan.build(m, isas, wanted, manifest.options.tables, manifest.options.projection, row and { target = row } or nil)
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

@@ -10,7 +10,7 @@ local wrap = require "gen.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
-local weights_option = { name = "weights", value = "FILE", required = true, doc = "safetensors file with the checkpoint's tensors" }
+local weights_option = { name = "weights", value = "PATH", required = true, doc = "the checkpoint: safetensors file, index of several, or folder of either" }
 local prefix_option = { name = "prefix", value = "TEXT", default = "", doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN." }
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
@@ -21,6 +21,7 @@ local rival_option = { name = "rival", doc = "instead of the model the dense FFN
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i16" }
 local type_option = { name = "type", value = "TYPE", doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32" }
+local cache_option = { name = "cache", value = "TYPE", doc = "type of a transformer's cached keys and values: " .. table.concat(dtype.cache_names, ", ") .. "; default f32" }
 local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
 local json_option = { name = "json", doc = "print JSON for machines" }
 local compiler_option = { name = "cc", value = "COMPILER", default = "gcc", doc = "compiles the emitted C" }
@@ -37,11 +38,11 @@ end
 -- one that ends with ... may be repeated.
 local commands = {
     { name = "plan", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "print shapes, MFLOP and bytes of a model",
-        options = { json_option, isa_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option } },
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
-        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option,
+        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
             { name = "profile", value = "firmware", doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test" },
             { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
@@ -57,16 +58,17 @@ local commands = {
     { name = "run", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "apply a model to a .npy file, [tokens][d] float32",
         options = { weights_option, { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" }, isa_option, prefix_option, blocks_option,
-            schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option,
+            schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
             { name = "decode", doc = "a transformer: give it its tokens one by one" }, compiler_option, flags_option } },
     { name = "verify", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "compare every emitted kernel with the float64 reference",
         options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
-            blocks_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, threads_option, compiler_option, flags_option, json_option } },
-    { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels against the dense FFN through OpenBLAS and oneDNN",
-        options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1" }, isa_option, json_option, seed_option, schedule_option,
+            blocks_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option, threads_option, compiler_option, flags_option, json_option } },
+    { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
+        options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" }, isa_option, json_option, seed_option, schedule_option,
             with(tuned_option, { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }),
             arithmetic_option, with(tables_option, { value = "LIST", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") .. "; default f32" }),
-            with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }), type_option,
+            with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }),
+            with(type_option, { value = "LIST", doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32" }), cache_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" }, threads_option,
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
@@ -87,7 +89,7 @@ local commands = {
     { name = "tune", arguments = { "MODEL.lua" }, from = "harness.tune.tune", doc = "find the fastest schedule for this CPU and compiler, and how sure that is",
         options = { { name = "o", value = "FILE", default = "tuned.lua", doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl" },
             { name = "time", value = "TIME", default = "5m", doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows" },
-            { name = "batch", value = "LIST", default = "1,64,4096", doc = "tokens a call" },
+            { name = "batch", value = "LIST", doc = "tokens a call; default 1,64,4096, of a transformer 1,512" },
             { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" }, { name = "again", doc = "measure, even if the store knows the answer" },
             { name = "exhaustive", doc = "race all schedules of the space; their compilation does not count as time" },
             { name = "choices", value = "LIST", doc = "vary only these choices, such as gather.group,gather.columns" },
@@ -95,7 +97,7 @@ local commands = {
             { name = "out", value = "FILE.jsonl", doc = "the log of a shard; an unfinished one is continued" },
             { name = "html", value = "FILE", doc = "also write a page with charts" }, json_option, isa_option, threads_option,
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), prefix_option, blocks_option,
-            tables_option, projection_option, seed_option, with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }), flags_option } },
+            tables_option, projection_option, type_option, cache_option, seed_option, with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }), flags_option } },
     { name = "tuned list", arguments = {}, from = "harness.tune.commands", doc = "list what the local store of measurements holds", options = { json_option } },
     { name = "tuned show", arguments = { "KEYPREFIX" }, from = "harness.tune.commands", doc = "list the candidates measured under one key", options = { json_option } },
     { name = "tuned merge", arguments = { "LOG.jsonl..." }, from = "harness.tune.commands", doc = "take logs of lookupc tune into the local store", options = { json_option } },

@@ -10,7 +10,6 @@ local json = require "json"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local request = require "gen.request"
-local schedule = require "gen.schedule"
 local transformer_plan = require "gen.transformer_plan"
 local weight_count = require "gen.weight_count"
 
@@ -62,8 +61,9 @@ local function plan_transformer(m, path, options)
     if not transformer_plan.misfit(m) then
         local p = request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
         add("packed blocks", "%15s  of %s", bytes_text(p.packed_bytes), p.shape.type.name)
-        add("cache", "%15s  of keys and values of %d positions", bytes_text(p.cache_bytes), m.attention.context)
-        add("scratch", "%15s", bytes_text(p.scratch_bytes))
+        add("cache", "%15s  of keys and values of %d positions in %s", bytes_text(p.cache_bytes), p.shape.cache.positions, p.shape.cache.type.name)
+        for _, v in ipairs(p.variants) do add("schedule " .. v.isa.name, "%s", v.schedule_text) end
+        add("scratch", "%15s%s", bytes_text(p.scratch_bytes), m.attention.causal and ", to decode " .. bytes_text(p.decode_scratch_bytes) or "")
     end
     host.print(table.concat(lines, "\n"))
 end
@@ -97,10 +97,9 @@ function commands.plan(arguments, options)
 end
 
 function commands.schedules(arguments, options)
-    model_file.only_lookup(model_file.load(arguments[1]))
     local p = load_plan(arguments[1], options)
     local sets = {}
-    for i, v in ipairs(p.variants) do sets[i] = { isa = v.isa.name, choices = json.array(schedule.legal(p.shape, v.isa, v.schedule)) } end
+    for i, v in ipairs(p.variants) do sets[i] = { isa = v.isa.name, choices = json.array(p.schedules.legal(p.shape, v.isa, v.schedule)) } end
     if options.json then
         host.print(assert(json.encode { model = p.model.name, sets = json.array(sets) }))
         return 0

@@ -32,7 +32,8 @@ function cost.dense(shape)
 end
 
 -- The least time of a token in µs, and its parts: { projection, gather }.
---   work    what the emitted code does: projection_flops a token, projection_bytes of its weights, `pass` tokens that share one
+--   work    what the emitted code does: projection_flops a token, products_at_once: 2 where an instruction takes pairs of integers (absent:
+--           1), projection_bytes of its weights, `pass` tokens that share one
 --           reading of them, row_bytes read from the tables a token, table_bytes of all tables, tokens of a call, chunk
 --   limits  of one core: fma_gflops; l1, l2, l3, memory and random_rows _gbytes
 --   caches  l1d, l2, l3 in bytes
@@ -49,7 +50,7 @@ function cost.limit(work, limits, caches)
     end
     local function us(amount, giga) return amount / (giga * 1e3) end
 
-    local compute = us(work.projection_flops, limits.fma_gflops)
+    local compute = us(work.projection_flops, limits.fma_gflops * (work.products_at_once or 1))
     local weights = us(work.projection_bytes, rate(work.projection_bytes)) / math.min(work.pass, work.tokens)
     local projection = math.max(compute, weights)
 

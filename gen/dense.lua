@@ -10,7 +10,7 @@ function dense.plan(shape)
         if count == 0 or outputs == 0 then return end
         local source = { at = first_output * shape.d, block = outputs * shape.d, fold = 0, row = 1, output = shape.d }
         local p = product.plan({ count = count, rows = shape.d, outputs = outputs, folds = 1, x_stride = 0 }, plan.words, shape.projection.word.rows, source)
-        p.first_output = first_output
+        p.first_output, p.scale_at = first_output, first_output
         plan.products[#plan.products + 1] = p
         plan.words = plan.words + p.words
         plan.flops = plan.flops + p.flops

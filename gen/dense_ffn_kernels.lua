@@ -19,6 +19,7 @@ end
 function dense_ffn_kernels.api(p)
     local values = values_of(p)
     values.header, values.source, values.prototypes, values.openmp, values.statuses = "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, {}
+    values.keeps = false
     if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
     return values
 end

@@ -10,6 +10,7 @@ local model_file = require "gen.model"
 local names = require "gen.names"
 local plan = require "gen.plan"
 local transformer_plan = require "gen.transformer_plan"
+local transformer_schedule = require "gen.transformer_schedule"
 
 local dense_ffn_plan = {}
 
@@ -39,8 +40,9 @@ local function float_parts(p, isas)
     shape.type = f32
     for i, set in ipairs(isas) do
         local buffers = { { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" }, { name = "hidden", bytes = shape.hidden * 4, storage = "float" } }
-        local v = { isa = set, choices = transformer_plan.choices(set), buffers = buffers, tile = 1 }
-        if set.lanes == 1 then v.choices.alone = 16 end -- as many sums as the model's own kernels have
+        -- As many sums as the model's own kernels have.
+        local wanted = set.lanes == 1 and { ["few.vectors"] = 16 } or {}
+        local v = { isa = set, schedule = transformer_schedule.make({ context = 1, group = 1 }, set, wanted), buffers = buffers, tile = 1 }
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
         v.names = { normalise = names.variant(p.names.model, "normalise_f32", set.name), product = names.variant(p.names.model, "product_f32", set.name), ffn = names.variant(p.names.model, "ffn", set.name) }
         p.variants[i] = v

@@ -54,7 +54,7 @@ function emit.sources(p, more)
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.api(p))
-    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types,
+    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
     values.functions = values.functions or false
@@ -71,7 +71,7 @@ function emit.sources(p, more)
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
         for _, kernel in ipairs(family.files(p, v)) do
-            local text = finish(p, kernel.template, render(kernel.template, with_common(p, kernel.values)))
+            local text = finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
     end

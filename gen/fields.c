@@ -15,6 +15,30 @@ lua_Integer field_integer(lua_State *L, int index, const char *where, const char
     return value;
 }
 
+size_t field_size(lua_State *L, int index, const char *where, const char *name)
+{
+    return (size_t)field_integer(L, index, where, name, 0, 0);
+}
+
+double field_number(lua_State *L, int index, const char *where, const char *name)
+{
+    int is_number = 0;
+    lua_getfield(L, index, name);
+    const double value = lua_tonumberx(L, -1, &is_number);
+    if (!is_number)
+        luaL_error(L, "%s%s: must be a number", where, name);
+    lua_pop(L, 1);
+    return value;
+}
+
+bool field_flag(lua_State *L, int index, const char *name)
+{
+    lua_getfield(L, index, name);
+    const bool value = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
 const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise)
 {
     const int type = lua_getfield(L, index, name);

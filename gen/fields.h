@@ -3,6 +3,7 @@
 #define LOOKUPC_GEN_FIELDS_H
 
 #include <lua.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,15 @@
 
 /* An integer, at least `least`; `otherwise` stands for an absent one. */
 lua_Integer field_integer(lua_State *L, int index, const char *where, const char *name, lua_Integer least, lua_Integer otherwise);
+
+/* A size; 0 if it is absent. */
+size_t field_size(lua_State *L, int index, const char *where, const char *name);
+
+/* A number, which must be there. */
+double field_number(lua_State *L, int index, const char *where, const char *name);
+
+/* Whether the field is there and neither false nor nil. */
+bool field_flag(lua_State *L, int index, const char *name);
 
 /* A string, or `otherwise` for an absent one if that is not NULL. It stays valid as long as the table keeps it. */
 const char *field_text(lua_State *L, int index, const char *where, const char *name, const char *otherwise);

@@ -104,17 +104,18 @@ end
 local function lookup_of(m, layer)
     local family, ffn = checkpoint.family(m), m.ffn
     local prefix, bits = family.layer:format(layer) .. family.lookup, ffn.h * ffn.tau
-    local shape = { bits, m.d }
+    local shape, rows, columns = { bits, m.d }, bits, m.d
     if ffn.projection.kind == "bh4" then
         local padded, block = lookup_model.power_of_two_at_least(m.d), ffn.projection.block
         shape = { (bits + padded - 1) // padded, 4, padded // block, block, block }
+        rows, columns = shape[1] * 4 * padded, block -- it is only copied
     end
     return {
         tables = { tensor = prefix .. "tables", shape = { ffn.h, 1 << ffn.tau, m.d }, rows = ffn.h << ffn.tau, columns = m.d },
         bias = { tensor = prefix .. "bias", shape = { m.d }, rows = m.d, columns = 1 },
         projection = {
             name = prefix .. "hash.projection",
-            weight = { tensor = prefix .. "hash.projection.weight", shape = shape, rows = bits, columns = m.d },
+            weight = { tensor = prefix .. "hash.projection.weight", shape = shape, rows = rows, columns = columns },
             bias = { tensor = prefix .. "hash.projection.bias", shape = { bits }, rows = bits, columns = 1 },
         },
     }

@@ -109,7 +109,7 @@ end
 function integer_kernels.api(p)
     return {
         header = p.target and "templates/firmware.h" or "templates/integer_model.h", source = p.target and "templates/firmware.c" or "templates/integer_model.c",
-        prototypes = "templates/integer_prototypes.h", openmp = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
+        prototypes = "templates/integer_prototypes.h", openmp = false, keeps = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
         layer_text = "templates/integer_layer.h", shape_text = "templates/integer_shape.h", ffn_text = "templates/integer_ffn_prototype.h",
         formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
         norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage),

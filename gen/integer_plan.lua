@@ -225,7 +225,7 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     if m.neighbours > 1 then model_file.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer") end
     if m.d > integer_plan.most_d then model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " with --arithmetic integer") end
     if m.h > 4096 then model_file.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
-    local shape = plan.shape_of(m, tables_type, integer_plan.projection_type(projection_name))
+    local shape = plan.shape(m, tables_type, integer_plan.projection_type(projection_name))
     local projection = shape.kind == "bh4" and bh4.plan(shape, 4, 1) or dense_projection(shape.d, shape.bits)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {

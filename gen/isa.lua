@@ -9,9 +9,11 @@
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two vectors
+--   keeps                    whether gcc must be kept from copying sums of integers (templates/runtime.h)
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
---   type_functions           those of one type of gen/dtype.lua
---   table_needs              what one table type needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
+--   type_functions           those of one type of gen/dtype.lua; kept_functions: of words that round to it
+--   type_needs               what one type of gen/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx, feature of harness/cpu.c, dot }
+--   features                 those features of harness/cpu.c that its types need
 --   dot                      words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of tables at a time,
 --                            columns of a step, vectors that their sums take
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
@@ -21,12 +23,17 @@
 --   power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN
 --   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask): whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
---   index_broadcast(n) index_xor index_select(mask, a, b)
+--   index_broadcast(n) index_add index_xor index_select(mask, a, b)
 --   prefetch(base, offset): asks for a cache line; nil where there is none
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
+--   store_f16 store_i8(base, offset, v): rounds as many floats as lanes to it, those of i8 between -127.5 and 127.5 or NaN, which becomes any
 --   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
---   store_words(base, offset, words): a whole vector of them; nil where there is none
+--   store_words(base, offset, words): a whole vector of them
+--   dot_pairs(sum, a, b): the products of both 16-bit integers in each word of a and of b added to the integers `sum`, all of them an `index`
+--   float_of(index): signed integers as floats
+--   pairs(a, b): words of a and b, rounded to 16-bit integers, a in the low bits
+--   store_pairs(base, offset, a, b): twice as many floats as lanes, the first ones in a, rounded to 16-bit integers, two to a word
 --   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   reduce(v, "max" or "add"): the list of { type, name, value } that makes one float of all lanes, and the C expression of that float
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
@@ -39,17 +46,26 @@ isa.foreign = { "neon", "sve", "mve", "rvv", "wasm" }
 
 function isa.get(name) return (require("gen.isa." .. name)) end
 
--- The instruction set `set` with what it needs to read tables of the type `tables`.
-function isa.with_tables(set, tables)
-    local needs = set.table_needs and set.table_needs[tables.name]
+local function contains(list, wanted)
+    for _, item in ipairs(list) do
+        if item == wanted then return true end
+    end
+    return false
+end
+
+-- The instruction set `set` with what it needs for weights of one type.
+local function with_type(set, type)
+    local needs = set.type_needs and set.type_needs[type.name]
     if not needs then return set end
     local copy = {}
     for key, value in pairs(set) do copy[key] = value end
-    copy.flags = { table.unpack(set.flags) }
-    for _, flag in ipairs(needs.flags) do copy.flags[#copy.flags + 1] = flag end
-    copy.guard = set.guard .. " && " .. needs.guard
-    copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0), leaf7_ebx = set.cpu.leaf7_ebx, leaf7_ecx = needs.leaf7_ecx, xcr0 = set.cpu.xcr0 }
-    copy.feature, copy.dot = needs.feature, needs.dot
+    copy.dot = needs.dot or set.dot
+    if not contains(set.features or {}, needs.feature) then
+        copy.features = { needs.feature, table.unpack(set.features or {}) }
+        copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })
+        copy.guard = set.guard .. " && " .. needs.guard
+        copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0), leaf7_ebx = set.cpu.leaf7_ebx, leaf7_ecx = needs.leaf7_ecx or set.cpu.leaf7_ecx, xcr0 = set.cpu.xcr0 }
+    end
     return copy
 end
 
@@ -61,6 +77,12 @@ function isa.check(name)
         end
     end
     error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.names, ", ") .. ", " .. table.concat(isa.foreign, ", "), 0)
+end
+
+-- The instruction set `set` with what it needs for weights of the types in the list.
+function isa.with_types(set, types)
+    for _, type in ipairs(types) do set = with_type(set, type) end
+    return set
 end
 
 -- The instruction sets named in "scalar,avx2", in the order of the list; raises one line for an unknown name.

@@ -54,11 +54,12 @@ end
 -- What the block products of the few-token kernels print.
 local function few_products(few, products, values)
     local isa, type = few.isa, values.projection
-    local per_word = type.word.rows
+    local per_word, integers = type.word.rows, type.word.integers
     values.blocks = distinct_blocks(products, function(block, p)
         block.strips = { product.strips(p, isa.lanes, few.vectors_alone) } -- by the number of tokens
         block.strips[few.tokens] = product.strips(p, isa.lanes, few.vectors)
         block.lines, block.last_rows = p.rows // per_word, {}
+        if integers then block.lines = p.depth // p.folds end
         for row = block.lines * per_word, p.rows - 1 do table.insert(block.last_rows, tostring(row)) end
     end)
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
@@ -77,16 +78,18 @@ local function few_products(few, products, values)
     values.load_weights = function(vector, line) return load(isa.load_unaligned, isa.load_partial, vector, line) end
     values.load_words = function(vector, line) return load(isa.load_words, isa.load_words_partial, vector, line) end
     values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
-    -- Declarations of a token's accumulators, four a line.
-    values.zeros = function(token, count)
-        local list = {}
+    -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`.
+    values.zeros = function(token, count, name)
+        local list, zero = {}, name and isa.index_zero() or isa.zero()
         for first = 0, count - 1, 4 do
             local line = {}
-            for n = first, math.min(first + 3, count - 1) do line[#line + 1] = "y" .. token .. "_" .. n .. " = " .. few.isa.zero() end
-            list[#list + 1] = few.isa.vector .. " " .. table.concat(line, ", ") .. ";"
+            for n = first, math.min(first + 3, count - 1) do line[#line + 1] = (name or "y") .. token .. "_" .. n .. " = " .. zero end
+            list[#list + 1] = (name and isa.index or isa.vector) .. " " .. table.concat(line, ", ") .. ";"
         end
         return list
     end
+    -- Sums of integers wait for each other where there are few: then two lines of words have sums of their own.
+    values.chains = function(block, vectors, tokens) return vectors * tokens <= 4 and block.lines % 2 == 0 and block.lines > 0 and 2 or 1 end
 end
 
 -- The functions that unpack words, one for each width of a panel in `blocks`: { {width, whole, partial} }, whole vectors first.
@@ -109,6 +112,7 @@ local function many_products(v, products, values)
     local micro_seen = {}
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, p)
+        block.lines = p.depth // p.folds
         block.full_panels, block.tail_outputs, block.depth, block.panel_words = p.full_panels, p.tail_outputs, p.depth, p.depth * product.panel
         block.full = p.full_panels > 0 and parts(product.panel, v.outputs) or {}
         block.tail = parts(p.tail_outputs, v.outputs)
@@ -124,10 +128,12 @@ local function many_products(v, products, values)
     end)
     table.sort(values.micro)
     values.panel = product.panel
-    if v.unpacks then values.unpacks = unpacks_of(v.isa, values.blocks) end
+    local word = values.projection.word
+    values.unpacked = word.rows > 1 and not word.integers
+    if values.unpacked then values.unpacks = unpacks_of(v.isa, values.blocks) end
     values.accumulators = function(output)
         local list = {}
-        for n = 0, v.vectors - 1 do list[n + 1] = "y" .. output .. "_" .. n .. " = " .. v.isa.zero() end
+        for n = 0, v.vectors - 1 do list[n + 1] = "y" .. output .. "_" .. n .. " = " .. (word.integers and v.isa.index_zero() or v.isa.zero()) end
         return table.concat(list, ", ")
     end
 end
@@ -176,6 +182,7 @@ local function bh4_values(p, v, values)
         end
     end
     values.name_products(v, products, values)
+    values.rounded_rows = p.shape.d == p.shape.padded and { p.shape.padded } or { p.shape.d, p.shape.padded }
     values.passes, values.groups = passes, groups
     values.buffer_rows, values.z_rows = v.projection.rows, v.projection.rows.z
     values.blocks_total = p.shape.padded // p.shape.block
@@ -209,6 +216,9 @@ local function transposes_of(columns, lanes)
     return list
 end
 
+-- What a comment calls so many floats of a token.
+function kernels.rows(width, step) return "[" .. width .. "]" .. (step > width and ", " .. step .. " floats apart" or "") end
+
 -- What all kernel templates of one regime read: `v` is a variant or its `few`.
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
@@ -220,16 +230,40 @@ local function kernel_values(p, v, symbol)
         eps = m.norm and literal.float(m.norm.eps) or "", one_over_d = literal.float(1 / p.shape.d),
         vertices_argument = v.hash.bytes > 0 and ", vertices" or "", vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
         table_of = function(slot) return p.shape.neighbours > 1 and slot .. " / " .. p.shape.neighbours or slot end,
+        openmp = p.openmp, makes_codes = p.makes_codes, x_step = few and m.norm == nil and p.shape.x_step or p.shape.d, -- of a projection's input
+        projection_rows = few and m.norm == nil and kernels.rows(p.shape.d, p.shape.x_step) or "[" .. p.shape.d .. "]",
+        x_rows = kernels.rows(p.shape.d, p.shape.x_step), y_rows = kernels.rows(p.shape.d_out, p.shape.y_step),
         slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
     }
     values.helper = p.names.helper(few)
+    -- What a projection works in beside its vectors: parameters, arguments.
+    local parameters, arguments = {}, {}
+    for i, buffer in ipairs(v.work) do parameters[i], arguments[i] = ", " .. buffer.storage .. " *restrict " .. buffer.name, ", " .. buffer.name end
+    values.work_parameters, values.work_arguments = table.concat(parameters), table.concat(arguments)
+    values.unpacked = false
+    -- Statements, four a line, that keep variables of the names in their registers.
+    values.keep = function(list)
+        local text = {}
+        for i = 1, v.isa.keeps and #list or 0, 4 do
+            local line = {}
+            for n = i, math.min(i + 3, #list) do line[#line + 1] = p.names.macro("KEEP") .. "(" .. list[n] .. ");" end
+            text[#text + 1] = table.concat(line, " ")
+        end
+        return text
+    end
+    local integers = p.projection.word.integers
+    values.round_inputs = function(source, step, rows)
+        local round = values.helper .. "_round_" .. rows .. "(" .. source .. " + tile * " .. step .. ", integers + tile * " .. values.integers.pitch
+        return few and "units[tile] = " .. round .. ")" or round .. ", units + tile * " .. v.tile .. ")"
+    end
+    values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
-        values.parts = { product = "templates/few_product.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.parts = { product = integers and "templates/few_integer_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
         values.name_products = few_products
         values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
         values.x_alignment = m.norm and "" or " but x, which may have any alignment"
     else
-        values.parts = { product = "templates/block_product.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.parts = { product = integers and "templates/integer_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
         values.name_products = many_products
         values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
         values.x_alignment = ""
@@ -303,8 +337,8 @@ local function gather_values(p, v, values)
     values.load_row_partial = function(row, offset, n) return add(n) .. "(" .. sum(row, offset) .. ")" end
 end
 
--- The files of one regime of an instruction set, but its driver.
-local function regime_files(p, v, add, templates)
+-- The files of the stages that make codes and scores.
+local function code_files(p, v, add, templates)
     if templates.load then
         add(templates.load, v.names.load, v, function(values)
             values.transposes, values.step = transposes_of(p.shape.d, v.isa.lanes), v.tile
@@ -314,7 +348,7 @@ local function regime_files(p, v, add, templates)
         add("templates/bh4.c", v.names.projection, v, function(values) bh4_values(p, v, values) end)
     else
         add("templates/dense.c", v.names.projection, v, function(values)
-            values.products = v.projection.products
+            values.products, values.rounded_rows = v.projection.products, { p.shape.d }
             values.name_products(v, values.products, values)
         end)
     end
@@ -326,6 +360,11 @@ local function regime_files(p, v, add, templates)
         values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
     end)
+end
+
+-- The files of one regime of an instruction set, but its driver.
+local function regime_files(p, v, add, templates)
+    if p.makes_codes then code_files(p, v, add, templates) end
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
@@ -342,8 +381,9 @@ function kernels.api(p)
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
         header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
-        prototypes = "templates/lookup_prototypes.h", openmp = not p.target, input = "float", output = "float",
-        layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h",
+        layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
+        prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
+        keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
@@ -361,11 +401,9 @@ function kernels.files(p, v)
     end
     local function buffers(values, x)
         values.buffers = bh4_kernel and { "x", "a", "b", "z" } or { "x", "z" }
-        values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z")
-        if values.v.unpacks then
-            table.insert(values.buffers, "unpacked")
-            values.projection_arguments = values.projection_arguments .. ", unpacked"
-        end
+        values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z") .. values.work_arguments
+        for i, name in ipairs(values.buffers) do values.buffers[i] = { name = name, storage = "float" } end
+        table.move(values.v.work, 1, #values.v.work, #values.buffers + 1, values.buffers)
     end
     local few = v.regime == "few" and v or v.few
     if v.regime == "many" then

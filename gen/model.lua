@@ -32,7 +32,7 @@ end
 
 -- Raises one line if `m` is not a LookupFFN.
 function model.only_lookup(m)
-    if m.attention then model.refuse(m, { "attention" }, nil, "is a transformer's key; schedules and tune are for a LookupFFN so far") end
+    if m.attention then model.refuse(m, { "attention" }, nil, "is a transformer's key, this is for a LookupFFN") end
 end
 
 -- Raises one line if `m` is not a transformer.

@@ -51,6 +51,13 @@ function names.public(model)
     }
 end
 
+-- The names of a part of the model with the public names `of`: its functions and types have names of their own, its files are the model's.
+function names.part(of, word)
+    local part = names.public(of.model .. "_" .. word)
+    part.header, part.runtime, part.macro = of.header, of.runtime, of.macro
+    return part
+end
+
 -- A variant's name: <model>_<kernel>__<isa>[_<choices>], for example tiny_gather_f32__avx2_t16_g8_c64.
 -- `__` is reserved in C++; only C files see these names.
 function names.variant(model, kernel, isa, choices)

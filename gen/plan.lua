@@ -17,10 +17,12 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
--- The sizes of model `m` with tables and projection of these types.
-function plan.shape_of(m, tables, projection)
+-- The sizes of model `m` with tables and projection of these types (rows of gen/dtype.lua).
+--   x_step, y_step  floats from token to token of x and y
+function plan.shape(m, tables, projection)
     local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
-        neighbours = m.neighbours, slots = m.h * m.neighbours } -- slots: rows that a token takes
+        neighbours = m.neighbours, slots = m.h * m.neighbours, -- slots: rows that a token takes
+        x_step = m.d, y_step = m.d_out }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -47,15 +49,32 @@ function plan.scratch_of(list, align)
     return places, at
 end
 
--- Kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time.
-local function buffers_of(shape, projection, hash, chunk, tokens, unpacks)
+-- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
+--   integers, units   inputs rounded to words of integers, and the units of the tokens
+--   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
+local function work_of(shape, projection, tokens, lanes, many)
+    local word = shape.projection.word
+    if word.integers then
+        local pitch = blob.round_up((shape.padded + 1) // 2, many and 1 or lanes)
+        local tile = many and "[tile]" or ""
+        return {
+            { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. tile .. " words" },
+            { name = "units", storage = "float", bytes = tokens * 4, text = "[tiles]" .. tile },
+        }
+    end
+    if word.rows > 1 and many then
+        return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }
+    end
+    return {}
+end
+
+local function buffers_of(shape, projection, hash, chunk, tokens, work)
     local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
     if hash.bytes > 0 then list[#list + 1] = { name = "vertices", bytes = hash.bytes } end
-    if unpacks then list[#list + 1] = { name = "unpacked", bytes = projection.panel_floats * 4 } end
-    return list
+    return table.move(work, 1, #work, #list + 1, list)
 end
 
 -- The tiles of the gather of `vectors` accumulators.
@@ -86,7 +105,8 @@ local function few_of(m, shape, isa, choices, chunk)
     -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
-    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, false))
+    few.work = work_of(shape, projection, few.chunk, isa.lanes, false)
+    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -100,13 +120,13 @@ end
 
 -- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
 -- lanes, and in `few` those for few tokens, if the schedule has any.
-local function variant_of(m, shape, isa, choices)
+local function variant_of(m, shape, isa, choices, openmp)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        unpacks = shape.projection.word.rows > 1, outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
         packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice
@@ -115,7 +135,8 @@ local function variant_of(m, shape, isa, choices)
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)
-    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.unpacks)
+    v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
+    local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
@@ -125,7 +146,7 @@ local function variant_of(m, shape, isa, choices)
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
-        columns = v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
+        columns = openmp and v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),
@@ -137,8 +158,8 @@ local function variant_of(m, shape, isa, choices)
     return v
 end
 
--- What a bundle for the firmware target `target` adds: kernels for one token at a time only, and no threads.
-local function firmware_of(m, shape, isa, choices, target)
+-- What firmware has: kernels for one token at a time only, and no threads.
+local function firmware_of(m, shape, isa, choices)
     if not schedule.few_possible(shape, isa) then
         error(string.format("%s: projection.block = %d: must be a multiple of the %d lanes of %s", m.name, shape.block, isa.lanes, isa.name), 0)
     end
@@ -149,14 +170,33 @@ local function firmware_of(m, shape, isa, choices, target)
     return v
 end
 
+-- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in scratch.
+local function take_codes(kernels, others)
+    for _, stage in ipairs { "load", "projection", "hash", "project" } do kernels.names[stage] = others.names[stage] end
+    for place, at in pairs(others.scratch) do
+        assert(kernels.scratch[place] == at or place == "sums" or place == "slice", place)
+    end
+end
+
 -- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
--- instruction set, and tables and projection of the types of those names (default f32). `target`, a row of gen/target.lua: for its firmware.
-function plan.build(m, isas, wanted, tables, projection_type, target)
+-- instruction set, and tables and projection of the types of those names (default f32). `part`: of another model, for one thread:
+--   names           of the part (gen/names.lua)
+--   x_step, y_step  floats from token to token
+--   codes_of        a plan with the same projection, whose kernels make the codes (optional)
+-- or { target = a row of gen/target.lua }: the firmware of a model.
+-- `isas` then have what they need for tables of that type, if they want it.
+function plan.build(m, isas, wanted, tables, projection_type, part)
     model_file.only_lookup(m)
-    local shape = plan.shape_of(m, dtype.get(tables), dtype.get(projection_type, "projection"))
-    local sets = {}
-    for i, set in ipairs(isas) do sets[i] = isa_list.with_tables(set, shape.tables) end
-    isas = sets
+    local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
+    local target = part and part.target
+    if target then part = nil end
+    if part then
+        shape.x_step, shape.y_step = part.x_step, part.y_step
+    else
+        local sets = {}
+        for i, set in ipairs(isas) do sets[i] = isa_list.with_types(set, { shape.tables, shape.projection }) end
+        isas = sets
+    end
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
     local layout = gather.layout(shape, target ~= nil)
@@ -164,10 +204,10 @@ function plan.build(m, isas, wanted, tables, projection_type, target)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
 
     local p = {
-        model = m, shape = shape, names = names.public(m.name), sections = sections, tensors = blob.tensors(m, shape),
+        model = m, shape = shape, names = part and part.names or names.public(m.name), openmp = not part, makes_codes = not (part and part.codes_of), sections = sections, tensors = blob.tensors(m, shape),
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
-        wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
+        schedules = schedule, wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
         weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8, target = target,
         dense_hidden = cost.dense_hidden(shape),
         types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
@@ -175,7 +215,12 @@ function plan.build(m, isas, wanted, tables, projection_type, target)
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = target and firmware_of(m, shape, isa, choices[i], target) or variant_of(m, shape, isa, choices[i])
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i]) or variant_of(m, shape, isa, choices[i], p.openmp)
+        if not p.makes_codes then
+            local others = part.codes_of.variants[i]
+            take_codes(p.variants[i], others)
+            if others.few then take_codes(p.variants[i].few, others.few) end
+        end
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops
@@ -191,7 +236,7 @@ end
 -- What variant `v` does for a call of `tokens` tokens, as gen/cost.lua wants it; `few`: with its kernels for few tokens.
 function plan.work(p, v, few, tokens)
     return {
-        projection_flops = p.mflop.projection * 1e6, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
+        projection_flops = p.mflop.projection * 1e6, products_at_once = p.projection.word.integers and 2 or nil, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
     }
 end

@@ -1,4 +1,4 @@
--- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type of a transformer.
+-- From a model file and the options of a command to the plan: --schedule or --tuned, --tables and --projection of a LookupFFN, --type and --cache of a transformer.
 local dense_ffn_plan = require "gen.dense_ffn_plan"
 local host = require "host"
 local integer_plan = require "gen.integer_plan"
@@ -6,13 +6,14 @@ local model_file = require "gen.model"
 local plan = require "gen.plan"
 local schedule = require "gen.schedule"
 local transformer_plan = require "gen.transformer_plan"
+local transformer_schedule = require "gen.transformer_schedule"
 local tuned = require "gen.tuned"
 
 local request = {}
 
 -- Raises one line for an option that is for the other kind of model.
 function request.check_options(m, options)
-    for _, name in ipairs(m.attention and { "arithmetic", "rival", "schedule", "tuned", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "decode", "position" }) do
+    for _, name in ipairs(m.attention and { "arithmetic", "rival", "tables", "projection", "prefix", "blocks-in-out" } or { "type", "cache", "decode", "position" }) do
         if options[name] and options[name] ~= "" then
             error(string.format("--%s: %s: is for a %s", name, tostring(options[name]), m.attention and "LookupFFN, not for a transformer" or "transformer, not for a LookupFFN"), 0)
         end
@@ -31,7 +32,6 @@ end
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
-    if m.attention then return transformer_plan.build(m, isas, options.type) end
     if options.rival then
         for _, name in ipairs { "schedule", "tuned", "tables" } do
             if options[name] then error(string.format("--%s: %s: the dense FFN has none", name, options[name]), 0) end
@@ -44,15 +44,20 @@ function request.plan(path, isas, options, here)
         end
         return integer_plan.build(m, isas, options.tables, options.projection, options.firmware)
     end
+    local function build(wanted)
+        if m.attention then return transformer_plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted }) end
+        return plan.build(m, isas, wanted, options.tables, options.projection, options.firmware and { target = options.firmware } or nil)
+    end
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then
-        return plan.build(m, isas, options.schedule and schedule.for_all(isas, schedule.parse(options.schedule)), options.tables, options.projection, options.firmware)
+        local schedules = m.attention and transformer_schedule or schedule
+        return build(options.schedule and schedules.for_all(isas, schedules.parse(options.schedule)))
     end
     local data, context = tuned.load(options.tuned)
-    local wanted, notes = tuned.choices(data, context, plan.build(m, isas, nil, options.tables, options.projection))
+    local wanted, notes = tuned.choices(data, context, build(nil))
     if here then notes[#notes + 1] = tuned.cpu_note(data, context, here) end
     for _, note in ipairs(notes) do host.note("lookupc: " .. note) end
-    return plan.build(m, isas, wanted, options.tables, options.projection, options.firmware)
+    return build(wanted)
 end
 
 return request

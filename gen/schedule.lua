@@ -1,20 +1,9 @@
--- The choices that change speed and never results: what each may be, and defaults from a small cost model.
---
--- A choice that cannot be made is not listed: `schedule.legal` is the space that tuning walks.
+-- The schedule of a LookupFFN: what each choice may be, and defaults from a small cost model.
 local gather = require "gen.gather"
 local product = require "gen.product"
-local schema = require "gen.schema"
+local space = require "gen.space"
 
-local schedule = {}
-
-local function powers(first, last)
-    local list, power = {}, 1
-    while power <= last do
-        if power >= first then list[#list + 1] = power end
-        power = power * 2
-    end
-    return list
-end
+local powers = space.powers
 
 local function power_of_two_at_most(n)
     local power = 1
@@ -32,20 +21,16 @@ local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows several times.
-local function packs(shape, isa) return isa.store_words and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
+local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
 local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
 local function codes_fit(shape, tokens) return code_bytes(shape, tokens) <= 2 << 30 end
 
--- Whether `rows` times `vectors` accumulators fit, with the vectors and one scalar of the step in hand. The portable
--- kernels leave registers to the compiler.
-local function product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
-
 local function fitting(isa, candidates, vectors)
     local list = {}
     for _, rows in ipairs(candidates) do
-        if rows == 1 or product_fits(isa, rows, vectors) then list[#list + 1] = rows end
+        if rows == 1 or space.product_fits(isa, rows, vectors) then list[#list + 1] = rows end
     end
     return list
 end
@@ -56,10 +41,8 @@ local function accumulators(shape, isa)
     return powers(dot and dot.vectors or 1, isa.registers - (dot and 2 * dot.rows or 4))
 end
 
--- One row a choice, in the order in which they are made: `values(shape, isa, s)` lists what is legal given the choices
--- before it (in `s`), `default(shape, isa, s)` is one of them. None decides the layout of the weights: all instruction
--- sets and schedules of a model read the same blob.
-schedule.choices = {
+-- See gen/space.lua. The kernels for few tokens have choices of their own.
+local choices = {
     {
         key = "tile.vectors", doc = "vectors of tokens in a tile, whose features lie side by side",
         values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4, 8 } or { 1, 2, 3, 4 } end,
@@ -161,16 +144,16 @@ schedule.choices = {
 }
 
 -- The kernels for few tokens hold outputs, features and tables in the lanes. Whole blocks must fill vectors.
-function schedule.few_possible(shape, isa)
+local function few_possible(shape, isa)
     return shape.kind == "dense" or shape.block % isa.lanes == 0 or shape.block == shape.padded
 end
 
-local function add(choice) schedule.choices[#schedule.choices + 1] = choice end
+local function add(choice) choices[#choices + 1] = choice end
 add {
     key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa) return schedule.few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
+    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
     default = function(shape, isa, s)
-        if not schedule.few_possible(shape, isa) then return 0 end
+        if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
         if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
@@ -183,7 +166,7 @@ add {
         local list = {}
         for _, vectors in ipairs(powers(1, product.panel)) do
             local whole_panels = vectors * isa.lanes % product.panel == 0
-            local fits = product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
+            local fits = space.product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
             if whole_panels and fits then list[#list + 1] = vectors end
         end
         return list
@@ -228,7 +211,7 @@ add {
 add {
     key = "gather.pack", doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
     values = function(shape, isa, s)
-        local pack = isa.store_words and gather.pack(shape, s["gather.columns"], s["gather.group"])
+        local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
         return pack and pack.bytes <= 4 * isa.l2_bytes and { 0, 1 } or { 0 }
     end,
     default = function(shape, isa, s)
@@ -251,86 +234,6 @@ for _, regime in ipairs { "gather", "few" } do
     }
 end
 
-local by_key, keys = {}, {}
-for i, choice in ipairs(schedule.choices) do by_key[choice.key] = choice keys[i] = choice.key end
-
--- The choice of that key; raises one line, after `where`, for an unknown one.
-function schedule.choice(key, where)
-    if by_key[key] then return by_key[key] end
-    local near = schema.nearest(key, keys)
-    error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
-end
-
--- Reads "gather.group=8,chunk.tokens=4096"; raises one line. Whether the values are legal is decided by `make`.
-function schedule.parse(text)
-    local wanted = {}
-    for item in (text .. ","):gmatch("([^,]*),") do
-        local key, value = item:match("^([%w.]+)=(%d+)$")
-        if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
-        schedule.choice(key, "--schedule")
-        if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
-        wanted[key] = math.tointeger(tonumber(value))
-    end
-    return wanted
-end
-
-local function contains(list, value)
-    for _, item in ipairs(list) do
-        if item == value then return true end
-    end
-    return false
-end
-
--- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.
-function schedule.try(shape, isa, wanted)
-    local s = {}
-    for _, choice in ipairs(schedule.choices) do
-        local legal = choice.values(shape, isa, s)
-        local value = wanted[choice.key] or choice.default(shape, isa, s)
-        if not contains(legal, value) then return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ") end
-        s[choice.key] = value
-    end
-    return s
-end
-
--- The same, but raises one line for an illegal value.
-function schedule.make(shape, isa, wanted)
-    local s, key, value, rule = schedule.try(shape, isa, wanted)
-    if not s then error(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule), 0) end
-    return s
-end
-
--- The value of `legal`, in ascending order, that is nearest to `value` by ratio; of two the smaller.
-function schedule.nearest(legal, value)
-    local best, least
-    for _, candidate in ipairs(legal) do
-        local ratio = math.max(candidate + 1, value + 1) / (math.min(candidate, value) + 1)
-        if not best or ratio < least then best, least = candidate, ratio end
-    end
-    return best
-end
-
--- `choices` for every one of `isas`, as plan.build takes them; no choices: none.
-function schedule.for_all(isas, choices)
-    local wanted = {}
-    for _, isa in ipairs(choices and isas or {}) do wanted[isa.name] = choices end
-    return wanted
-end
-
--- The legal values of every choice, given the choices of `s` before it: { {key, values, default, doc} }.
-function schedule.legal(shape, isa, s)
-    local list = {}
-    for i, choice in ipairs(schedule.choices) do
-        list[i] = { key = choice.key, values = choice.values(shape, isa, s), chosen = s[choice.key], doc = choice.doc }
-    end
-    return list
-end
-
--- "tile.vectors=2,product.outputs=8,…" in the order of the choices.
-function schedule.text(s)
-    local list = {}
-    for i, key in ipairs(keys) do list[i] = key .. "=" .. s[key] end
-    return table.concat(list, ",")
-end
-
+local schedule = space.new(choices)
+schedule.few_possible = few_possible
 return schedule

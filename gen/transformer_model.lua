@@ -83,6 +83,7 @@ function transformer_model.impossible(m, eliminate)
     elseif (first == "K" or first == "V") and m.kv_heads ~= m.heads then
         return string.format("needs kv_heads = heads: %s is a %d by %d matrix and has no inverse; Q can be eliminated", first, m.d, transformer_model.kv_width(m))
     end
+    if m.skip or m.norm then return nil end -- an architecture of its own, into which nothing is merged
     local merged = m.parallel and eliminate ~= "none" and first .. "^-1" or eliminate:find("P", 1, true) and "P"
     if merged and m.ffn.kind == "lookup" and m.ffn.projection.kind == "bh4" then
         return merged .. ' cannot be merged into ffn.projection.kind = "bh4", only into "dense"'

@@ -10,6 +10,7 @@ local machine = require "gen.machine"
 local sandbox = require "sandbox"
 local schedule = require "gen.schedule"
 local schema = require "gen.schema"
+local transformer_schedule = require "gen.transformer_schedule"
 
 local tuned = {}
 
@@ -38,14 +39,22 @@ local cpu_keys = {
 }
 
 local choice_keys, isa_keys = {}, {}
-for i, choice in ipairs(schedule.choices) do choice_keys[i] = { key = choice.key, rule = schema.integer(0, 1 << 31), optional = true } end
+for _, space in ipairs { schedule, transformer_schedule } do
+    for _, choice in ipairs(space.choices) do
+        if not choice_keys[choice.key] then
+            choice_keys[#choice_keys + 1], choice_keys[choice.key] = { key = choice.key, rule = schema.integer(0, 1 << 31), optional = true }, true
+        end
+    end
+end
 for i, name in ipairs(isa.names) do isa_keys[i] = { key = name, rule = schema.table("choices (see lookupc schedules)", choice_keys), optional = true } end
 
 tuned.keys = {
     { key = "lookupc", rule = schema.table("version, templates", { { key = "version", rule = line }, { key = "templates", rule = sha256 } }) },
     { key = "model", rule = sha256 },
-    { key = "tables", rule = schema.choice(table.unpack(dtype.names)) },
-    { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), default = "f32" },
+    { key = "tables", rule = schema.choice(table.unpack(dtype.names)), optional = true },     -- of a LookupFFN
+    { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), optional = true },
+    { key = "type", rule = schema.choice(table.unpack(dtype.names)), optional = true },       -- of a transformer
+    { key = "cache", rule = schema.choice(table.unpack(dtype.cache_names)), optional = true },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },
     { key = "compiler", rule = line },
     { key = "schedules", rule = schema.table("schedules by instruction set", isa_keys) },
@@ -79,9 +88,10 @@ end
 -- should know. Raises one line if the file is for another model or holds what is illegal for this one.
 function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
-    for _, field in ipairs { { "tables", p.tables.name }, { "projection", p.projection.name } } do
-        local key, asked = field[1], field[2]
-        if data[key] ~= asked then refuse({ key }, data[key], string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])) end
+    for _, key in ipairs(p.model.attention and { "type", "cache" } or { "tables", "projection" }) do
+        local asked = p.options[key]
+        if data[key] == nil and key ~= "projection" then refuse({ key }, nil, "required key is missing for " .. p.model.name) end
+        if (data[key] or "f32") ~= asked then refuse({ key }, data[key], string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])) end
     end
     if data.model ~= p.digest then
         refuse({ "model" }, data.model:sub(1, 16), string.format("is the digest of another model than %s, %s: tune this one", p.model.name, p.digest:sub(1, 16)))
@@ -94,13 +104,14 @@ function tuned.choices(data, context, p)
         local choices = data.schedules[name]
         if choices then
             with = with + 1
-            for _, choice in ipairs(schedule.choices) do
+            for key in pairs(choices) do p.schedules.choice(key, context.path .. ": schedules." .. name) end
+            for _, choice in ipairs(p.schedules.choices) do
                 if choices[choice.key] == nil then
                     if same_templates then refuse({ "schedules", name, choice.key }, nil, "is missing: a schedule lists every choice") end
                     missing[choice.key] = true
                 end
             end
-            local legal, key, value, rule = schedule.try(p.shape, v.isa, choices)
+            local legal, key, value, rule = p.schedules.try(p.shape, v.isa, choices)
             if not legal then refuse({ "schedules", name, key }, value, rule) end
             wanted[name] = choices
         else
@@ -112,7 +123,7 @@ function tuned.choices(data, context, p)
     end
     if not same_templates then
         local keys = {}
-        for i, choice in ipairs(schedule.choices) do keys[i] = choice.key end
+        for i, choice in ipairs(p.schedules.choices) do keys[i] = choice.key end
         local new = names_of(missing, keys)
         notes[1] = string.format("%s: tuned with other templates (lookupc %s): its choices are legal, but may no longer be the fastest: tune again%s", context.path,
             data.lookupc.version, new ~= "" and "; it does not have " .. new .. ", which keep their default" or "")
@@ -178,7 +189,11 @@ function tuned.text(data, title, notes)
     add "return {"
     add("    lookupc = %s,", inline(data.lookupc))
     add("    model = %s,", shown(data.model))
-    add("    tables = %s, projection = %s,", shown(data.tables), shown(data.projection or "f32"))
+    if data.type then
+        add("    type = %s, cache = %s,", shown(data.type), shown(data.cache))
+    else
+        add("    tables = %s, projection = %s,", shown(data.tables), shown(data.projection or "f32"))
+    end
     add "    cpu = {"
     for _, key in ipairs(sorted_keys(data.cpu)) do add("        %s = %s,", key, shown(data.cpu[key])) end
     add "    },"

@@ -4,11 +4,11 @@ local transformer_model = require "gen.transformer_model"
 
 local weight_count = {}
 
--- Weights of the FFN of one block.
+-- Weights of the FFN of one block, and those that a token meets: a table's rows that it takes.
 local function ffn_weights(m)
     local ffn = m.ffn
-    if ffn.kind == "mlp" then return 2 * m.d * ffn.f end
-    if ffn.kind == "glu" then return 3 * m.d * ffn.f end
+    local products = ffn.kind == "mlp" and 2 or ffn.kind == "glu" and 3
+    if products then return products * m.d * ffn.f, products * m.d * ffn.f end
     local bits, projection = ffn.h * ffn.tau
     if ffn.projection.kind == "bh4" then
         local padded = lookup_model.power_of_two_at_least(m.d)
@@ -16,13 +16,14 @@ local function ffn_weights(m)
     else
         projection = m.d * bits
     end
-    return projection + ffn.h * (1 << ffn.tau) * m.d
+    return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 
--- What tables of rows of d + 2e instead of d elements add to a block, and wider embeddings to the model.
+-- What tables of rows of d + 2e instead of d elements add to all blocks, of that the rows that a token takes, and wider embeddings to the model.
 local function widened(m, e)
-    if not m.attention.eliminate:find("QKV", 1, true) then return 0, 0 end
-    return m.ffn.h * (1 << m.ffn.tau) * 2 * e * (m.layers - 1), m.vocab * 2 * e
+    if not m.attention.eliminate:find("QKV", 1, true) then return 0, 0, 0 end
+    local a_row = m.ffn.h * 2 * e * (m.layers - 1)
+    return a_row << m.ffn.tau, a_row * m.ffn.neighbours, m.vocab * 2 * e
 end
 
 -- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not counted.
@@ -33,12 +34,14 @@ function weight_count.of(m)
     if word ~= "none" then
         for letter in word:gmatch "%u" do eliminated = eliminated + per_letter[letter] end
     end
-    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn_weights(m), embeddings = 2 * d * m.vocab, eliminated = eliminated }
-    local tables, embedding = widened(m, e)
-    c.total = m.layers * (c.qp + c.kv + c.ffn) + c.embeddings
+    local ffn, ffn_met = ffn_weights(m)
+    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = 2 * d * m.vocab, eliminated = eliminated }
+    local tables, rows, embedding = widened(m, e)
+    c.total = m.layers * (c.qp + c.kv + ffn) + c.embeddings
     c.total_without = c.total - m.layers * eliminated + tables + embedding
     c.savings = 1 - c.total_without / c.total
-    c.speedup = c.total / c.total_without
+    local met = c.total - m.layers * (ffn - ffn_met)
+    c.speedup = met / (met - m.layers * eliminated + rows) -- as the paper counts, but for rows that a token does not take
     return c
 end
 

@@ -38,11 +38,24 @@ local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memo
 -- The measuring process' name for the rate of reading rows of plan `p`'s tables.
 local function rows_limit(p) return "random_rows_" .. p.tables.name .. "_gbytes" end
 
--- The limits of this core as the measuring process found them; those of random rows are of plan `p`'s tables.
-local function limits_of(context, p)
-    local limits = { random_rows_gbytes = assert(tonumber(context[rows_limit(p)])) }
+-- The limits of this core as the measuring process found them.
+function bench.core_limits(context)
+    local limits = {}
     for _, name in ipairs(limit_names) do limits[name] = assert(tonumber(context[name])) end
     return limits
+end
+
+-- The same with random rows of plan `p`'s tables.
+local function limits_of(context, p)
+    local limits = bench.core_limits(context)
+    limits.random_rows_gbytes = assert(tonumber(context[rows_limit(p)]))
+    return limits
+end
+
+-- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the rivals.
+function bench.host_facts(facts, isa, cc, cflags, context)
+    return { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(cc), flags = table.concat(compile.flags(isa, cflags), " "),
+        l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
 end
 
 -- What a variant's kernels are called in the measuring process.
@@ -197,9 +210,7 @@ function bench.run(builds, options)
     local p = builds[1].plan
     local limits = limits_of(context, p)
     local results = results_of(builds, job, samples, context)
-    local flags = compile.flags(p.variants[#p.variants].isa, compile.threaded(p, options.cflags, options.threads))
-    local host_facts = { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(options.cc), flags = table.concat(flags, " "),
-        l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
+    local host_facts = bench.host_facts(facts, p.variants[#p.variants].isa, options.cc, compile.threaded(p, options.cflags, options.threads), context)
     if options.json then
         host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
     else

@@ -11,19 +11,18 @@
 static const size_t huge_page = (size_t)2 << 20;
 static const size_t least_huge = (size_t)4 << 20; /* below, small pages do not matter and the copy is for nothing */
 
-/* Memory for bytes, more than a huge page, that starts at a multiple of one. MAP_FAILED if there is none. */
-static void *huge_memory(size_t bytes)
+void *memory_of_large_pages(size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), length = round_up(bytes, page);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), length = round_up(bytes + !bytes, page);
     unsigned char *start = mmap(NULL, length + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
-        return start;
+        return NULL;
     const size_t before = round_up((uintptr_t)start, huge_page) - (uintptr_t)start;
     if (before > 0)
         munmap(start, before);
     if (before < huge_page)
         munmap(start + before + length, huge_page - before);
-    madvise(start + before, length, MADV_HUGEPAGE); /* advice: without huge pages the copy is as good as the file */
+    madvise(start + before, length, MADV_HUGEPAGE); /* advice: without huge pages the memory is as good as any */
     return start + before;
 }
 
@@ -33,8 +32,8 @@ bool blob_map(const char *path, files_mapping *blob, char *error, size_t error_s
         return false;
     if (blob->bytes < least_huge)
         return true;
-    void *copy = huge_memory(blob->bytes);
-    if (copy == MAP_FAILED) {
+    void *copy = memory_of_large_pages(blob->bytes);
+    if (!copy) {
         files_error(error, error_size, "%s: %s", path, strerror(errno));
         files_unmap(blob);
         return false;

@@ -1,20 +1,21 @@
 /* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
    of tokens are strings of doubles, [tokens][d].
 
-   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, context,
-   cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } blocks.reference(job, x) -> y | nil, message: job =
-   { weights, type, d, heads, kv_heads, f, scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps,
-   activation, layers = { { q = { weight = view, bias = view }, …, first = { gain, offset } } } }, views as gen/checkpoint.lua makes them
+   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
+   context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
+   blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window, half,
+   theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
+   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in reference_fields.h, margin, turned = ties },
+   views as gen/checkpoint.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h
    blocks.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
    blocks.random_numbers(seed, count, below) -> list
    blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
-   blocks.time(job): see blocks_time.h
    blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
 #include "blob_memory.h"
-#include "blocks_time.h"
 #include "guard.h"
 #include "memory.h"
 #include "reference_blocks.h"
+#include "reference_fields.h"
 
 #include "gen/fields.h"
 #include "gen/files.h"
@@ -50,27 +51,6 @@ typedef struct {
     float y[];              /* [tokens][d] */
 } shared_result;
 
-static size_t size_field(lua_State *L, int index, const char *name)
-{
-    return (size_t)field_integer(L, index, where, name, 0, 0);
-}
-
-static bool flag_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const bool value = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
-static double number_field(lua_State *L, int index, const char *name)
-{
-    lua_getfield(L, index, name);
-    const double value = luaL_optnumber(L, -1, 0.0);
-    lua_pop(L, 1);
-    return value;
-}
-
 /* The doubles at `index` and how many tokens of d they are. */
 static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
 {
@@ -83,7 +63,8 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
 
 typedef struct {
     const char *library, *bind, *decode, *prefill, *encode, *blob;
-    size_t d, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    size_t d, input, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
     const size_t *calls; /* [count] tokens of every call */
     size_t count;
 } run_job;
@@ -121,15 +102,17 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
     if (status != 0)
         return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
 
+    if (job->start > 0)
+        memset(cache.data, 0, job->cache_bytes);
     size_t first = 0;
     for (size_t call = 0; call < job->count && first < tokens; ++call) {
-        const size_t count = smaller(job->calls[call], tokens - first), values = count * job->d;
-        if (!guard_create(&in, values * sizeof(float), sizeof(float), call % 2 ? GUARD_UNALIGNED : GUARD_END) ||
+        const size_t count = smaller(job->calls[call], tokens - first), given = count * job->input, values = count * job->d;
+        if (!guard_create(&in, given * sizeof(float), sizeof(float), call % 2 ? GUARD_UNALIGNED : GUARD_END) ||
             !guard_create(&out, values * sizeof(float), sizeof(float), GUARD_END))
             return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
         float *from = (float *)(void *)in.data, *to = (float *)(void *)out.data;
-        for (size_t i = 0; i < values; ++i)
-            from[i] = (float)x[first * job->d + i];
+        for (size_t i = 0; i < given; ++i)
+            from[i] = (float)x[first * job->input + i];
         guard_read_only(&in);
         const float before = to[0];
         if (encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
@@ -138,8 +121,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
                          !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
             return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
         const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
-                           : count == 1 ? decode(weights, cache.data, from, to, first, scratch.data)
-                                        : prefill(weights, cache.data, from, to, first, count, scratch.data);
+                           : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
+                                        : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
         if (result != 0)
             return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
         if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
@@ -189,14 +172,16 @@ static int run(lua_State *L)
         .decode = field_text(L, 1, where, "decode", NULL),
         .prefill = field_text(L, 1, where, "prefill", NULL),
         .encode = field_text(L, 1, where, "encode", NULL),
-        .d = size_field(L, 1, "d"),
-        .context = size_field(L, 1, "context"),
-        .cache_bytes = size_field(L, 1, "cache_bytes"),
-        .scratch_bytes = size_field(L, 1, "scratch_bytes"),
-        .weights_struct_bytes = size_field(L, 1, "weights_struct_bytes"),
+        .d = field_size(L, 1, where, "d"),
+        .input = field_size(L, 1, where, "input"),
+        .context = field_size(L, 1, where, "context"),
+        .start = field_size(L, 1, where, "start"),
+        .cache_bytes = field_size(L, 1, where, "cache_bytes"),
+        .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
+        .weights_struct_bytes = field_size(L, 1, where, "weights_struct_bytes"),
     };
     size_t tokens;
-    const double *x = tokens_at(L, 2, job.d, &tokens);
+    const double *x = tokens_at(L, 2, job.input, &tokens);
     lua_getfield(L, 1, "calls");
     job.count = (size_t)luaL_len(L, -1);
     size_t *calls = lua_newuserdatauv(L, (job.count + 1) * sizeof *calls, 0);
@@ -229,15 +214,7 @@ static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint,
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return shards_expect(checkpoint, field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
-}
-
-static bool has_tensor(const shards *checkpoint, const char *name)
-{
-    for (size_t i = 0; i < shards_count(checkpoint); ++i)
-        if (safetensors_find(shards_at(checkpoint, i), name))
-            return true;
-    return false;
+    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
 }
 
 /* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
@@ -249,16 +226,16 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
     if (lua_getfield(L, layer, name) == LUA_TTABLE) {
         lua_getfield(L, layer + 1, "weight");
         const int view = lua_gettop(L);
-        map->rows = size_field(L, view, "rows");
-        map->columns = size_field(L, view, "columns");
-        map->group = size_field(L, view, "group");
-        map->stride = size_field(L, view, "stride");
-        map->offset = size_field(L, view, "offset");
+        map->rows = field_size(L, view, where, "rows");
+        map->columns = field_size(L, view, where, "columns");
+        map->group = field_size(L, view, where, "group");
+        map->stride = field_size(L, view, where, "stride");
+        map->offset = field_size(L, view, where, "offset");
         map->weight = view_at(L, checkpoint, view, &map->file, error);
         lua_getfield(L, layer + 1, "bias");
         const int bias = lua_gettop(L);
         ok = map->weight != NULL;
-        if (ok && has_tensor(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
             map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
             ok = map->bias != NULL;
         }
@@ -267,7 +244,7 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
     return ok;
 }
 
-static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, reference_norm *norm, char *error)
+static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, reference_block_norm *norm, char *error)
 {
     const int layer = lua_gettop(L);
     const char *parts[] = {"gain", "offset"};
@@ -292,63 +269,144 @@ static reference_blocks_model model_at(lua_State *L, int job)
                                                                                                             NULL};
     lua_getfield(L, job, "activation");
     lua_getfield(L, job, "type");
+    lua_getfield(L, job, "cache");
     const reference_blocks_model model = {
-        .d = size_field(L, job, "d"),
-        .heads = size_field(L, job, "heads"),
-        .kv_heads = size_field(L, job, "kv_heads"),
-        .f = size_field(L, job, "f"),
-        .scale = number_field(L, job, "scale"),
-        .causal = flag_field(L, job, "causal"),
-        .window = size_field(L, job, "window"),
-        .half = size_field(L, job, "half"),
-        .theta = number_field(L, job, "theta"),
-        .interleaved = flag_field(L, job, "interleaved"),
-        .gated = flag_field(L, job, "gated"),
-        .parallel = flag_field(L, job, "parallel"),
-        .skip = flag_field(L, job, "skip"),
-        .mean = flag_field(L, job, "mean"),
-        .post = flag_field(L, job, "post"),
-        .eps = number_field(L, job, "eps"),
-        .activation = (reference_activation)luaL_checkoption(L, -2, NULL, activations),
-        .type = (reference_type)luaL_checkoption(L, -1, "f32", types),
+        .d = field_size(L, job, where, "d"),
+        .heads = field_size(L, job, where, "heads"),
+        .kv_heads = field_size(L, job, where, "kv_heads"),
+        .f = field_size(L, job, where, "f"),
+        .scale = field_number(L, job, where, "scale"),
+        .causal = field_flag(L, job, "causal"),
+        .window = field_size(L, job, where, "window"),
+        .half = field_size(L, job, where, "half"),
+        .theta = field_number(L, job, where, "theta"),
+        .interleaved = field_flag(L, job, "interleaved"),
+        .gated = field_flag(L, job, "gated"),
+        .parallel = field_flag(L, job, "parallel"),
+        .skip = field_flag(L, job, "skip"),
+        .mean = field_flag(L, job, "mean"),
+        .post = field_flag(L, job, "post"),
+        .eps = field_number(L, job, where, "eps"),
+        .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
+        .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
+        .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
     };
-    lua_pop(L, 2);
+    lua_pop(L, 3);
     return model;
+}
+
+/* The file of a checkpoint that holds the tensor `name`; NULL with one line. */
+static const char *file_of(const shards *checkpoint, const char *name, char *error)
+{
+    for (size_t i = 0; i < shards_count(checkpoint); ++i)
+        if (safetensors_find(shards_at(checkpoint, i), name))
+            return safetensors_path(shards_at(checkpoint, i));
+    files_error(error, ERROR_SIZE, "%s: tensor %s: is missing", safetensors_path(shards_at(checkpoint, 0)), name);
+    return NULL;
+}
+
+/* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type, reference_lookup **lookup,
+                      char *error)
+{
+    const int layer = lua_gettop(L);
+    *lookup = NULL;
+    if (lua_getfield(L, layer, "lookup") != LUA_TTABLE) {
+        lua_pop(L, 1);
+        return true;
+    }
+    const char *prefix = field_text(L, layer + 1, where, "prefix", NULL);
+    const char *path = file_of(checkpoint, lua_pushfstring(L, "%stables", prefix), error);
+    reference_model model = *given;
+    model.d_out = field_size(L, layer + 1, where, "d_out");
+    if (path)
+        *lookup = reference_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
+    lua_settop(L, layer);
+    return *lookup != NULL;
+}
+
+/* The list of ties in the field `turned`, kept alive by the stack. */
+static reference_ties ties_at(lua_State *L, int job)
+{
+    lua_getfield(L, job, "turned");
+    const int list = lua_gettop(L);
+    const size_t count = lua_istable(L, list) ? (size_t)luaL_len(L, list) : 0;
+    reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        ties[i] = (reference_tie){field_size(L, -1, where, "layer"), field_size(L, -1, where, "token"), field_size(L, -1, where, "table")};
+        lua_pop(L, 1);
+    }
+    return (reference_ties){.margin = field_number(L, job, where, "margin"), .turned = ties, .turned_count = count};
+}
+
+static void push_ties(lua_State *L, const reference_ties *ties)
+{
+    lua_newtable(L);
+    for (size_t i = 0; i < ties->found_count; ++i) {
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, (lua_Integer)ties->found[i].layer);
+        lua_setfield(L, -2, "layer");
+        lua_pushinteger(L, (lua_Integer)ties->found[i].token);
+        lua_setfield(L, -2, "token");
+        lua_pushinteger(L, (lua_Integer)ties->found[i].table);
+        lua_setfield(L, -2, "table");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+}
+
+/* One layer, at the top of the stack: x <- its output. */
+static bool run_layer(lua_State *L, const shards *checkpoint, const reference_blocks_model *model, const reference_model *lookup_model,
+                      size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
+{
+    reference_block block = {.number = number, .in = field_size(L, -1, where, "input")};
+    reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
+    reference_lookup *lookup;
+    bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
+    block.lookup = lookup;
+    for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
+        ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
+    ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
+    ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
+    reference_lookup_close(lookup);
+    free(block.first.gain);
+    free(block.first.offset);
+    free(block.second.gain);
+    free(block.second.offset);
+    return ok;
 }
 
 static int reference(lua_State *L)
 {
     lua_settop(L, 2);
     const reference_blocks_model model = model_at(L, 1);
+    reference_model lookup_model = {0};
+    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE)
+        lookup_model = reference_model_at(L, lua_gettop(L), where);
+    reference_ties ties = ties_at(L, 1);
     char error[ERROR_SIZE];
     size_t tokens;
-    const double *given = tokens_at(L, 2, model.d, &tokens);
-    double *x = lua_newuserdatauv(L, (tokens * model.d + 1) * sizeof *x, 0);
-    memcpy(x, given, tokens * model.d * sizeof *x);
+    const size_t input = field_size(L, 1, where, "input"), widest = input > model.d ? input : model.d;
+    const double *given = tokens_at(L, 2, input, &tokens);
+    double *x = lua_newuserdatauv(L, (tokens * widest + 1) * sizeof *x, 0);
+    memcpy(x, given, tokens * input * sizeof *x);
     shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
     if (!checkpoint)
         return host_fail(L, error);
     lua_getfield(L, 1, "layers");
     const int layers = lua_gettop(L);
     bool ok = true;
-    for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i) {
-        reference_block block = {0};
-        reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
-        for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
-            ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
-        ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
-        ok = ok && reference_block_run(&model, &block, x, tokens, error, sizeof error);
-        free(block.first.gain);
-        free(block.first.offset);
-        free(block.second.gain);
-        free(block.second.offset);
-        lua_settop(L, layers);
-    }
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
+        ok = run_layer(L, checkpoint, &model, &lookup_model, (size_t)i - 1, &ties, x, tokens, error);
     shards_close(checkpoint);
-    if (!ok)
+    if (!ok) {
+        free(ties.found);
         return host_fail(L, error);
+    }
     lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
-    return 1;
+    push_ties(L, &ties);
+    free(ties.found);
+    return 2;
 }
 
 static int rows(lua_State *L)
@@ -363,10 +421,10 @@ static int rows(lua_State *L)
     for (size_t k = 0; ok && k < kinds; ++k) {
         lua_rawgeti(L, 2, (lua_Integer)k + 1);
         const int tensor = lua_gettop(L);
-        const bool by_position = flag_field(L, tensor, "by_position"), fixed = flag_field(L, tensor, "fixed");
-        const size_t first = size_field(L, tensor, "first"), all = size_field(L, tensor, "rows");
+        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
+        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
         const safetensors *file;
-        const safetensors_tensor *found = shards_expect(checkpoint, field_text(L, tensor, where, "name", NULL),
+        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
                                                         (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
         ok = found != NULL;
         for (size_t t = 0; ok && t < count; ++t) {
@@ -455,15 +513,9 @@ static int save(lua_State *L)
 
 int luaopen_blocks(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run},
-                                  {"reference", reference},
-                                  {"rows", rows},
-                                  {"random_numbers", random_numbers},
-                                  {"difference", difference},
-                                  {"load", load},
-                                  {"save", save},
-                                  {"time", blocks_time},
-                                  {NULL, NULL}};
+    const luaL_Reg functions[] = {
+        {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},
+        {"load", load}, {"save", save},           {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

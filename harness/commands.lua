@@ -1,4 +1,5 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
+local bench = require "harness.bench"
 local compile = require "harness.compile"
 local cpu = require "cpu"
 local file_rules = require "gen.files"
@@ -14,21 +15,26 @@ local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
-local transformer_plan = require "gen.transformer_plan"
 
 local commands = {}
 
--- The instruction sets of `text` (all, if absent) that this CPU can run with tables of the type `tables`, and the names of those it cannot.
-function commands.runnable(text, tables)
+-- The instruction sets of `text` (all, if absent) that this CPU can run with weights of the types of gen/dtype.lua in the list, and the names
+-- of those it cannot.
+function commands.runnable(text, types)
     local can, list, skipped, facts = {}, {}, {}, cpu.describe()
     for _, name in ipairs(facts.isa) do can[name] = true end
     for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
-        local feature = isa.with_tables(set, dtype.get(tables)).feature
-        if can[set.name] and (not feature or facts[feature]) then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
+        local can_run = can[set.name]
+        for _, feature in ipairs(isa.with_types(set, types).features or {}) do can_run = can_run and facts[feature] end
+        if can_run then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
     end
     if #list == 0 then error("--isa: this CPU runs none of " .. (text or table.concat(isa.names, ",")), 0) end
     return list, skipped
 end
+
+-- The types that the options of a LookupFFN ask for.
+local function types_of(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
+commands.types_of = types_of
 
 -- The option --threads; raises one line.
 function commands.threads_of(options)
@@ -49,9 +55,18 @@ local function build(path, sets, options, threads, files)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
+-- The types of a transformer's weights and cache that an instruction set may need more for; integers are summed as floats.
+function commands.transformer_types(options)
+    local types = {}
+    for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
+        if not row.scaled then types[#types + 1] = row end
+    end
+    return types
+end
+
 -- One plan of a transformer for every instruction set that this CPU can run, and the names of those it cannot.
 local function transformer_plans(path, options)
-    local sets, skipped = commands.runnable(options.isa, options.type ~= "i8" and options.type or nil)
+    local sets, skipped = commands.runnable(options.isa, commands.transformer_types(options))
     local plans = {}
     for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
     return plans, skipped
@@ -68,7 +83,7 @@ function commands.run(arguments, options)
         integer.run(arguments[1], options)
         return 0
     end
-    local sets = commands.runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
     local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
@@ -148,7 +163,7 @@ function commands.verify(arguments, options)
         if threads > 1 then error(string.format("--threads: %d: is for float arithmetic", threads), 0) end
         return integer.verify(arguments[1], options)
     end
-    local sets, skipped = commands.runnable(options.isa, options.tables)
+    local sets, skipped = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan
     local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
@@ -188,7 +203,7 @@ end
 
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
 local function verified_build(path, options, threads, files)
-    local sets = commands.runnable(options.isa, options.tables)
+    local sets = commands.runnable(options.isa, types_of(options))
     if not options.isa then sets = { sets[#sets] } end
     local b = build(path, sets, options, threads, files)
     b.checked, b.tuned = {}, options.named
@@ -204,40 +219,26 @@ local function verified_build(path, options, threads, files)
     return b
 end
 
--- The blocks of a transformer, and the same without eliminating anything, for calls of so many tokens from a position on.
+-- The blocks of a transformer with weights of each type that is asked for, on the best instruction set or on those that are asked for.
 local function bench_transformer(m, path, options)
-    local sets = commands.runnable(options.isa, options.type ~= "i8" and options.type or nil)
-    local plans = { request.plan(path, { sets[#sets] }, options) }
-    if not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "bench times decoding and prefill, which are for causal = true") end
-    if m.attention.eliminate ~= "none" then
-        m.attention.eliminate, m.name = "none", "unfused_blocks"
-        plans[2] = transformer_plan.build(m, { sets[#sets] }, options.type)
-    end
-    local results, position = {}, options.position or 0
-    for i, tokens in ipairs(options.batches) do
-        if position + tokens > m.attention.context then
-            error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, position, m.attention.context), 0)
-        end
-        results[i] = transformer.bench(plans, tokens, position, options)
-    end
-    if options.json then
-        host.print(assert(json.encode { model = plans[1].model.name, results = json.array(results) }))
-    else
-        transformer.print_bench(plans[1], results, compile.version(options.cc) .. " " .. options.cflags)
-    end
-    return 0
+    local types = dtype.select(options.type or "f32", "type")
+    options.position = options.position or 0
+    options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
+    return require("harness.transformer_bench").run(path, types, function(type)
+        local sets = commands.runnable(options.isa, commands.transformer_types { type = type, cache = options.cache })
+        return options.isa and sets or { sets[#sets] }
+    end, options)
 end
 
 function commands.bench(arguments, options)
-    local bench = require "harness.bench"
     bench.check_repetitions(options.repetitions)
     local m = model_file.load(arguments[1])
-    options.batches = bench.batches(options.batch or (m.attention and "1" or "1,8,64,512,4096"))
     request.check_options(m, options)
     if m.attention then
         if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
         return bench_transformer(m, arguments[1], options)
     end
+    options.batches = bench.batches(options.batch or "1,8,64,512,4096")
     if request.is_integer(options) then
         if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for float arithmetic", 0) end
         return integer.bench(arguments[1], options)

@@ -142,7 +142,7 @@ function firmware.build(path, options)
     if not fits(sizes, limits) then
         refuse(p, sizes, limits, function(m, tables, projection, choices)
             if p.arithmetic then return integer_plan.build(m, { set }, nil, projection, wanted) end
-            return plan.build(m, { set }, { [set.name] = choices or p.wanted[set.name] }, tables, projection, wanted)
+            return plan.build(m, { set }, { [set.name] = choices or p.wanted[set.name] }, tables, projection, { target = wanted })
         end, directory)
     end
     local files = lookup.packed(p, directory, options)

@@ -2,7 +2,7 @@
 
    A job = { library, bind, ffn, project, blob, d, d_out, h, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
    integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil, message:
-       also model (see verify_model.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens. rel_err is the
+       also model (see reference_fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens. rel_err is the
        largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition with its
        own. max_abs_err is of one element, with the kernel's codes.
    integer.run(job, input, output) -> tokens | nil, message: .npy files of floats.
@@ -12,8 +12,8 @@
 #include "clock.h"
 #include "guard.h"
 #include "memory.h"
+#include "reference_fields.h"
 #include "reference_integer.h"
-#include "verify_model.h"
 
 #include "gen/fields.h"
 #include "gen/host.h"
@@ -307,7 +307,7 @@ static int check(lua_State *L)
     lua_settop(L, 1);
     const kernel_job job = job_at(L, 1);
     lua_getfield(L, 1, "model");
-    const reference_model model = verify_model_at(L, 2);
+    const reference_model model = reference_model_at(L, 2, where);
     const size_t random = size_field(L, 1, "tokens"), tokens = SPECIAL + random;
     char error[ERROR_SIZE];
     files_mapping blob;
@@ -455,7 +455,7 @@ static int vectors(lua_State *L)
     const kernel_job job = job_at(L, 1);
     const size_t count = (size_t)luaL_checkinteger(L, 2), tokens = SPECIAL + count;
     lua_getfield(L, 1, "model");
-    const reference_model model = verify_model_at(L, 3);
+    const reference_model model = reference_model_at(L, 3, where);
     char error[ERROR_SIZE];
     files_mapping blob;
     int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);

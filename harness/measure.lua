@@ -1,4 +1,4 @@
--- Runs the measuring process with a job (harness/measure_job.h says of what) and reads what it found.
+-- Runs the measuring process with a job (harness/measure_ffn_job.h and measure_blocks_job.h say of what) and reads what it found.
 local cpu = require "cpu"
 local host = require "host"
 local json = require "json"

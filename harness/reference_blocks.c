@@ -56,6 +56,17 @@ static double *mapped(const reference_blocks_model *model, const reference_map *
     return y;
 }
 
+/* A new array: columns at … at + width - 1 of x[tokens][in]. NULL on failure. */
+static double *part_of(const double *x, size_t in, size_t at, size_t width, size_t tokens, char *error, size_t size)
+{
+    double *y = malloc(tokens * width * sizeof *y);
+    if (!y)
+        files_error(error, size, "not enough memory for %zu tokens", tokens);
+    for (size_t t = 0; y && t < tokens; ++t)
+        memcpy(y + t * width, x + t * in + at, width * sizeof *y);
+    return y;
+}
+
 static double activated(reference_activation activation, double x)
 {
     switch (activation) {
@@ -78,6 +89,14 @@ static void turn(const reference_blocks_model *model, double *head, size_t posit
     }
 }
 
+/* One head of a key or value as the cache keeps it. */
+static void keep(const reference_blocks_model *model, double *head, size_t width)
+{
+    const double scale = model->cache == REFERENCE_I8 ? reference_scale_i8(head, width) : 1.0;
+    for (size_t i = 0; i < width; ++i)
+        head[i] = model->cache == REFERENCE_I8 ? reference_round_i8(head[i], scale) : reference_round(model->cache, head[i]);
+}
+
 /* y[tokens][heads * width] = softmax(q k scale) v. */
 static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
@@ -86,7 +105,8 @@ static void attend(const reference_blocks_model *model, const double *q, const d
     for (size_t t = 0; t < tokens; ++t)
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t last = model->causal ? t : tokens - 1, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
+            const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
+            const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
             double largest = -INFINITY, sum = 0.0, *out = y + t * model->d + head * width;
             for (size_t s = first; s <= last; ++s) {
                 score[s] = 0.0;
@@ -107,7 +127,7 @@ static void attend(const reference_blocks_model *model, const double *q, const d
         }
 }
 
-static void normalise(const reference_blocks_model *model, const reference_norm *norm, double *x, size_t tokens)
+static void normalise(const reference_blocks_model *model, const reference_block_norm *norm, double *x, size_t tokens)
 {
     for (size_t t = 0; norm->gain && t < tokens; ++t) {
         double *row = x + t * model->d, mean = 0.0, square = 0.0;
@@ -131,15 +151,20 @@ static double *attention(const reference_blocks_model *model, const reference_bl
                          size_t size)
 {
     const size_t d = model->d, width = d / model->heads, e = width * model->kv_heads;
-    double *q = mapped(model, &block->q, x, d, tokens, error, size), *k = mapped(model, &block->k, x, d, tokens, error, size);
-    double *v = mapped(model, &block->v, x, d, tokens, error, size);
+    const bool given = block->in > d;
+    double *q = given ? part_of(x, block->in, 0, d, tokens, error, size) : mapped(model, &block->q, x, d, tokens, error, size);
+    double *k = given ? part_of(x, block->in, d, e, tokens, error, size) : mapped(model, &block->k, x, d, tokens, error, size);
+    double *v = given ? part_of(x, block->in, d + e, e, tokens, error, size) : mapped(model, &block->v, x, d, tokens, error, size);
     double *mixed = malloc((tokens * d + tokens) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         for (size_t t = 0; t < tokens; ++t) {
             for (size_t head = 0; head < model->heads; ++head)
                 turn(model, q + t * d + head * width, t);
-            for (size_t head = 0; head < model->kv_heads; ++head)
+            for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, t);
+                keep(model, k + t * e + head * width, width);
+                keep(model, v + t * e + head * width, width);
+            }
         }
         attend(model, q, k, v, mixed, mixed + tokens * d, tokens);
         y = mapped(model, &block->p, mixed, d, tokens, error, size);
@@ -151,10 +176,23 @@ static double *attention(const reference_blocks_model *model, const reference_bl
     return y;
 }
 
-/* The FFN: a new array [tokens][d]. */
-static double *ffn(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error,
-                   size_t size)
+/* The lookup FFN: a new array [tokens][out]. */
+static double *looked_up(const reference_block *block, reference_ties *ties, const double *x, size_t tokens, char *error, size_t size)
 {
+    double *y = malloc(tokens * reference_lookup_out(block->lookup) * sizeof *y);
+    if (y && reference_lookup_run(block->lookup, block->number, ties, x, tokens, y))
+        return y;
+    free(y);
+    files_error(error, size, "not enough memory for %zu tokens, or a table with a value that is not finite", tokens);
+    return NULL;
+}
+
+/* The FFN: a new array [tokens][out]. */
+static double *ffn(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
+                   char *error, size_t size)
+{
+    if (block->lookup)
+        return looked_up(block, ties, x, tokens, error, size);
     double *hidden = mapped(model, &block->m, x, model->d, tokens, error, size), *y = NULL;
     double *gate = model->gated ? mapped(model, &block->g, x, model->d, tokens, error, size) : NULL;
     if (hidden && (gate || !model->gated)) {
@@ -167,14 +205,19 @@ static double *ffn(const reference_blocks_model *model, const reference_block *b
     return y;
 }
 
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error,
-                         size_t error_size)
+size_t reference_block_out(const reference_blocks_model *model, const reference_block *block)
+{
+    return block->lookup ? reference_lookup_out(block->lookup) : model->d;
+}
+
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+                         char *error, size_t error_size)
 {
     const size_t count = tokens * model->d;
-    double *in = malloc((count + 1) * sizeof *in), *mixed = NULL, *out = NULL;
+    double *in = malloc((tokens * block->in + 1) * sizeof *in), *mixed = NULL, *out = NULL;
     if (!in)
         return files_error(error, error_size, "not enough memory for %zu tokens", tokens);
-    memcpy(in, x, count * sizeof *in);
+    memcpy(in, x, tokens * block->in * sizeof *in);
     if (!model->post)
         normalise(model, &block->first, in, tokens);
     mixed = attention(model, block, in, tokens, error, error_size);
@@ -183,7 +226,7 @@ bool reference_block_run(const reference_blocks_model *model, const reference_bl
             memcpy(in, x, count * sizeof *in);
             normalise(model, &block->second, in, tokens);
         }
-        out = ffn(model, block, in, tokens, error, error_size);
+        out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out) {
             add(out, mixed, count);
             if (model->skip)
@@ -197,14 +240,14 @@ bool reference_block_run(const reference_blocks_model *model, const reference_bl
         memcpy(in, mixed, count * sizeof *in);
         if (!model->post)
             normalise(model, &block->second, in, tokens);
-        out = ffn(model, block, in, tokens, error, error_size);
+        out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out && model->skip)
             add(out, mixed, count);
     }
     if (out && model->post)
         normalise(model, &block->second, out, tokens);
     if (out)
-        memcpy(x, out, count * sizeof *x);
+        memcpy(x, out, tokens * reference_block_out(model, block) * sizeof *x);
     free(in);
     free(mixed);
     free(out);

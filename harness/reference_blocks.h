@@ -2,6 +2,7 @@
 #ifndef LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
 #define LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
 
+#include "reference_lookup.h"
 #include "reference_type.h"
 
 #include "gen/weights/safetensors.h"
@@ -19,29 +20,36 @@ typedef struct {
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {
     double *gain, *offset; /* [d] */
-} reference_norm;
+} reference_block_norm;
 
 typedef struct {
     size_t d, heads, kv_heads, f;
     double scale; /* of q k */
     bool causal;
-    size_t window; /* 0: none */
+    size_t window; /* a token attends to positions nearer than this; 0: to all */
     size_t half;   /* pairs of a head that are turned, 0: none */
     double theta;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     double eps;
     reference_activation activation;
-    reference_type type; /* that W is rounded to */
+    reference_type type;  /* that W is rounded to */
+    reference_type cache; /* that keys and values are rounded to, those of a head together */
 } reference_blocks_model;
 
 typedef struct {
+    size_t number;    /* of the layer */
+    size_t in;        /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
-    reference_norm first, second;
+    const reference_lookup *lookup; /* NULL: the FFN is g, m and o */
+    reference_block_norm first, second;
 } reference_block;
 
-/* x[tokens][d] <- the block's output. Fails with one line that starts with a path. */
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, double *x, size_t tokens, char *error,
-                         size_t error_size);
+/* Width of the block's output. */
+size_t reference_block_out(const reference_blocks_model *model, const reference_block *block);
+
+/* x[tokens][in] <- the block's output [tokens][out]. Fails with one line that starts with a path, or says that memory is short. */
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+                         char *error, size_t error_size);
 
 #endif

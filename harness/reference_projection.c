@@ -10,42 +10,69 @@ static double gain_of(const reference_model *model, const reference_weights *wei
     return model->norm && i < model->d ? weights->norm_weight[i] : 1.0;
 }
 
-/* One column of a block [b out][b in]: folded, rounded, unfolded. H_b is its own inverse but for the factor b.  column [b] */
-static void round_column(const reference_model *model, reference_type type, double factor, double *first, double *column)
+/* The weights of one output, rounded.  values [count] */
+static void round_row(reference_type type, double *values, size_t count)
 {
-    const size_t block = model->block;
-    if (factor == 0.0)
+    if (type == REFERENCE_I16) {
+        reference_round_row_i16(values, count);
         return;
-    for (size_t o = 0; o < block; ++o)
-        column[o] = first[o * block];
-    reference_hadamard(column, block);
-    for (size_t o = 0; o < block; ++o)
-        column[o] = reference_round(type, column[o] * factor) / factor;
-    reference_hadamard(column, block);
-    for (size_t o = 0; o < block; ++o)
-        first[o * block] = column[o] / (double)block;
+    }
+    for (size_t i = 0; i < count; ++i)
+        values[i] = reference_round(type, values[i]);
+}
+
+/* H_b applied to the columns of a block [b out][b in].  column [b] */
+static void transform_columns(size_t block, double *first, double *column)
+{
+    for (size_t i = 0; i < block; ++i) {
+        for (size_t o = 0; o < block; ++o)
+            column[o] = first[o * block + i];
+        reference_hadamard(column, block);
+        for (size_t o = 0; o < block; ++o)
+            first[o * block + i] = column[o];
+    }
+}
+
+/* One block: folded, rounded, unfolded. H_b is its own inverse but for the factor b; inputs of factor 0 do not count.
+   factor, work [b] */
+static void round_block(size_t block, reference_type type, const double *factor, double *first, double *work)
+{
+    transform_columns(block, first, work);
+    for (size_t o = 0; o < block; ++o) {
+        for (size_t i = 0; i < block; ++i)
+            first[o * block + i] *= factor[i];
+        round_row(type, first + o * block, block);
+        for (size_t i = 0; i < block; ++i)
+            first[o * block + i] /= factor[i] != 0.0 ? factor[i] * (double)block : 1.0;
+    }
+    transform_columns(block, first, work);
 }
 
 static void round_bh4(const reference_model *model, reference_type type, const reference_weights *weights, double *projection,
-                      double *column)
+                      double *work)
 {
     const size_t padded = reference_padded(model), block = model->block;
+    double *factor = work + block;
     for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat)
-        for (int step = 0; step < 4; ++step, projection += padded * block)
-            for (size_t i = 0; i < padded; ++i) {
-                const double factor = step == 0 ? gain_of(model, weights, i) : step == 3 ? model->decay : 1.0;
-                round_column(model, type, factor, projection + i / block * block * block + i % block, column);
+        for (int step = 0; step < 4; ++step)
+            for (size_t first = 0; first < padded; first += block, projection += block * block) {
+                for (size_t i = 0; i < block; ++i)
+                    factor[i] = step == 0 ? gain_of(model, weights, first + i) : step == 3 ? model->decay : 1.0;
+                round_block(block, type, factor, projection, work);
             }
 }
 
 static void round_dense(const reference_model *model, reference_type type, const reference_weights *weights, double *projection)
 {
-    for (size_t j = 0; j < model->h * model->tau; ++j)
-        for (size_t i = 0; i < model->d; ++i, ++projection) {
+    for (size_t j = 0; j < model->h * model->tau; ++j, projection += model->d) {
+        for (size_t i = 0; i < model->d; ++i)
+            projection[i] *= gain_of(model, weights, i);
+        round_row(type, projection, model->d);
+        for (size_t i = 0; i < model->d; ++i) {
             const double factor = gain_of(model, weights, i);
-            if (factor != 0.0)
-                *projection = reference_round(type, *projection * factor) / factor;
+            projection[i] /= factor != 0.0 ? factor : 1.0;
         }
+    }
 }
 
 /* bias += the projection of the norm's offset by the exact weights, less that by the rounded ones.  z [h tau] */
@@ -71,7 +98,7 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     *memory = NULL;
     if (type == REFERENCE_F32)
         return true;
-    const size_t room = bits > model->block ? bits : model->block;
+    const size_t room = bits > 2 * model->block ? bits : 2 * model->block;
     double *projection = malloc((count + bits + room) * sizeof *projection), *bias = projection + count, *work = bias + bits;
     if (!projection)
         return false;
@@ -86,5 +113,6 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     *memory = projection;
     const bool done = correct_bias(model, &exact, *weights, bias, work);
     weights->bias = bias;
+    weights->rounds_inputs = type == REFERENCE_I16;
     return done;
 }

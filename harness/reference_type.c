@@ -37,10 +37,30 @@ double reference_scale_i8(const double *row, size_t count)
     return (double)(float)(largest / 127.0);
 }
 
-double reference_round_i8(double value, double scale)
+/* The nearest of the integers from -most to most, times the scale. */
+static double round_integer(double value, double scale, double most)
 {
     if (scale == 0.0)
         return 0.0;
     const double integer = reference_round_to(value / scale, 1.0);
-    return (integer > 127.0 ? 127.0 : integer < -127.0 ? -127.0 : integer) * scale;
+    return (integer > most ? most : integer < -most ? -most : integer) * scale;
+}
+
+double reference_round_i8(double value, double scale)
+{
+    return round_integer(value, scale, 127.0);
+}
+
+void reference_round_row_i16(double *row, size_t count)
+{
+    double largest = 0.0, sum = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        sum += fabs(row[i]);
+        if (fabs(row[i]) > largest)
+            largest = fabs(row[i]);
+    }
+    const double by_size = largest / 32767.0, by_sum = sum / (65534.0 - 0.5 * (double)count);
+    const double scale = (double)(float)(by_size > by_sum ? by_size : by_sum);
+    for (size_t i = 0; i < count; ++i)
+        row[i] = round_integer(row[i], scale, 32767.0);
 }

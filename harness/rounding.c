@@ -35,12 +35,23 @@ static double roundings(const reference_model *model, size_t repeat, int step)
     return (double)chain + log2((double)padded);
 }
 
-/* y <- the four steps of a repeat; power[s] is y's mean square after step s.  y, temporary [N], power [4]. */
+/* What rounding a step's inputs adds to their variance, in units of u^2 F^2; 0 where kernels do not round them. */
+static double input_variance(const reference_weights *weights, const double *inputs, size_t count)
+{
+    double largest = 0.0;
+    for (size_t i = 0; weights->rounds_inputs && i < count; ++i)
+        largest = fmax(largest, fabs(inputs[i]));
+    return square(ROUNDING_INPUT_FACTOR / ROUNDING_FACTOR * largest / ROUNDING_INPUT_LEVELS / ROUNDING_UNIT) / 12.0;
+}
+
+/* y <- the four steps of a repeat; power[s] is y's mean square after step s, rounded[s] input_variance() before it.  y, temporary [N],
+   power, rounded [4]. */
 static void run_repeat(const reference_model *model, const reference_weights *weights, size_t repeat, double *y, double *temporary,
-                       double *power)
+                       double *power, double *rounded)
 {
     const size_t padded = reference_padded(model);
     for (size_t step = 0; step < 4; ++step) {
+        rounded[step] = input_variance(weights, y, padded);
         reference_bh4_step(model, weights->projection + (repeat * 4 + step) * padded * model->block, y, temporary);
         power[step] = mean_square(y, padded);
     }
@@ -60,10 +71,10 @@ static bool prepare_bh4(rounding *bounds)
     for (size_t i = 0; i < repeats * 4; ++i)
         bounds->frobenius[i] = mean_square(weights->projection + i * size, size) * (double)size;
     for (size_t repeat = 0; model->norm && repeat < repeats; ++repeat) {
-        double power[4];
+        double power[4], rounded[4];
         for (size_t i = 0; i < padded; ++i)
             y[i] = i < model->d ? weights->norm_bias[i] : 0.0;
-        run_repeat(model, weights, repeat, y, y + padded, power);
+        run_repeat(model, weights, repeat, y, y + padded, power, rounded);
         for (size_t j = repeat * padded; j < (repeat + 1) * padded && j < model->h * model->tau; ++j)
             bounds->folded_bias[j] = model->decay * sqrt(power[3]);
     }
@@ -127,6 +138,18 @@ static double shift_variance(const reference_model *model, const double *x)
     return (double)model->d / 4.0 * square(mean) / (variance + model->norm_eps);
 }
 
+/* The same of the projection's input, which kernels round before the norm's gain and offset.  centred [d]: overwritten */
+static double first_input_variance(const rounding *bounds, const double *x, double *centred)
+{
+    const reference_model *model = bounds->model;
+    double mean = 0.0, variance = 1.0;
+    if (model->norm)
+        reference_moments(model, x, &mean, &variance);
+    for (size_t i = 0; i < model->d; ++i)
+        centred[i] = model->norm ? (x[i] - mean) / sqrt(variance + model->norm_eps) : x[i];
+    return input_variance(bounds->weights, centred, model->d);
+}
+
 /* Squared errors in units of u^2 of the norm's output.  error [d] */
 static void norm_errors(const rounding *bounds, const double *x, const double *normalised, double *error)
 {
@@ -142,44 +165,46 @@ static void norm_errors(const rounding *bounds, const double *x, const double *n
     }
 }
 
-static void project_bh4(const rounding *bounds, const double *normalised, const double *error, double *work, double *bound)
+static void project_bh4(const rounding *bounds, const double *normalised, const double *error, double input, double *work, double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
     const size_t padded = reference_padded(model), count = model->h * model->tau;
     double first = 0.0;
     for (size_t i = 0; i < model->d; ++i)
-        first += error[i] / (double)padded;
+        first += (error[i] + input * (model->norm ? square(weights->norm_weight[i]) : 1.0)) / (double)padded;
     for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat) {
-        double variance = first, power[4];
+        double variance = first, power[4], rounded[4];
         for (size_t i = 0; i < padded; ++i)
             work[i] = i < model->d ? normalised[i] : 0.0;
-        run_repeat(model, weights, repeat, work, work + padded, power);
+        run_repeat(model, weights, repeat, work, work + padded, power, rounded);
         for (int step = 0; step < 4; ++step)
-            variance = bounds->frobenius[repeat * 4 + (size_t)step] * variance + roundings(model, repeat, step) * power[step];
+            variance = bounds->frobenius[repeat * 4 + (size_t)step] * (variance + (step > 0 ? rounded[step] : 0.0)) +
+                       roundings(model, repeat, step) * power[step];
         for (size_t i = 0, j = repeat * padded; i < padded && j < count; ++i, ++j) {
-            const double rest = 1.0 - model->decay, input = i < model->d ? fabs(normalised[i]) : 0.0;
-            const double added = fabs(weights->bias[j]) + rest * input + bounds->folded_bias[j];
+            const double rest = 1.0 - model->decay, passed = i < model->d ? fabs(normalised[i]) : 0.0;
+            const double added = fabs(weights->bias[j]) + rest * passed + bounds->folded_bias[j];
             bound[j] = square(model->decay) * variance + roundings(model, repeat, 3) * square(added);
             bound[j] += i < model->d ? square(rest) * error[i] : 0.0;
         }
     }
 }
 
-static void project_dense(const rounding *bounds, const double *x, const double *normalised, double *bound)
+static void project_dense(const rounding *bounds, const double *x, const double *normalised, double input, double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
     const double terms = (double)model->d;
     const double shift = model->norm ? shift_variance(model, x) : 0.0;
     for (size_t j = 0; j < model->h * model->tau; ++j) {
-        double sum = 0.0, squares = 0.0;
+        double sum = 0.0, squares = 0.0, gain = 0.0;
         for (size_t i = 0; i < model->d; ++i) {
-            const double product = weights->projection[j * model->d + i] * normalised[i];
+            const double weight = weights->projection[j * model->d + i], product = weight * normalised[i];
             sum += product;
             squares += product * product;
+            gain += square(weight * (model->norm ? weights->norm_weight[i] : 1.0));
         }
-        bound[j] = terms * (squares + square(fabs(weights->bias[j]) + bounds->folded_bias[j]));
+        bound[j] = input * gain + terms * (squares + square(fabs(weights->bias[j]) + bounds->folded_bias[j]));
         if (model->norm)
             bound[j] += shift * bounds->row_gain[j] + terms * square(fabs(sum) + bounds->folded_bias[j]);
     }
@@ -193,12 +218,13 @@ bool rounding_project(const rounding *bounds, const double *x, double *bound)
     if (!work)
         return false;
     double *normalised = work, *error = work + model->d;
+    const double input = first_input_variance(bounds, x, normalised);
     reference_norm(model, bounds->weights, x, normalised);
     norm_errors(bounds, x, normalised, error);
     if (model->projection == REFERENCE_BH4)
-        project_bh4(bounds, normalised, error, error + model->d, bound);
+        project_bh4(bounds, normalised, error, input, error + model->d, bound);
     else
-        project_dense(bounds, x, normalised, bound);
+        project_dense(bounds, x, normalised, input, bound);
     for (size_t j = 0; j < model->h * model->tau; ++j)
         bound[j] = ROUNDING_FACTOR * ROUNDING_UNIT * sqrt(bound[j]);
     free(work);

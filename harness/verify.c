@@ -4,7 +4,7 @@
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
-        projection = "f32"|"bf16", seed = 1,
+        projection = "f32"|"bf16"|"i16", seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
    verify.check{
@@ -21,11 +21,11 @@
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
-#include "verify_model.h"
 
 #include "clock.h"
 #include "gen/fields.h"
 #include "kernel.h"
+#include "reference_fields.h"
 
 #include "gen/host.h"
 
@@ -59,69 +59,6 @@ typedef struct {
     size_t used;
     char line[LINE_SIZE];
 } conversation;
-
-static double number_field(lua_State *L, int index, const char *name)
-{
-    int is_number = 0;
-    lua_getfield(L, index, name);
-    const double value = lua_tonumberx(L, -1, &is_number);
-    if (!is_number)
-        luaL_error(L, "verify: %s: must be a number", name);
-    lua_pop(L, 1);
-    return value;
-}
-
-/* 0 or 1: which of two words the field is. */
-static int word_field(lua_State *L, int index, const char *name, const char *first, const char *second)
-{
-    const char *word = field_text(L, index, where, name, NULL);
-    if (strcmp(word, first) != 0 && strcmp(word, second) != 0)
-        luaL_error(L, "verify: %s: must be \"%s\" or \"%s\"", name, first, second);
-    return strcmp(word, second) == 0;
-}
-
-reference_model verify_model_at(lua_State *L, int index)
-{
-    luaL_checktype(L, index, LUA_TTABLE);
-    reference_model model = {
-        .d = (size_t)field_integer(L, index, where, "d", 1, 0),
-        .d_out = (size_t)field_integer(L, index, where, "d_out", 1, 0),
-        .h = (size_t)field_integer(L, index, where, "h", 1, 0),
-        .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
-        .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
-        .projection = word_field(L, index, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
-        .score = word_field(L, index, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
-        .scale = number_field(L, index, "scale"),
-    };
-    if (model.tau > 16)
-        luaL_error(L, "verify: tau: must be at most 16");
-    if (model.neighbours > (size_t)1 << model.tau)
-        luaL_error(L, "verify: neighbours: must be at most 2^tau");
-    if (model.projection == REFERENCE_BH4) {
-        model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
-        model.decay = number_field(L, index, "decay");
-        if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
-            luaL_error(L, "verify: block: must be a power of two, at most d padded to one");
-    }
-    if (lua_getfield(L, index, "norm_eps") != LUA_TNIL) {
-        model.norm = true;
-        model.norm_eps = number_field(L, index, "norm_eps");
-    }
-    lua_pop(L, 1);
-    return model;
-}
-
-/* The type that the field names, `last` or one before it. */
-static reference_type type_at(lua_State *L, int index, const char *field, reference_type last)
-{
-    static const char *const names[] = {[REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8"};
-    const char *name = field_text(L, index, where, field, "f32");
-    for (reference_type type = REFERENCE_F32; type <= last; ++type)
-        if (strcmp(name, names[type]) == 0)
-            return type;
-    luaL_error(L, "verify: %s: %s: unknown type", field, name);
-    return REFERENCE_F32;
-}
 
 /* The numbers in the list `counts`, if there is one. */
 static void read_counts(lua_State *L, int index, verify_job *job)
@@ -159,7 +96,7 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
     if (job.tokens <= job.variant.tile)
         job.tokens = job.variant.tile + 1;
     if (lua_getfield(L, index, "work") != LUA_TNIL)
-        job.work = number_field(L, index, "work");
+        job.work = field_number(L, index, where, "work");
     lua_getfield(L, index, "bind_known");
     job.bind_known = lua_toboolean(L, -1);
     lua_pop(L, 2);
@@ -342,14 +279,14 @@ static int make_reference(lua_State *L)
     lua_settop(L, 1);
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_getfield(L, 1, "model");
-    const reference_model model = verify_model_at(L, 2);
+    const reference_model model = reference_model_at(L, 2, where);
     const verify_sources sources = {
         .blob = field_text(L, 1, where, "blob", NULL),
         .weights = field_text(L, 1, where, "weights", NULL),
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
-        .tables = type_at(L, 1, "tables", REFERENCE_I8),
-        .projection = type_at(L, 1, "projection", REFERENCE_BF16),
+        .tables = reference_type_at(L, 1, where, "tables", REFERENCE_I8),
+        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_I16),
     };
     const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
     verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);

@@ -1,5 +1,7 @@
 //$ lines("", prologue)
-//$ local unpacked = v.unpacks and "unpacked, " or ""
+//$ if integers then
+$(include(parts.round))
+//$ end
 $(include(parts.product))
 //$ if #passes > 0 then
 $(include("templates/butterfly.c"))
@@ -15,23 +17,26 @@ $(include(parts.residual))
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
-//$ if v.unpacks then
-   unpacked [$(v.projection.panel_floats)], overwritten
+//$ for _, buffer in ipairs(v.work) do
+   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(v.unpacks and ", float *restrict unpacked" or ""), size_t tiles)
+    float *restrict a, float *restrict b, float *restrict z$(work_parameters), size_t tiles)
 {
     const $(projection.word.storage) *w = weights->projection;
+//$ if integers then
+    const float *scales = weights->projection_scales;
+//$ end
 //$ for _, group in ipairs(groups) do
 
 //$ local i = "    "
 //$ if group.count > 1 then
 //$     i = "        "
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
         float *y = z + repeat * $(shape.padded * tile);
 
 //$ else
@@ -42,15 +47,26 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, stage in ipairs(group.stages) do
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
+//$ local source, from_step = stage.source, (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile
+//$ if integers then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape.padded));
+//$ source, from_step = "integers", integers.pitch
+//$ end
 //$ for _, p in ipairs(stage.products) do
-//$ local x_step, y_step = buffer_rows[stage.source] * tile, buffer_rows[stage.target] * tile
+//$ local y_step = buffer_rows[stage.target] * tile
+//$ local x_stride, before = p.x_stride * tile, unpacked and "unpacked, " or ""
+//$ if integers then
+//$     x_stride = x_stride // projection.word.rows
+//$     before = sum("scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, "
+//$ end
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(stage.source) + block * $(p.x_stride * tile), $(x_step), $(sum("w", p.offset)) + block * $(p.block_words),
-$(i)        $(unpacked)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
+$(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(from_step), $(sum("w", p.offset)) + block * $(p.block_words),
+$(i)        $(before)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-$(i)$(helper)_$(p.name)($(sum(stage.source, p.first_block * p.x_stride * tile)), $(x_step), $(sum("w", p.offset)),
-$(i)    $(unpacked)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
+$(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(from_step), $(sum("w", p.offset)),
+$(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
 //$ end
 //$ end
 //$ if #stage.passes > 0 then
@@ -70,6 +86,9 @@ $(i)}
     }
 //$ elseif group.after > 0 then
     w += $(group.after);
+//$ if integers then
+    scales += $(4 * shape.padded);
+//$ end
 //$ end
 //$ end
 
@@ -91,7 +110,7 @@ $(i)}
 //$ if residual then
 //$     first = group.residual_rows
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + tile * $(shape.d * tile), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + tile * $(x_step * tile), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
 $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));

@@ -43,7 +43,7 @@ $(inner)}
 //$ end
 }
 //$ end
-//$ if v.unpacks then
+//$ if unpacked then
 $(include("templates/unpacked_blocks.c"))
 //$ else
 //$ for _, block in ipairs(blocks) do

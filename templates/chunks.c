@@ -4,7 +4,7 @@
 
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
-        $(v.names.project)(weights, x + first * $(shape.d), left, code, score, scratch);
-        $(v.names.gather)(weights, code, score, y + first * $(shape.d_out), left, scratch);
+        $(v.names.project)(weights, x + first * $(shape.x_step), left, code, score, scratch);
+        $(v.names.gather)(weights, code, score, y + first * $(shape.y_step), left, scratch);
     }
 }

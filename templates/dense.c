@@ -1,27 +1,36 @@
 //$ lines("", prologue)
-//$ local unpacked = v.unpacks and "unpacked, " or ""
+//$ if integers then
+$(include(parts.round))
+//$ end
 $(include(parts.product))
 $(include(parts.bias))
 
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
    weights  bound weights$(gain_text)
-   x        [tiles][$(shape.d)]$(lane_axis)$(x_text)
+   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
    z        [tiles][$(shape.bits)]$(lane_axis)
-//$ if v.unpacks then
-   unpacked [$(v.projection.panel_floats)], overwritten
+//$ for _, buffer in ipairs(v.work) do
+   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
-void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(v.unpacks and ", float *restrict unpacked" or ""), size_t tiles)
+void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work_parameters), size_t tiles)
 {
     const $(projection.word.storage) *w = weights->projection;
 
+//$ local source, from_step = "x", x_step * tile
+//$ if integers then
+    for (size_t tile = 0; tile < tiles; ++tile)
+        $(round_inputs("x", from_step, shape.d));
+//$ source, from_step = "integers", integers.pitch
+//$ end
 //$ for _, p in ipairs(products) do
-//$ local x_step, y_step = shape.d * tile, shape.bits * tile
+//$ local y_step, before = shape.bits * tile, unpacked and "unpacked, " or ""
+//$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, " end
 //$ if p.count > 1 then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)(x, $(x_step), $(sum("w", p.at)) + block * $(p.block_words), $(unpacked)z + block * $(p.outputs * tile), $(y_step), tiles);
+        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-    $(helper)_$(p.name)(x, $(x_step), $(sum("w", p.at)), $(unpacked)$(sum("z", p.first_output * tile)), $(y_step), tiles);
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles);
 //$ end
 //$ end
     for (size_t tile = 0; tile < tiles; ++tile)

@@ -45,6 +45,11 @@ $(i)        $(line.low)$(n) = $(dot.dot(line.low .. n, "scores_low", "quad" .. n
 //$         end
 $(i)    }
 //$     end
+//$     local sums = {}
+//$     for _, line in ipairs(list) do
+//$         for n = 0, 3 do sums[#sums + 1], sums[#sums + 2] = line.high .. n, line.low .. n end
+//$     end
+//$     lines(i .. "    ", keep(sums))
 $(i)}
 //$     for _, line in ipairs(list) do
 $(i){

@@ -1,4 +1,5 @@
 //$ lines("", prologue)
+//$ if makes_codes then
 //$ if tables.scaled then
 
 $(include("templates/scale_scores.c"))
@@ -6,14 +7,14 @@ $(include("templates/scale_scores.c"))
 
 /* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(few.chunk) tokens, features and tables in the lanes.
    weights  bound weights
-   x        [tokens][$(shape.d)], any alignment
+   x        [tokens]$(x_rows), any alignment
    code     [tokens]$(slots_text); score likewise
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-//$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "normalised" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[name])));
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[buffer.name])));
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(sum("(unsigned char *) scratch", few.scratch.vertices));
@@ -21,7 +22,7 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 
 //$ if norm then
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.load)(x + token * $(shape.d), normalised + token * $(shape.d));
+        $(few.names.load)(x + token * $(shape.x_step), normalised + token * $(shape.d));
 //$ end
     $(few.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
@@ -30,6 +31,7 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
     $(helper)_scale_scores(weights->table_scales, code, score, tokens);
 //$ end
 }
+//$ end
 
 /* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
 void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)

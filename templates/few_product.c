@@ -20,7 +20,9 @@ $(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, row)));
 //$     end
 //$     for n, vector in ipairs(vectors) do
 //$         local parts = unpack("words" .. n - 1)
-$(i)const $(isa.index) words$(n - 1) = $(load_words(vector, line));
+//$         local kept = keep { "words" .. n - 1 }
+$(i)$(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, line));
+//$         lines(i, kept)
 //$         for part = 0, #rows - 1 do
 $(i)const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
 //$             for t = 0, tokens - 1 do

@@ -111,7 +111,7 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
    score    the same shape
-   y        [tokens][$(shape.d_out)], any alignment, must not overlap code, score or weights
+   y        [tokens]$(y_rows), any alignment, must not overlap code, score or weights
 //$ local sums = v.scratch.sums
 //$ if sums or pack then
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
@@ -172,7 +172,7 @@ $(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(su
 //$     end
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
-//$ local into_y = columns .. ", " .. shape.d_out
+//$ local into_y = columns .. ", " .. shape.y_step
 //$ local waiting = sums and "sums, " .. t.width or into_y
 //$ local groups = whole + (rest > 0 and 1 or 0)
 //$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)

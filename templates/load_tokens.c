@@ -7,14 +7,14 @@ $(include("templates/transpose.c"))
 //$ if norm then
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).
 //$ end
-   x       [tokens][$(shape.d)], any alignment
+   x       [tokens]$(x_rows), any alignment
    tokens  1 … $(tile); the places of absent tokens repeat the last one
    panel   [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
 void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
 {
     const float *row[$(tile)];
     for (size_t token = 0; token < $(tile); ++token)
-        row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.d);
+        row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.x_step);
 
 //$ if isa.lanes == 1 then
     for (size_t column = 0; column < $(shape.d); ++column)

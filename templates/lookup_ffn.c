@@ -1,4 +1,5 @@
 //$ lines("", prologue)
+//$ if makes_codes then
 //$ if tables.scaled then
 
 $(include("templates/scale_scores.c"))
@@ -7,14 +8,14 @@ $(include("templates/scale_scores.c"))
 
 /* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
    weights  bound weights
-   x        [tokens][$(shape.d)], any alignment
+   x        [tokens]$(x_rows), any alignment
    code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-//$ for _, name in ipairs(buffers) do
-    float *$(name == "x" and "x_tiles" or name) = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(sum("(unsigned char *) scratch", v.scratch.vertices));
@@ -26,7 +27,7 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * $(tile);
             const size_t present = left - before < $(tile) ? left - before : $(tile);
-            $(v.names.load)(x + (first + before) * $(shape.d), present, x_tiles + tile * $(shape.d * tile));
+            $(v.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
         }
         $(v.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
@@ -37,6 +38,7 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
 //$ end
     }
 }
+//$ end
 
 /* The whole layer for many tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
    Projection and hash of a chunk end before its gather begins: so y may be x. */
@@ -64,12 +66,12 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
-            $(v.names.project)(weights, x + (first + at) * $(shape.d), (next < left ? next : left) - at,
+            $(v.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
                 code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(scratch_bytes));
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
-            $(v.names.columns)(weights, code, score, y + first * $(shape.d_out), left, range * $(v.parts) / ranges,
+            $(v.names.columns)(weights, code, score, y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
                 (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(scratch_bytes));
     }
 }
@@ -90,6 +92,7 @@ $(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, 
 //$ end
 void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
+//$ if openmp then
 #ifdef $(names.macro("OPENMP"))
 //$ if few then
     if (tokens <= $(few.threshold))
@@ -104,6 +107,7 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 //$     on_threads("    ")
 //$ end
 #else
+//$ end
 //$ if few then
     if (tokens <= $(few.threshold))
         $(few.names.ffn)(weights, x, y, tokens, scratch);
@@ -112,5 +116,7 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 //$ else
     $(v.names.many)(weights, x, y, tokens, scratch);
 //$ end
+//$ if openmp then
 #endif
+//$ end
 }

@@ -1,23 +1,28 @@
-//$ local function prototypes(v, load, tiles)
+//$ local function prototypes(v, load)
+//$ if makes_codes then
 //$ if load then
 $(load)
 //$ end
-//$ local unpacked = v.unpacks and ", float *restrict unpacked" or ""
+//$ local work = ""
+//$ for _, buffer in ipairs(v.work) do work = work .. ", " .. buffer.storage .. " *restrict " .. buffer.name end
 //$ if shape.kind == "bh4" then
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(unpacked), size_t tiles);
+    float *restrict a, float *restrict b, float *restrict z$(work), size_t tiles);
 //$ else
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(unpacked), size_t tiles);
+void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work), size_t tiles);
 //$ end
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
+//$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
 //$ if v.names.columns then
 void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch);
 //$ end
+//$ if makes_codes then
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
+//$ end
 void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
 //$ for _, v in ipairs(variants) do

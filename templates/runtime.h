@@ -20,6 +20,15 @@
 
 //$ lines("", functions)
 //$ end
+//$ if keeps then
+
+/* Leaves v, a vector, in its register: gcc 12 else copies sums of integers at every step, and reads words of weights once for each part. */
+#if defined(__GNUC__)
+#define $(names.macro("KEEP"))(v) __asm__("" : "+v"(v))
+#else
+#define $(names.macro("KEEP"))(v) ((void) 0)
+#endif
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 
@@ -30,6 +39,10 @@
 
 //$ lines("", isa.type_functions[type.name])
 //$ end
+//$ end
+//$ if kept_type and isa.kept_functions and isa.kept_functions[kept_type.name] then
+
+//$ lines("", isa.kept_functions[kept_type.name])
 //$ end
 //$ end
 $(include(prototypes))

@@ -5,12 +5,12 @@ static void $(model)_run(const $(names.weights) *weights, void *cache, const flo
 //$ if #isas > 1 then
     switch (weights->isa) {
 //$ for i = #variants, 2, -1 do
-    case $(i - 1): $(variants[i].names.blocks)(weights, (float *) cache, x, y, first, tokens, scratch); break;
+    case $(i - 1): $(variants[i].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
 //$ end
-    default: $(variants[1].names.blocks)(weights, (float *) cache, x, y, first, tokens, scratch); break;
+    default: $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
     }
 //$ else
-    $(variants[1].names.blocks)(weights, (float *) cache, x, y, first, tokens, scratch);
+    $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch);
 //$ end
 }
 
@@ -22,7 +22,7 @@ int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x
 
 int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
 {
-    if (tokens > $(shape.context) || first > $(shape.context) - tokens)
+    if (tokens > $(context) || first > $(context) - tokens)
         return $(names.macro("ERROR_POSITION"));
     $(model)_run(weights, cache, x, y, first, tokens, scratch);
     return $(names.macro("OK"));
@@ -30,7 +30,7 @@ int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *
 //$ else
 int $(names.encode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch)
 {
-    if (tokens > $(shape.context))
+    if (tokens > $(context))
         return $(names.macro("ERROR_POSITION"));
     $(model)_run(weights, cache, x, y, 0, tokens, scratch);
     return $(names.macro("OK"));

@@ -2,8 +2,8 @@
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(isa.prefetch and "; asks for what lies `ahead` floats further on" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const float *restrict key, $(isa.prefetch and "size_t ahead, " or "")float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(ahead and "; asks for what lies `ahead` elements further on" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(ahead and "size_t ahead, " or "")float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
 //$ for r = 0, rows - 1 do
@@ -12,13 +12,13 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const f
 //$ end
 //$ end
         for (size_t i = 0; i < $(shape.width); ++i) {
-//$ if isa.prefetch then
-//$ for line = 0, score_vectors * lanes - 1, 16 do
+//$ if ahead then
+//$ for line = 0, score_vectors * lanes - 1, line_elements do
             $(isa.prefetch("key", sum("ahead + i * " .. keys .. " + at", line)));
 //$ end
 //$ end
 //$ for n = 0, score_vectors - 1 do
-            const $(isa.vector) k$(n) = $(isa.load_unaligned("key", sum("i * " .. keys .. " + at", n * lanes)));
+            const $(isa.vector) k$(n) = $(load_kept("key", sum("i * " .. keys .. " + at", n * lanes)));
 //$ end
 //$ for r = 0, rows - 1 do
             const $(isa.vector) q$(r) = $(isa.broadcast("query[" .. sum("i", r * shape.width) .. "]"));
@@ -27,9 +27,15 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const f
 //$ end
 //$ end
         }
+//$ if kept.scaled then
+//$ for n = 0, score_vectors - 1 do
+        const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", sum("at", n * lanes)));
+//$ end
+//$ end
 //$ for r = 0, rows - 1 do
 //$ for n = 0, score_vectors - 1 do
-        $(isa.store_unaligned("score", sum("at", r * keys + n * lanes), "s" .. r .. "_" .. n));
+//$ local s = "s" .. r .. "_" .. n
+        $(isa.store_unaligned("score", sum("at", r * keys + n * lanes), kept.scaled and isa.mul(s, "unit" .. n) or s));
 //$ end
 //$ end
     }
@@ -37,22 +43,22 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const f
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, $(isa.prefetch and "size_t ahead, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "size_t ahead, " or "")float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
 //$ for n = 0, block.vectors - 1 do
-    $(isa.vector) y$(r)_$(n) = $(isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.value_pitch + n * lanes)));
+    $(isa.vector) y$(r)_$(n) = $(isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
 //$ end
 //$ end
-    for (size_t k = 0; k < count; ++k, value += $(shape.value_pitch)) {
-//$ if isa.prefetch then
-//$ for line = 0, block.vectors * lanes - 1, 16 do
+    for (size_t k = 0; k < count; ++k, value += $(shape.cache.pitch)) {
+//$ if ahead then
+//$ for line = 0, block.vectors * lanes - 1, line_elements do
         $(isa.prefetch("value", sum("ahead", line)));
 //$ end
 //$ end
 //$ for n = 0, block.vectors - 1 do
-        const $(isa.vector) v$(n) = $(isa.load_unaligned("value", n * lanes));
+        const $(isa.vector) v$(n) = $(load_kept("value", n * lanes));
 //$ end
 //$ for r = 0, rows - 1 do
         const $(isa.vector) w$(r) = $(isa.broadcast("weight[" .. sum("k", r * keys) .. "]"));
@@ -63,29 +69,29 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
     }
 //$ for r = 0, rows - 1 do
 //$ for n = 0, block.vectors - 1 do
-    $(isa.store_unaligned("sums", r * shape.value_pitch + n * lanes, "y" .. r .. "_" .. n));
+    $(isa.store_unaligned("sums", r * shape.cache.pitch + n * lanes, "y" .. r .. "_" .. n));
 //$ end
 //$ end
 }
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, $(isa.prefetch and "size_t ahead, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "size_t ahead, " or "")float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(isa.prefetch and "ahead, " or "")sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(ahead and "ahead, " or "")sums + at);
 //$ else
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(isa.prefetch and "ahead, " or "")$(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(ahead and "ahead, " or "")$(sum("sums", block.at)));
 //$ end
 //$ end
 }
 //$ end
 
 /* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
-   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
-static inline void $(helper)_softmax(float *restrict score, float *restrict total, float *restrict largest, float *restrict factor)
+   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(kept.scaled and " Weights are for values in units of `scale`." or "") */
+static inline void $(helper)_softmax(float *restrict score, $(kept.scaled and "const float *restrict scale, " or "")float *restrict total, float *restrict largest, float *restrict factor)
 {
     $(isa.vector) most = $(isa.load_unaligned("score", 0));
     $(isa.vector) highest = $(isa.broadcast("*largest"));
@@ -113,7 +119,7 @@ static inline void $(helper)_softmax(float *restrict score, float *restrict tota
     for (size_t k = 0; k < $(keys); k += $(lanes)) {
         const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
         const $(isa.vector) weight = $(helper)_exp(below);
-        $(isa.store_unaligned("score", "k", "weight"));
+        $(isa.store_unaligned("score", "k", kept.scaled and isa.mul("weight", isa.load_unaligned("scale", "k")) or "weight"));
         totals = $(isa.add("totals", "weight"));
     }
     $(isa.store_unaligned("total", 0, "totals"));
@@ -121,47 +127,67 @@ static inline void $(helper)_softmax(float *restrict score, float *restrict tota
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
    query    [queries][$(shape.group)][$(shape.width)], scaled, turned
-   key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.value_pitch)]
-//$ if shape.causal then
-   first    position of the first query; each attends to positions up to its own$(shape.window and ", the last " .. shape.window .. " of them" or "")
+   key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
+//$ if kept.scaled then
+   key_scale, value_scale  [positions]: their units
+//$ end
+//$ if shape.ring then
+   first    position of the first query; each attends to the last $(shape.window) positions up to its own, which lie in a ring of $(shape.cache.positions)
+//$ elseif shape.causal then
+   first    position of the first query; each attends to positions up to its own
+//$ elseif shape.window then
+   first    position of the first query; each attends to $(shape.window - 1) positions before and behind it
+   end      how many positions there are
 //$ else
    end      how many positions there are; all queries attend to all of them
 //$ end
-   sums     [queries][$(shape.group)][$(shape.value_pitch)]: the results
+   sums     [queries][$(shape.group)][$(shape.cache.pitch)]: the results
    score    [queries][$(shape.group)][$(keys)], total [queries][$(shape.group)][$(lanes)], both overwritten
    Nothing may overlap. Cannot fail. */
-void $(symbol)(const float *restrict query, const float *restrict key, const float *restrict value, $(shape.causal and "size_t first, size_t queries" or "size_t queries, size_t end"),
+void $(symbol)($(attention_parameters),
     float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * $(shape.group);
     float largest[$(rows_most)], factor[$(rows_most)];
 //$ if shape.causal then
     const size_t end = first + queries;
+//$ elseif shape.window then
+    const size_t last = first + queries + $(shape.window - 1), stop = last < end ? last : end;
 //$ end
 //$ if shape.window then
     const size_t begin = first + 1 > $(shape.window) ? first + 1 - $(shape.window) : 0;
 //$ end
+//$ local stop = shape.window and not shape.causal and "stop" or "end"
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows * $(lanes); ++i)
         total[i] = 0.0f;
-    for (size_t i = 0; i < rows * $(shape.value_pitch); ++i)
+    for (size_t i = 0; i < rows * $(shape.cache.pitch); ++i)
         sums[i] = 0.0f;
-    for (size_t tile = $(shape.window and "begin / " .. keys .. " * " .. keys or 0); tile < end; tile += $(keys)) {
-        const float *tile_key = key + tile * $(shape.width), *tile_value = value + tile * $(shape.value_pitch);
-        const size_t count = end - tile < $(keys) ? end - tile : $(keys);
+    for (size_t tile = $(shape.window and "begin / " .. keys .. " * " .. keys or 0); tile < $(stop); tile += $(keys)) {
+//$ local place = shape.ring and "place" or "tile"
+//$ if shape.ring then
+        const size_t place = tile % $(shape.cache.positions);
+//$ end
+        const $(kept.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(shape.cache.pitch);
+        const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(isa.prefetch and "row ? 0 : " .. ahead .. ", " or "")score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(ahead and "row ? 0 : " .. ahead .. ", " or "")score + row * $(keys));
 //$ end
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
+//$ if shape.causal or shape.window then
+            const size_t own = first + r / $(shape.group);
+//$ end
 //$ if shape.causal then
-            const size_t own = first + r / $(shape.group), seen = own + 1 - tile < $(keys) ? own + 1 - tile : own < tile ? 0 : $(keys);
+            const size_t seen = own + 1 - tile < $(keys) ? own + 1 - tile : own < tile ? 0 : $(keys);
+//$ elseif shape.window then
+            const size_t newest = own + $(shape.window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
 //$ else
             const size_t seen = count;
 //$ end
@@ -174,11 +200,11 @@ void $(symbol)(const float *restrict query, const float *restrict key, const flo
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(helper)_softmax(score + r * $(keys), total + r * $(lanes), largest + r, factor + r);
+            $(helper)_softmax(score + r * $(keys), $(kept.scaled and "value_scale + " .. place .. ", " or "")total + r * $(lanes), largest + r, factor + r);
         row = 0;
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(isa.prefetch and "row ? 0 : " .. ahead .. ", " or "")sums + row * $(shape.value_pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(ahead and "row ? 0 : " .. ahead .. ", " or "")sums + row * $(shape.cache.pitch));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {
@@ -188,7 +214,7 @@ void $(symbol)(const float *restrict query, const float *restrict key, const flo
         const $(step.type) $(step.name) = $(step.value);
 //$ end
         const float share = 1.0f / $(result);
-        for (size_t i = 0; i < $(shape.value_pitch); ++i)
-            sums[r * $(shape.value_pitch) + i] *= share;
+        for (size_t i = 0; i < $(shape.cache.pitch); ++i)
+            sums[r * $(shape.cache.pitch) + i] *= share;
     }
 }

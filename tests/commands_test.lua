@@ -73,10 +73,10 @@ function test.types_of_projections()
             { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o } } do
             table.insert(words, "--projection")
             table.insert(words, text)
-            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16', words)
+            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16, i16', words)
         end
     end
-    refuses(1, '--projection: "f16": must be one of f32, bf16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
+    refuses(1, '--projection: "f16": must be one of f32, bf16, i16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
     refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
@@ -91,11 +91,16 @@ end
 
 -- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact as ever.
 function test.verify_tells_what_a_rounded_projection_costs()
-    local small = "gen/models/roberta_small.lua"
-    for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", "bf16", "--json" }).results) do
-        check.equal({ r.projection, r.tables, r.kernel_rel_err < 1e-5, r.rel_err > 1e-2, r.rel_err < 1 }, { "bf16", "f32", true, true, true })
-        local share = r.code_flips / r.codes
-        if share < 1e-3 or share > 3e-2 then error(string.format("%d of %d codes differ", r.code_flips, r.codes)) end
+    local small, flips = "gen/models/roberta_small.lua", {}
+    for _, projection in ipairs { "bf16", "i16" } do
+        for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", projection, "--json" }).results) do
+            check.equal({ r.projection, r.tables, r.rel_err > 1e-2, r.rel_err < 1 }, { projection, "f32", true, true })
+            if projection == "bf16" then check.equal(r.kernel_rel_err < 1e-5, true) end
+            flips[projection] = r.code_flips / r.codes
+        end
+    end
+    if flips.bf16 < 1e-3 or flips.bf16 > 3e-2 or flips.i16 > flips.bf16 / 4 then
+        error(string.format("%g of the codes differ in bf16, %g in i16", flips.bf16, flips.i16))
     end
 end
 
@@ -140,8 +145,8 @@ function test.usage_errors()
         { "-o: needs a value, DIR", "emit", tiny, "-o" },
         { "-o: needs a value", "sample", tiny, "-o", "" },
         { "--weights is missing", "pack", tiny, "-o", o },
-        { "--weights: needs a value, FILE", "pack", tiny, "-o", o, "--weights" },
-        { "--weights: needs a value, FILE", "pack", tiny, "-o", o, "--weights=" },
+        { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights" },
+        { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights=" },
         { "--input is missing", "run", tiny, "--weights", weights },
         { "--json: takes no value", "plan", tiny, "--json=1" },
         { "--seed: 1: given twice", "sample", tiny, "-o", o, "--seed", "1", "--seed=1", given_twice = true },

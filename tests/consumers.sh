@@ -82,9 +82,14 @@ return { name = "side", d = 24, heads = 3, layers = 2, vocab = 9, parallel = tru
 END
 bundle fused "$work/fused.lua" --type bf16
 bundle post "$work/post.lua"
-bundle side "$work/side.lua" --type i8
+bundle side "$work/side.lua" --type i8 --cache f16
+cat >"$work/ring.lua" <<'END'
+return { name = "ring", d = 40, heads = 4, kv_heads = 2, layers = 1, vocab = 9, ffn = { kind = "glu", f = 50, activation = "silu" },
+    attention = { eliminate = "QP", rope = {}, window = 33, context = 70 } }
+END
+bundle ring "$work/ring.lua" --type f16 --cache i8
 
-for name in tiny base other near all fused post side; do
+for name in tiny base other near all fused post side ring; do
     for cc in gcc clang; do
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
@@ -125,16 +130,17 @@ ok "wrong flags of the instruction set and -ffast-math stop with #error"
 bundle scalar gen/models/tiny.lua --isa scalar
 bundle scalar_near "$work/near.lua" --isa scalar
 bundle scalar_all "$work/all.lua" --isa scalar
-bundle scalar_fused "$work/fused.lua" --isa scalar
+bundle scalar_fused "$work/fused.lua" --isa scalar --cache f16
+bundle scalar_ring "$work/ring.lua" --isa scalar --cache i8
 for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-none-elf powerpc64-none-elf wasm32 i386-none-elf; do
-    for name in scalar scalar_near scalar_all scalar_fused; do
+    for name in scalar scalar_near scalar_all scalar_fused scalar_ring; do
         compile $name $name.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
 ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
 
 for cc in gcc clang; do
-    for name in tiny base other near all fused post side; do
+    for name in tiny base other near all fused post side ring; do
         prefix=$name
         [[ $name == base ]] && prefix=roberta_base
         nm -u "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${prefix}_" && fail "$name: $cc needs these symbols"

@@ -230,7 +230,7 @@ end
 
 function test.weights_that_cannot_be_read()
     for _, command in ipairs { { "pack", small, "-o", "output" }, { "verify", small, "--isa", "scalar" }, { "run", small, "--isa", "scalar", "--input", "x", "--output", "output" } } do
-        for _, row in ipairs { { "none", "none: No such file or directory" }, { folder, folder .. ": " }, { "/dev/zero", "/dev/zero: " } } do
+        for _, row in ipairs { { "none", "none: No such file or directory" }, { folder, folder .. "/model.safetensors: " }, { "/dev/zero", "/dev/zero: " } } do
             local words = { table.unpack(command) }
             words[#words + 1], words[#words + 2] = "--weights", row[1]
             refused(row[2], words)

@@ -106,7 +106,7 @@ local function plans_of(index, defaults, sets, schedules)
     for n = 1, schedules do
         local set = sets[random(1, #sets)]
         given.name = "fuzz_" .. n
-        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, isa.with_tables(set, dtype.get(tables))) })
+        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, isa.with_types(set, { dtype.get(tables), dtype.get(projection, "projection") })) })
         plans[n + 1].digest = plans[1].digest
     end
     given.name = "fuzz"

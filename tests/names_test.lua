@@ -6,6 +6,7 @@ local isa = require "gen.isa"
 local model = require "gen.model"
 local names = require "gen.names"
 local plan = require "gen.plan"
+local transformer_plan = require "gen.transformer_plan"
 
 local test = {}
 
@@ -151,10 +152,14 @@ local function bundles()
 end
 
 function test.every_name_in_emitted_files_has_the_models_prefix()
-    local functions = 0
-    for _, bundle in ipairs(bundles()) do
-        local m = bundle[1]
-        for _, file in ipairs(emit.files(plan.build(m, isa.select(bundle[2])))) do
+    local functions, plans = 0, {}
+    for i, bundle in ipairs(bundles()) do plans[i] = plan.build(bundle[1], isa.select(bundle[2])) end
+    for _, name in ipairs { "mistral_7b_skipless", "lookup_skipless" } do
+        plans[#plans + 1] = transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select "scalar,avx2,avx512", {})
+    end
+    for _, p in ipairs(plans) do
+        local m = p.model
+        for _, file in ipairs(emit.files(p)) do
             if file.name:find("%.[ch]$") then
                 check.equal(file.name:sub(1, #m.name), m.name)
                 for name, kind in pairs(names_in(file.text)) do

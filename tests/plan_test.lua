@@ -94,7 +94,7 @@ end
 function test.sections_of_the_blob_lie_apart()
     for_random_models(function(p)
         local parts = {}
-        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.elements * dtype.get(section.type).bytes } end
+        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.elements * section.dtype.bytes } end
         apart(parts, 64, p.packed_bytes)
         check.equal(p.packed_bytes % 64, 0)
     end)
@@ -118,7 +118,7 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     local slots = regime.chunk * m.h * m.neighbours
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
-    if regime.unpacks then bytes.unpacked = regime.projection.panel_floats * 4 end
+    for _, buffer in ipairs(regime.work) do bytes[buffer.name] = buffer.bytes end
     if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
     end
@@ -251,7 +251,7 @@ end
 
 function test.packed_projections_hold_every_element_once()
     for_random_models(function(p, m)
-        local section = p.sections[1]
+        local section = p.sections[p.projection.scaled and 2 or 1]
         check.equal(section.name, "projection")
         local actual = packed(section)
         local inputs_a_word = 4 // p.projection.bytes
@@ -380,7 +380,7 @@ function test.sections_come_from_tensors_of_the_same_shape()
         local shapes = {}
         for _, tensor in ipairs(p.tensors) do shapes[tensor.name] = tensor.shape end
         for _, section in ipairs(p.sections) do
-            if section.from then check.equal(section.shape, shapes[section.from]) else check.equal({ section.name, section.boxes }, { "table_scales", {} }) end
+            if section.from then check.equal(section.shape, shapes[section.from]) else check.equal({ section.name:match("_scales$"), section.boxes }, { "_scales", {} }) end
         end
         check.equal(shapes["LayerNorm.weight"] ~= nil, m.norm ~= nil)
         check.equal(shapes["LayerNorm.bias"] ~= nil, m.norm ~= nil)
@@ -400,6 +400,7 @@ function test.scales_of_rows()
         for _, section in ipairs(p.sections) do
             if section.name == "table_scales" then scales = section end
             if section.name == "tables" then filled = section.scales end
+            if section.name == "projection" then check.equal(section.scales, p.projection.scaled and 64 or nil) end
         end
         if p.tables.name == "i8" then
             check.equal({ scales.elements, scales.type, scales.at }, { m.h << m.tau, "f32", filled })
@@ -412,9 +413,9 @@ end
 function test.types_of_tables()
     local m = model.load("gen/models/roberta_small.lua")
     local seen = {}
-    for _, row in ipairs(dtype.list) do
-        local p = plan.build(m, sets, nil, row.name)
-        check.equal(p.table_bytes, 128 * 256 * 512 * row.bytes)
+    for _, name in ipairs(dtype.names) do
+        local p = plan.build(m, sets, nil, name)
+        check.equal(p.table_bytes, 128 * 256 * 512 * dtype.get(name).bytes)
         check.equal(seen[p.digest], nil)
         seen[p.digest] = true
     end
@@ -443,11 +444,18 @@ function test.types_of_projections()
     check.equal(bf16.mflop, f32.mflop)
     -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
     for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
+    -- Integers have a float of scale an output of each block, and inputs rounded to words, with a unit a token.
+    local i16 = plan.build(m, sets, nil, nil, "i16")
+    check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
+    for i, v in ipairs(i16.variants) do
+        local tokens = v.tile * v.tiles
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 256 * 4 + (tokens * 4 + 63) // 64 * 64)
+    end
     -- 13 inputs fill 7 words: the last has one weight and zeros.
     local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")
     check.equal({ plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes }, { 13 * 20 * 4, 7 * 20 * 4 })
     for _, name in ipairs { "f16", "i8", "f64", "" } do
-        check.fails_with('--projection: "' .. name .. '": must be one of f32, bf16', plan.build, m, sets, nil, nil, name)
+        check.fails_with('--projection: "' .. name .. '": must be one of f32, bf16, i16', plan.build, m, sets, nil, nil, name)
     end
 end
 

@@ -277,7 +277,7 @@ static void one_bit_is_half_a_sigmoid(void **state)
         .d = 1, .d_out = 2, .h = 1, .tau = 1, .neighbours = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
-    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL};
+    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
     for (double x = -3.0; x <= 3.0; x += 0.5) {
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));
@@ -304,7 +304,7 @@ static void take_both_rows(reference_score_kind score, double gain, double facto
         for (size_t o = 0; o < 2; ++o)
             table[(2 * k + 1) * 2 + o] = factor * v[2 * k + o];
     memory_tables tables = {&model, table};
-    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL};
+    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
     assert_true(reference_project(&model, &weights, x, z));
     for (size_t k = 0; k < 5; ++k) {
         assert_true(reference_vertices(&model, z + k, codes + 2 * k));
@@ -382,28 +382,42 @@ static void layernorm_by_hand(void **state)
     assert_memory_equal(y, x, sizeof y);
 }
 
+/* Rounds values to multiples of 1/32767 of the largest. */
+static void round_to_largest(float *values, size_t count)
+{
+    float largest = 0.0f;
+    for (size_t i = 0; i < count; ++i)
+        largest = fmaxf(largest, fabsf(values[i]));
+    for (size_t i = 0; i < count && largest > 0.0f; ++i)
+        values[i] = rintf(values[i] * (32767.0f / largest)) * (largest / 32767.0f);
+}
+
 /* A plain float32 kernel: the norm in two passes, gain folded into nothing, sums one term after the other. */
 static void project_in_float(const reference_model *model, const reference_weights *weights, const double *x, float *z)
 {
     const size_t padded = reference_padded(model), count = model->h * model->tau;
-    float *input = malloc((model->d + 2 * padded) * sizeof *input);
+    float *input = malloc(2 * (model->d + padded) * sizeof *input);
     assert_non_null(input);
-    float *y = input + model->d, *sum = y + padded, mean = 0.0f, variance = 0.0f;
+    float *projected = input + model->d, *y = projected + model->d, *sum = y + padded, mean = 0.0f, variance = 0.0f;
     for (size_t i = 0; i < model->d; ++i)
         mean += (float)x[i];
     mean /= (float)model->d;
     for (size_t i = 0; i < model->d; ++i)
         variance += ((float)x[i] - mean) * ((float)x[i] - mean);
     const float root = sqrtf(variance / (float)model->d + (float)model->norm_eps);
-    for (size_t i = 0; i < model->d; ++i) {
-        const float t = ((float)x[i] - mean) / root;
-        input[i] = model->norm ? t * (float)weights->norm_weight[i] + (float)weights->norm_bias[i] : (float)x[i];
+    for (size_t i = 0; i < model->d; ++i)
+        input[i] = projected[i] = model->norm ? ((float)x[i] - mean) / root : (float)x[i];
+    if (weights->rounds_inputs)
+        round_to_largest(projected, model->d);
+    for (size_t i = 0; model->norm && i < model->d; ++i) {
+        input[i] = input[i] * (float)weights->norm_weight[i] + (float)weights->norm_bias[i];
+        projected[i] = projected[i] * (float)weights->norm_weight[i] + (float)weights->norm_bias[i];
     }
     if (model->projection == REFERENCE_DENSE) {
         for (size_t j = 0; j < count; ++j) {
             z[j] = (float)weights->bias[j];
             for (size_t i = 0; i < model->d; ++i)
-                z[j] += (float)weights->projection[j * model->d + i] * input[i];
+                z[j] += (float)weights->projection[j * model->d + i] * projected[i];
         }
         free(input);
         return;
@@ -411,8 +425,10 @@ static void project_in_float(const reference_model *model, const reference_weigh
     const double *row = weights->projection;
     for (size_t repeat = 0; repeat < reference_repeats(model); ++repeat) {
         for (size_t i = 0; i < padded; ++i)
-            y[i] = i < model->d ? input[i] : 0.0f;
+            y[i] = i < model->d ? projected[i] : 0.0f;
         for (int step = 0; step < 4; ++step) {
+            if (weights->rounds_inputs && step > 0)
+                round_to_largest(y, padded);
             for (size_t o = 0; o < padded; ++o, row += model->block) {
                 sum[o] = 0.0f;
                 for (size_t i = 0; i < model->block; ++i)
@@ -464,12 +480,26 @@ static void rounded_dense_by_hand(void **state)
     assert_true(reference_round_projection(&model, REFERENCE_F32, &weights, &memory));
     assert_true(!memory && weights.projection == row && weights.bias == &bias);
     assert_true(reference_round_projection(&model, REFERENCE_BF16, &weights, &memory));
-    /* 0.5 (2 + 2^-7) is halfway between two numbers of 8 bits: it becomes 1. The second input has no gain: its weight stays. */
+    /* 0.5 (2 + 2^-7) is halfway between two numbers of 8 bits: it becomes 1. The second input has no gain: its weight is 0. */
     assert_near(weights.projection[0], 1.0 / gain[0], 1e-16);
-    assert_true(weights.projection[1] == 7.0);
+    assert_true(weights.projection[1] == 0.0);
     assert_true(reference_project(&model, &weights, (double[]){3.0 * gain[0] + 10.0, 100.0}, &z));
     assert_near(z, 3.0 * 1.0 + 0.5 * 10.0 + 7.0 * 100.0 + 0.25, 1e-12);
     free(memory);
+}
+
+/* Integers in units that leave the largest, or the sum of all, in range. */
+static void rounding_a_row_to_i16(void **state)
+{
+    (void)state;
+    double row[4] = {32767.0, 0.4, -2.6, 0.0}, even[3] = {-3.0, 3.0, 3.0}, zeros[2] = {0.0, 0.0};
+    reference_round_row_i16(row, 4);
+    assert_true(row[0] == 32767.0 && row[1] == 0.0 && row[2] == -3.0 && row[3] == 0.0);
+    reference_round_row_i16(even, 3);
+    const double scale = (double)(float)(9.0 / (65534.0 - 1.5));
+    assert_true(even[0] == -21844.0 * scale && even[1] == 21844.0 * scale && even[2] == even[1]);
+    reference_round_row_i16(zeros, 2);
+    assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
 }
 
 /* What the blob holds of a rounded BH4 projection, H_b W times its factor, is a number of bf16 at most half a unit from the exact one, and
@@ -518,7 +548,7 @@ typedef struct {
 } bound_use;
 
 /* Random weights and tokens. */
-static bound_use use_of_bound(const reference_model *model, uint64_t seed, size_t tokens)
+static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, uint64_t seed, size_t tokens)
 {
     random_state random = random_seed(seed);
     const size_t d = model->d, count = model->h * model->tau;
@@ -531,7 +561,8 @@ static bound_use use_of_bound(const reference_model *model, uint64_t seed, size_
     assert_true(work && rounded);
     for (size_t i = 0; i < d; ++i)
         gain[i] = (double)(float)(1.0 + gain[i]);
-    const reference_weights weights = {.projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset};
+    const reference_weights weights = {.projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset,
+                                       .rounds_inputs = rounds_inputs};
     rounding *bounds = rounding_create(model, &weights);
     assert_non_null(bounds);
     for (size_t token = 0; token < tokens; ++token) {
@@ -575,13 +606,15 @@ static void rounding_bound_is_tight(void **state)
         {.d = 300, .h = 8, .tau = 8, .projection = REFERENCE_DENSE},
         {.d = 300, .h = 8, .tau = 8, .projection = REFERENCE_DENSE, .norm = true, .norm_eps = 1e-5},
     };
-    for (size_t i = 0; i < COUNT(models); ++i) {
-        const bound_use use = use_of_bound(&models[i], 100 + i, models[i].d > 100 ? 40 : 400);
-        print_message("d = %3zu, %s, block %2zu%s: worst error %.2f of the bound, %.2g of all z within it\n", models[i].d,
-                      models[i].projection == REFERENCE_DENSE ? "dense" : "BH4", models[i].block, models[i].norm ? ", norm" : "", use.worst,
-                      (double)use.near / (double)use.counted);
-        assert_in_range((uintmax_t)(1000.0 * use.worst), 1000 / 100, 1000 / 2);
-        assert_true((double)use.near <= 2e-4 * (double)use.counted);
+    for (size_t i = 0; i < 2 * COUNT(models); ++i) {
+        const reference_model *model = &models[i / 2];
+        const bool integers = i % 2 == 1;
+        const bound_use use = use_of_bound(model, integers, 100 + i / 2, model->d > 100 ? 40 : 400);
+        print_message("d = %3zu, %s, block %2zu%s%s: worst error %.2f of the bound, %.2g of all z within it\n", model->d,
+                      model->projection == REFERENCE_DENSE ? "dense" : "BH4", model->block, model->norm ? ", norm" : "",
+                      integers ? ", inputs rounded" : "", use.worst, (double)use.near / (double)use.counted);
+        assert_in_range((uintmax_t)(1000.0 * use.worst), 1000 / 100, integers ? 1000 : 1000 / 2);
+        assert_true((double)use.near <= (integers ? 2e-3 : 2e-4) * (double)use.counted);
     }
 }
 
@@ -640,6 +673,7 @@ int main(void)
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),
         cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
+        cmocka_unit_test(rounding_a_row_to_i16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

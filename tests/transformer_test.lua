@@ -99,15 +99,19 @@ function test.plan_counts_what_is_eliminated()
     local lookup = "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } t.attention.eliminate = 'QKV'"
     check.equal(weights(lookup).total, 2 * (2 * 64 * 64 + 2 * 64 * 16 + 8 * 4 * 64 + 8 * 16 * 64) + 2 * 64 * 100)
     check.equal(weights(lookup).total_without - weights(lookup).total, 8 * 16 * 32 + 100 * 32 - 2 * (64 * 64 + 2 * 64 * 16))
+    -- A token takes one row of every table.
+    local met = weights(lookup).total - 2 * 8 * 15 * 64
+    check.near(weights(lookup).speedup, met / (met - 2 * (64 * 64 + 2 * 64 * 16) + 8 * 32), 1e-12)
 end
 
-function test.other_commands_refuse_a_transformer()
+function test.commands_refuse_options_of_a_lookup_ffn()
     local path = "gen/models/mistral_7b_skipless.lua"
-    local rule = ":5: attention: is a transformer's key; schedules and tune are for a LookupFFN so far"
     local o = folder .. "/never"
-    refuses(1, path .. rule, { "schedules", path })
-    refuses(1, path .. rule, { "tune", path, "-o", o .. ".lua" })
-    for _, words in ipairs { { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
+    refuses(1, "--html: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" })
+    refuses(1, "--threads: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--threads", "2" })
+    refuses(1, "--batch: 8192: must be at most attention.context = 4096", { "tune", path, "-o", o .. ".lua", "--batch", "1,8192" })
+    refuses(1, "attention.causal = false: tune times decoding and prefill", { "tune", program.model(folder, "m", source "t.attention.causal = false"), "-o", o .. ".lua" })
+    for _, words in ipairs { { "tune", path, "-o", o .. ".lua" }, { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
         refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", words)
     end
@@ -121,8 +125,7 @@ function test.blocks_that_cannot_be_emitted()
     local o = folder .. "/never"
     local lookup = "t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }"
     for _, case in ipairs {
-        { lookup, 'ffn.kind = "lookup": lookup FFNs inside blocks are merged by fuse, but not emitted so far' },
-        { "t.attention.causal = false t.attention.window = 8", "attention.window = 8: is emitted for causal = true only" },
+        { lookup .. " t.attention.eliminate = 'QKV' t.skip = true", 'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections' },
     } do
         refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end

@@ -110,8 +110,18 @@ def sections_of(model, *options):
     return {entry["name"]: entry for entry in json.loads(run("plan", model, "--json", *options).stdout)["sections"]}
 
 
-def check_projection(work, name, source, h, weight, gain, folded):
-    """The blob of a model of h tables, 2 bits each, must have `folded` [..., outputs, inputs], none wider than a panel, in bf16."""
+def i16(values):
+    """[..., outputs, inputs] as integers, their scales, and the values they stand for: no integer and no row's sum needs more than 16 bits."""
+    size = np.abs(values)
+    scales = np.maximum(size.max(axis=-1) / 32767.0, size.sum(axis=-1) / (65534.0 - values.shape[-1] / 2)).astype("<f4")
+    wide = scales.astype(np.float64)[..., None]
+    stored = np.clip(np.rint(values / wide), -32767, 32767)
+    check(np.abs(stored).sum(axis=-1).max() < 65536, "a row's sum fits")
+    return stored.astype("<i2"), scales, stored * wide
+
+
+def check_projection(work, kind, name, source, h, weight, gain, folded):
+    """The blob of a model of h tables, 2 bits each, must have `folded` [..., outputs, inputs], none wider than a panel, in that type."""
     model, weights, blob = f"{work}/{name}.lua", f"{work}/{name}.safetensors", work + "/w.bin"
     with open(model, "w") as file:
         file.write(source)
@@ -120,27 +130,36 @@ def check_projection(work, name, source, h, weight, gain, folded):
     tensors = {"hash.projection.weight": weight, "hash.projection.bias": random.standard_normal(2 * h), "tables": np.ones((h, 4, d)),
                "bias": np.zeros(d), "LayerNorm.weight": gain, "LayerNorm.bias": random.standard_normal(d)}
     write_safetensors(weights, tensors)
-    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", "bf16")
+    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", kind)
     check(packed.returncode == 0, packed.stderr)
-    raw, section = open(blob, "rb").read(), sections_of(model, "--projection", "bf16")
-    stored, meant = bf16(np.swapaxes(folded, -1, -2))  # [..., inputs, outputs]
+    raw, section = open(blob, "rb").read(), sections_of(model, "--projection", kind)
+    if kind == "bf16":
+        stored, meant = bf16(folded)
+    else:
+        stored, scales, meant = i16(folded)
+        found = np.frombuffer(raw, "<f4", scales.size, section["projection_scales"]["offset"])
+        check(section["projection_scales"]["elements"] == scales.size and (found == scales.ravel()).all(), name + ": scales of the projection")
+        stored = stored.view("<u2")
+    stored = np.swapaxes(stored, -1, -2)  # [..., inputs, outputs]
     if stored.shape[-2] % 2:
         stored = np.concatenate([stored, np.zeros_like(stored[..., :1, :])], axis=-2)
     pairs = stored.reshape(*stored.shape[:-2], -1, 2, stored.shape[-1]).swapaxes(-1, -2)  # [..., words of inputs, outputs, 2]
     at, count = section["projection"]["offset"], section["projection"]["elements"]
-    check(section["projection"]["type"] == "bf16" and count == pairs.size, f"{name}: {count} elements")
+    check(section["projection"]["type"] == kind and count == pairs.size, f"{name}: {count} elements")
     found = np.frombuffer(raw, "<u2", count, at).reshape(pairs.shape)
     wrong = np.argwhere(found != pairs)
     check(len(wrong) == 0, f"{name}: element {wrong[:1]} of the projection")
-    said = float(re.search(r"projection in bf16, relative error (\S+),", packed.stdout).group(1))
-    error = np.linalg.norm(np.swapaxes(meant, -1, -2) - folded) / np.linalg.norm(folded)
+    said = float(re.search(rf"projection in {kind}, relative error (\S+),", packed.stdout).group(1))
+    error = np.linalg.norm(meant - folded) / np.linalg.norm(folded)
     check(abs(said - error) <= 0.06 * error, f"{name}: says error {said}, is {error}")
 
     os.remove(blob)
+    if kind == "i16":
+        return
     weight.flat[0] = 3.4e38
     gain[0] = 1.0
     write_safetensors(weights, tensors)
-    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", "bf16")
+    packed = run("pack", model, "--weights", weights, "-o", blob, "--projection", kind)
     refusal = "tensor hash.projection.weight: a folded value is too large for bf16\n"
     check(packed.returncode == 1 and packed.stderr.endswith(refusal), f"{name}: {packed}")
     check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), name + ": a refusal is one line and writes nothing")
@@ -155,7 +174,8 @@ def check_projections():
         weight[0, :4] = (1.0 + 2.0**-8, 1.0 + 3 * 2.0**-8, 1.0 + 2.0**-8 + 2.0**-40, 1.0 + 2.0**-8 - 2.0**-40)
         source = ('return { name = "odd", d = 7, h = 5, tau = 2, projection = { kind = "dense" }, score = "gelu", '
                   'norm = { kind = "layernorm" } }')
-        check_projection(work, "odd", source, 5, weight, gain, weight * gain)
+        check_projection(work, "i16", "odd", source, 5, weight, gain, weight * gain)
+        check_projection(work, "bf16", "odd", source, 5, weight, gain, weight * gain)
 
         # Blocks of 4 by H_4 from the left, the first step by the gain, the fourth by decay; every output is read.
         weight, gain = random.standard_normal((2, 4, 2, 4, 4)), random.standard_normal(8)
@@ -165,8 +185,9 @@ def check_projections():
         folded[:, 3] *= 0.7
         source = ('return { name = "blocks", d = 8, h = 8, tau = 2, projection = { kind = "bh4", block = 4 }, score = "gelu", '
                   'norm = { kind = "layernorm" } }')
-        check_projection(work, "blocks", source, 8, weight, gain, folded)
-    print("ok     types: projections in bf16 are what NumPy rounds and lays out; too large values are refused")
+        check_projection(work, "i16", "blocks", source, 8, weight, gain, folded)
+        check_projection(work, "bf16", "blocks", source, 8, weight, gain, folded)
+    print("ok     types: projections in bf16 and i16 are what NumPy rounds and lays out; too large values are refused")
 
 
 check_tables()

@@ -33,6 +33,12 @@ local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "
 function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
 function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
 function avx2.load_i8(base) return call("cvtepi32_ps", call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")) end
+function avx2.store_f16(base, offset, v) return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtps_ph", v, "0") .. ")" end
+function avx2.store_i8(base, offset, v)
+    local whole = call("cvtps_epi32", v)
+    local halves = "_mm_packs_epi32(" .. call("castsi256_si128", whole) .. ", " .. call("extracti128_si256", whole, "1") .. ")"
+    return "_mm_storel_epi64((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packs_epi16(" .. halves .. ", _mm_setzero_si128()))"
+end
 function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
 function avx2.load_partial_f16(base, n)
     local list = {}
@@ -40,7 +46,12 @@ function avx2.load_partial_f16(base, n)
     return call("cvtph_ps", "_mm_setr_epi16(" .. table.concat(list, ", ") .. ")")
 end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
-avx2.table_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+
+function avx2.dot_pairs(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
+function avx2.store_pairs(base, offset, a, b) -- packs_epi32 packs each half on its own
+    return avx2.store_words(base, offset, call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8"))
+end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

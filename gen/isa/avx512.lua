@@ -23,12 +23,16 @@ local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n
 function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
 function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
 function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
+function avx512.store_f16(base, offset, v) return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("maskz_cvtps_ph", "0xffff", v, "0") .. ")" end
+function avx512.store_i8(base, offset, v)
+    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtsepi32_epi8", call("cvtps_epi32", v)) .. ")"
+end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
 
 -- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
-avx512.table_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni", dot = {
+avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni", dot = {
     rows = 4, columns = 64, vectors = 8,
     load = function(base, offset) return call("loadu_si512", at(base, offset)) end,
     load_partial = function(base, offset, n)
@@ -82,6 +86,12 @@ avx512.table_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX
     largest = function(v) return call("reduce_max_ps", v) end,
     total = function(v) return call("reduce_add_ps", v) end,
 } } }
+avx512.type_needs.i16 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
+function avx512.dot_pairs(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
+function avx512.store_pairs(base, offset, a, b)
+    local function halves(v) return call("cvtepi32_epi16", call("cvtps_epi32", v)) end
+    return avx512.store_words(base, offset, call("inserti64x4", call("castsi256_si512", halves(a)), halves(b), "1"))
+end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end

@@ -45,6 +45,7 @@ return function(bits)
         -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
         includes = { "<immintrin.h>" },
+        keeps = true,
         zero = function() return call("setzero_ps") end,
         broadcast = function(s) return call("set1_ps", s) end,
         load = function(base, offset) return call("load_ps", at(base, offset)) end,
@@ -67,6 +68,11 @@ return function(bits)
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
         round_negative = function(v) return call("cvtepi32_ps", call("cvtps_epi32", v)) end,
         index_broadcast = function(n) return call("set1_epi32", "(int) " .. n) end,
+        float_of = function(index) return call("cvtepi32_ps", index) end,
+        pairs = function(a, b)
+            return call("or_si" .. bits, call("and_si" .. bits, call("cvtps_epi32", a), call("set1_epi32", "0xffff")), call("slli_epi32", call("cvtps_epi32", b), "16"))
+        end,
+        index_add = function(a, b) return call("add_epi32", a, b) end,
         index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
         reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
     }

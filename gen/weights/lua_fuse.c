@@ -106,7 +106,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
         v->group = (size_t)field_integer(L, at, "view.", "group", 1, (lua_Integer)v->rows);
         v->stride = (size_t)field_integer(L, at, "view.", "stride", 0, 0);
         v->offset = (size_t)field_integer(L, at, "view.", "offset", 0, 0);
-        v->tensor = shards_expect(f->in, field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
+        v->tensor = shards_expect(f->in, "", field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
         good = v->tensor != NULL;
         luaL_argcheck(L,
                       !good || v->tensor->count == 0 ||
@@ -574,14 +574,6 @@ static bool run_job(fusion *f, int job, int results)
     return shards_finish(out, f->error, sizeof f->error);
 }
 
-static double field_number(lua_State *L, int table, const char *name)
-{
-    lua_getfield(L, table, name);
-    const double value = luaL_checknumber(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
 /* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/fuse.lua's: weights, files = { { path, tensors = { { name,
    dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be; steps, work,
    most_condition, most_error. Writes all files or none. */
@@ -589,9 +581,9 @@ static int fuse_run(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     fusion f = {.L = L, .path = field_text(L, 1, "job.", "weights", NULL), .label = ""};
-    f.most_condition = field_number(L, 1, "most_condition");
-    f.most_error = field_number(L, 1, "most_error");
-    f.progress = progress_start(field_number(L, 1, "work"));
+    f.most_condition = field_number(L, 1, "fuse: ", "most_condition");
+    f.most_error = field_number(L, 1, "fuse: ", "most_error");
+    f.progress = progress_start(field_number(L, 1, "fuse: ", "work"));
     lua_newtable(L);
     const int results = lua_gettop(L);
     const char *directory = field_text(L, 1, "job.", "directory", "");

@@ -7,7 +7,7 @@
 #include "gen/weights/integer.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
-#include "gen/weights/safetensors.h"
+#include "gen/weights/shards.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -20,7 +20,8 @@ enum { ERROR_SIZE = 4096 + 256 };
 /* All that a packing in progress holds; freed in one place. */
 typedef struct {
     lua_State *L;
-    safetensors *file;
+    shards *checkpoint;
+    const safetensors *file; /* that holds the section's tensor */
     const char *path, *prefix;
     bool blocks_in_out;
     unsigned char *blob;
@@ -30,22 +31,7 @@ typedef struct {
     char error[ERROR_SIZE];
 } packing;
 
-static size_t field_size(lua_State *L, int table, const char *name)
-{
-    lua_getfield(L, table, name);
-    const lua_Integer value = luaL_optinteger(L, -1, 0);
-    lua_pop(L, 1);
-    luaL_argcheck(L, value >= 0, 1, name);
-    return (size_t)value;
-}
-
-static double field_number(lua_State *L, int table, const char *name)
-{
-    lua_getfield(L, table, name);
-    const double value = luaL_checknumber(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
+static const char where[] = "weights: ";
 
 /* The string stays alive as long as the table does. */
 static const char *field_string(lua_State *L, int table, const char *name)
@@ -65,7 +51,7 @@ static int field_dims(lua_State *L, int table, const char *to, fold_dim *dims)
     for (int i = 0; i < rank; ++i) {
         lua_rawgeti(L, -1, i + 1);
         const int row = lua_gettop(L);
-        dims[i] = (fold_dim){field_size(L, row, "count"), field_size(L, row, "from"), field_size(L, row, to)};
+        dims[i] = (fold_dim){field_size(L, row, where, "count"), field_size(L, row, where, "from"), field_size(L, row, where, to)};
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -86,15 +72,16 @@ static const safetensors_tensor *find_tensor(packing *p, int table, const char *
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
     const int rank = field_dimensions(p->L, table, "shape", shape, SAFETENSORS_MAX_RANK);
-    return safetensors_expect(p->file, p->prefix, field_string(p->L, table, name), shape, rank, p->error, sizeof p->error);
+    return shards_expect(p->checkpoint, p->prefix, field_string(p->L, table, name), shape, rank, &p->file, p->error, sizeof p->error);
 }
 
 /* All elements of the tensor `name`, from malloc; NULL with a message. */
 static double *load_tensor(packing *p, const char *name, size_t *count)
 {
-    const safetensors_tensor *tensor = safetensors_expect(p->file, p->prefix, name, NULL, 0, p->error, sizeof p->error);
+    const safetensors *file;
+    const safetensors_tensor *tensor = shards_expect(p->checkpoint, p->prefix, name, NULL, 0, &file, p->error, sizeof p->error);
     *count = tensor ? tensor->count : 0;
-    return tensor ? safetensors_load(p->file, tensor, p->error, sizeof p->error) : NULL;
+    return tensor ? safetensors_load(file, tensor, p->error, sizeof p->error) : NULL;
 }
 
 /* Reads the one-dimensional tensor `name` whole into p->vector. */
@@ -110,8 +97,9 @@ static bool read_vector(packing *p, const char *name)
 static bool add_projection(packing *p, int step, double *data)
 {
     lua_State *L = p->L;
-    const fold_projection shape = {field_size(L, step, "d"),      field_size(L, step, "bits"),    field_size(L, step, "block"),
-                                   field_size(L, step, "padded"), field_size(L, step, "repeats"), field_number(L, step, "decay")};
+    const fold_projection shape = {field_size(L, step, where, "d"),       field_size(L, step, where, "bits"),
+                                   field_size(L, step, where, "block"),   field_size(L, step, where, "padded"),
+                                   field_size(L, step, where, "repeats"), field_number(L, step, where, "decay")};
     size_t count;
     free(p->raw);
     p->raw = load_tensor(p, "hash.projection.weight", &count);
@@ -136,19 +124,19 @@ static bool run_steps(packing *p, int section, double *data, size_t count)
         const char *name = field_string(L, step, "step");
         fold_dim dims[FOLD_MAX_DIMS];
         if (strcmp(name, "hadamard") == 0) {
-            fold_hadamard(data, count, field_size(L, step, "size"));
+            fold_hadamard(data, count, field_size(L, step, where, "size"));
         } else if (strcmp(name, "scale") == 0) {
             const int rank = field_dims(L, step, "by", dims);
-            const size_t at = field_size(L, step, "at");
+            const size_t at = field_size(L, step, where, "at");
             luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale");
-            fold_scale(data + at, dims, rank, field_number(L, step, "factor"), NULL);
+            fold_scale(data + at, dims, rank, field_number(L, step, where, "factor"), NULL);
         } else if (strcmp(name, "scale_by") == 0) {
             const int rank = field_dims(L, step, "by", dims);
-            const size_t at = field_size(L, step, "at");
+            const size_t at = field_size(L, step, where, "at");
             luaL_argcheck(L, at + farthest(dims, rank, true) < count, 1, "scale_by");
             ok = read_vector(p, field_string(L, step, "tensor"));
             if (ok)
-                fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, "by_at"));
+                fold_scale(data + at, dims, rank, 0, p->vector + field_size(L, step, where, "by_at"));
         } else if (strcmp(name, "add_projection_of") == 0) {
             ok = read_vector(p, field_string(L, step, "tensor")) && add_projection(p, step, data);
         } else {
@@ -182,7 +170,8 @@ static void copy_boxes(packing *p, int section, const double *data, size_t count
         const int box = lua_gettop(L);
         fold_dim dims[FOLD_MAX_DIMS];
         const int rank = field_dims(L, box, "to", dims);
-        const size_t from_at = field_size(L, box, "from"), to_at = field_size(L, box, "to") + slice * field_size(L, box, "slice_to");
+        const size_t from_at = field_size(L, box, where, "from"),
+                     to_at = field_size(L, box, where, "to") + slice * field_size(L, box, where, "slice_to");
         luaL_argcheck(L, from_at + farthest(dims, rank, true) < count && to_at + farthest(dims, rank, false) < elements, 1, "boxes");
         copy_walk(data + from_at, type, to, to_at, dims, rank);
         lua_settop(L, boxes);
@@ -194,9 +183,10 @@ static void copy_boxes(packing *p, int section, const double *data, size_t count
 static bool round_slice(packing *p, int section, quantise_type type, double *data, size_t count, size_t slice)
 {
     lua_State *L = p->L;
-    const size_t width = type == QUANTISE_I8 ? field_size(L, section, "row") : count, rows = count / width;
-    const size_t scales = type == QUANTISE_I8 ? field_size(L, section, "scales") + slice * rows * sizeof(float) : 0;
-    luaL_argcheck(L, type != QUANTISE_I8 || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
+    const bool scaled = quantise_scaled(type);
+    const size_t width = scaled ? field_size(L, section, where, "row") : count, rows = count / width;
+    const size_t scales = scaled ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
+    luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
     if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally))
         return true;
     return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
@@ -207,11 +197,11 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
 static bool read_elements(packing *p, int section, const safetensors_tensor *tensor, size_t first, size_t count)
 {
     lua_State *L = p->L;
-    const size_t group = field_size(L, section, "group");
+    const size_t group = field_size(L, section, where, "group");
     if (!group)
         return safetensors_read(p->file, tensor, first, count, p->data, p->error, sizeof p->error);
-    const size_t rows = field_size(L, section, "rows"), columns = field_size(L, section, "columns");
-    const size_t stride = field_size(L, section, "stride"), offset = field_size(L, section, "offset");
+    const size_t rows = field_size(L, section, where, "rows"), columns = field_size(L, section, where, "columns");
+    const size_t stride = field_size(L, section, where, "stride"), offset = field_size(L, section, where, "offset");
     luaL_argcheck(L, rows * columns == count, 1, "rows");
     for (size_t row = 0; row < rows; row += group)
         if (!safetensors_read(p->file, tensor, (row / group * stride + offset) * columns, group * columns, p->data + row * columns,
@@ -220,16 +210,19 @@ static bool read_elements(packing *p, int section, const safetensors_tensor *ten
     return true;
 }
 
-/* Fills a section with the cosines or sines of rotary positions, [positions][half]: angle i of a position is position theta^(-i / half). */
+/* Fills a section with the cosines or sines of rotary positions, [rows][half], a row every `step`
+   positions: angle i of a position is position theta^(-i / half). */
 static void fill_angles(packing *p, int section, const char *word)
 {
     lua_State *L = p->L;
-    const size_t half = field_size(L, section, "half"), elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
-    const double theta = field_number(L, section, "theta");
+    const size_t half = field_size(L, section, where, "half"), elements = field_size(L, section, where, "elements"),
+                 at = field_size(L, section, where, "at");
+    const size_t step = field_size(L, section, where, "step");
+    const double theta = field_number(L, section, where, "theta");
     luaL_argcheck(L, half && at + elements * sizeof(float) <= p->blob_bytes, 1, "angles");
     float *to = (float *)(void *)(p->blob + at);
     for (size_t i = 0; i < elements; ++i) {
-        const double angle = (double)(i / half) * pow(theta, -(double)(i % half) / (double)half);
+        const double angle = (double)(i / half * step) * pow(theta, -(double)(i % half) / (double)half);
         to[i] = (float)(strcmp(word, "cosines") == 0 ? cos(angle) : sin(angle));
     }
 }
@@ -252,16 +245,16 @@ static bool pack_section(packing *p, int section, int errors)
     luaL_argcheck(L, quantise_type_named(field_string(L, section, "type"), &type), 1, "type");
     const bool optional = (lua_getfield(L, section, "optional"), lua_toboolean(L, -1));
     lua_pop(L, 1);
-    if (optional && !safetensors_find(p->file, field_string(L, section, "from")))
+    if (optional && !shards_have(p->checkpoint, field_string(L, section, "from")))
         return true;
     const safetensors_tensor *tensor = find_tensor(p, section, "from");
     if (!tensor)
         return false;
-    const size_t slices = field_size(L, section, "slices") ? field_size(L, section, "slices") : 1;
-    const bool part = field_size(L, section, "group") != 0;
-    const size_t count = part ? field_size(L, section, "rows") * field_size(L, section, "columns") : tensor->count / slices;
-    const size_t elements = field_size(L, section, "elements"), at = field_size(L, section, "at");
-    const size_t block = field_size(L, section, "blocks");
+    const size_t slices = field_size(L, section, where, "slices") ? field_size(L, section, where, "slices") : 1;
+    const bool part = field_size(L, section, where, "group") != 0;
+    const size_t count = part ? field_size(L, section, where, "rows") * field_size(L, section, where, "columns") : tensor->count / slices;
+    const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
+    const size_t block = field_size(L, section, where, "blocks");
     luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
     free(p->data);
     p->data = malloc((count ? count : 1) * sizeof *p->data);
@@ -297,8 +290,8 @@ static bool read_folded(packing *p, int job, const char *name, size_t slices, si
     if (tensor && !ok)
         files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     ok = ok && safetensors_read(p->file, tensor, slice * *count, *count, p->data, p->error, sizeof p->error);
-    if (ok && p->blocks_in_out && field_size(L, section, "blocks"))
-        fold_transpose_blocks(p->data, *count, field_size(L, section, "blocks"));
+    if (ok && p->blocks_in_out && field_size(L, section, where, "blocks"))
+        fold_transpose_blocks(p->data, *count, field_size(L, section, where, "blocks"));
     ok = ok && run_steps(p, section, p->data, *count);
     lua_settop(L, section - 1);
     return ok;
@@ -344,31 +337,31 @@ static const integer_step *read_steps(lua_State *L, int job, size_t *count)
         integer_product *product = lua_newuserdatauv(L, (products + 1) * sizeof *product, 0);
         steps[n] = (integer_step){.products = product,
                                   .product_count = products,
-                                  .blocks = field_size(L, step, "blocks"),
-                                  .width = field_size(L, step, "width"),
-                                  .rows = field_size(L, step, "rows"),
+                                  .blocks = field_size(L, step, where, "blocks"),
+                                  .width = field_size(L, step, where, "width"),
+                                  .rows = field_size(L, step, where, "rows"),
                                   .first = lua_toboolean(L, step + 1),
                                   .last = lua_toboolean(L, step + 2),
-                                  .z_at = field_size(L, step, "z_at"),
-                                  .shift_at = field_size(L, step, "shift_at")};
+                                  .z_at = field_size(L, step, where, "z_at"),
+                                  .shift_at = field_size(L, step, where, "shift_at")};
         for (size_t k = 0; k < products; ++k) {
             lua_rawgeti(L, step + 3, (lua_Integer)k + 1);
             const int row = lua_gettop(L);
-            product[k] = (integer_product){.count = field_size(L, row, "count"),
-                                           .rows = field_size(L, row, "rows"),
-                                           .outputs = field_size(L, row, "outputs"),
-                                           .folds = field_size(L, row, "folds"),
-                                           .x_at = field_size(L, row, "x_at"),
-                                           .x_stride = field_size(L, row, "x_stride"),
-                                           .fold_gap = field_size(L, row, "fold_gap"),
-                                           .target_at = field_size(L, row, "target_at"),
-                                           .weight_at = field_size(L, row, "weight_at"),
-                                           .multiplier_at = field_size(L, row, "multiplier_at"),
-                                           .from = field_size(L, row, "from"),
-                                           .block = field_size(L, row, "block"),
-                                           .fold = field_size(L, row, "fold"),
-                                           .row = field_size(L, row, "row"),
-                                           .output = field_size(L, row, "output")};
+            product[k] = (integer_product){.count = field_size(L, row, where, "count"),
+                                           .rows = field_size(L, row, where, "rows"),
+                                           .outputs = field_size(L, row, where, "outputs"),
+                                           .folds = field_size(L, row, where, "folds"),
+                                           .x_at = field_size(L, row, where, "x_at"),
+                                           .x_stride = field_size(L, row, where, "x_stride"),
+                                           .fold_gap = field_size(L, row, where, "fold_gap"),
+                                           .target_at = field_size(L, row, where, "target_at"),
+                                           .weight_at = field_size(L, row, where, "weight_at"),
+                                           .multiplier_at = field_size(L, row, where, "multiplier_at"),
+                                           .from = field_size(L, row, where, "from"),
+                                           .block = field_size(L, row, where, "block"),
+                                           .fold = field_size(L, row, where, "fold"),
+                                           .row = field_size(L, row, where, "row"),
+                                           .output = field_size(L, row, where, "output")};
             lua_settop(L, row - 1);
         }
         lua_rawseti(L, list, -(lua_Integer)n - 1); /* kept as long as the list is */
@@ -393,19 +386,19 @@ static bool integer_error(packing *p, const char *error)
 static bool pack_integer_tables(packing *p, int job, int errors, const double *bounds)
 {
     lua_State *L = p->L;
-    const size_t h = field_size(L, job, "h"), tau = field_size(L, job, "tau"), rows = (size_t)1 << tau;
+    const size_t h = field_size(L, job, where, "h"), tau = field_size(L, job, where, "tau"), rows = (size_t)1 << tau;
     double *largest = lua_newuserdatauv(L, h * sizeof *largest, 0), *largest_row = lua_newuserdatauv(L, h * rows * sizeof *largest_row, 0);
     char error[256];
     size_t count;
     lua_getfield(L, job, "gelu");
-    integer_tables tables = {.d_out = field_size(L, job, "d_out"),
+    integer_tables tables = {.d_out = field_size(L, job, where, "d_out"),
                              .h = h,
                              .rows = rows,
-                             .pitch = field_size(L, job, "pitch"),
+                             .pitch = field_size(L, job, where, "pitch"),
                              .gelu = lua_toboolean(L, -1),
-                             .sum_shift = (int)field_size(L, job, "sum_shift"),
-                             .size_fraction = (int)field_size(L, job, "size_fraction"),
-                             .fraction = (int)field_size(L, job, "fraction"),
+                             .sum_shift = (int)field_size(L, job, where, "sum_shift"),
+                             .size_fraction = (int)field_size(L, job, where, "size_fraction"),
+                             .fraction = (int)field_size(L, job, where, "fraction"),
                              .largest = largest,
                              .largest_row = largest_row,
                              .bias = folded(p, job, "output_bias"),
@@ -445,11 +438,11 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
 static bool pack_integer(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
-    const size_t d = field_size(L, job, "d"), bits = field_size(L, job, "bits");
+    const size_t d = field_size(L, job, where, "d"), bits = field_size(L, job, where, "bits");
     char error[256];
     luaL_checkstack(L, 64, "weights");
     double *residual = NULL, *bounds = lua_newuserdatauv(L, bits * sizeof *bounds, 0);
-    const double share = field_number(L, job, "residual_share");
+    const double share = field_number(L, job, where, "residual_share");
     if (lua_getfield(L, job, "residual") == LUA_TTABLE) {
         residual = folded(p, job, "residual");
         if (!residual)
@@ -462,12 +455,12 @@ static bool pack_integer(packing *p, int job, int errors)
     uint8_t *shifts = packed_at(p, job, "shifts");
     integer_projection projection = {.d = d,
                                      .bits = bits,
-                                     .padded = field_size(L, job, "padded"),
-                                     .most = (int)field_size(L, job, "most"),
-                                     .element = field_size(L, job, "most") > 127 ? 2 : 1,
-                                     .unit = field_number(L, job, "unit"),
-                                     .length = field_number(L, job, "length"),
-                                     .size_unit = ldexp(1.0, -(int)field_size(L, job, "size_fraction")),
+                                     .padded = field_size(L, job, where, "padded"),
+                                     .most = (int)field_size(L, job, where, "most"),
+                                     .element = field_size(L, job, where, "most") > 127 ? 2 : 1,
+                                     .unit = field_number(L, job, where, "unit"),
+                                     .length = field_number(L, job, where, "length"),
+                                     .size_unit = ldexp(1.0, -(int)field_size(L, job, where, "size_fraction")),
                                                                           .weights = folded(p, job, "projection"),
                                      .residual = residual,
                                      .packed = packed_at(p, job, "projection"),
@@ -495,8 +488,8 @@ static void write_header(packing *p, int job)
     lua_State *L = p->L;
     const blob_header header = {.magic = field_string(L, job, "magic"),
                                 .digest = field_string(L, job, "digest"),
-                                .format = field_size(L, job, "format"),
-                                .bytes = field_size(L, job, "header_bytes")};
+                                .format = field_size(L, job, where, "format"),
+                                .bytes = field_size(L, job, where, "header_bytes")};
     blob_header_write(&header, p->blob, p->blob_bytes);
 }
 
@@ -518,10 +511,10 @@ static bool check_tensors(packing *p, int job)
 static bool pack_all(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
-    p->file = safetensors_open(p->path, p->error, sizeof p->error);
-    if (!p->file || !check_tensors(p, job))
+    p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
+    if (!p->checkpoint || !check_tensors(p, job))
         return false;
-    p->blob_bytes = field_size(L, job, "bytes");
+    p->blob_bytes = field_size(L, job, where, "bytes");
     p->blob = calloc(1, p->blob_bytes);
     if (!p->blob)
         return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", p->path, p->blob_bytes);
@@ -565,7 +558,7 @@ static int weights_pack(lua_State *L)
     lua_newtable(L);
     const int errors = lua_gettop(L);
     const bool ok = pack_all(&p, 1, errors);
-    safetensors_close(p.file);
+    shards_close(p.checkpoint);
     free(p.blob);
     free(p.data);
     free(p.vector);
@@ -579,9 +572,9 @@ static int weights_pack(lua_State *L)
 static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)
 {
     float values[4096];
-    const double mean = field_number(L, tensor, "mean"), deviation = field_number(L, tensor, "deviation");
-    const size_t zero_every = field_size(L, tensor, "zero_every"), columns = field_size(L, tensor, "diagonal");
-    const size_t group = field_size(L, tensor, "group"), stride = field_size(L, tensor, "stride");
+    const double mean = field_number(L, tensor, where, "mean"), deviation = field_number(L, tensor, where, "deviation");
+    const size_t zero_every = field_size(L, tensor, where, "zero_every"), columns = field_size(L, tensor, where, "diagonal");
+    const size_t group = field_size(L, tensor, where, "group"), stride = field_size(L, tensor, where, "stride");
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < 4096 ? count - done : 4096;
         random_fill(random, values, n, mean, deviation);

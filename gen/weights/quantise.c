@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One row a type: significant bits, exponent of the smallest normal value, largest value. i8 has its own rule. */
+/* One row a type: significant bits, exponent of the smallest normal value, largest value. integers have a rule of their own. */
 static const struct {
     const char *name;
     size_t bytes;
@@ -15,7 +15,7 @@ static const struct {
 } types[] = {
     [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127}, [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
     [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},      [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
-    [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
+    [QUANTISE_I16] = {"i16", 2, 0, 0, 32767.0},            [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
 };
 
 bool quantise_type_named(const char *name, quantise_type *type)
@@ -27,6 +27,11 @@ bool quantise_type_named(const char *name, quantise_type *type)
         }
     }
     return false;
+}
+
+bool quantise_scaled(quantise_type type)
+{
+    return types[type].bits == 0;
 }
 
 size_t quantise_bytes(quantise_type type)
@@ -48,17 +53,22 @@ static double nearest(quantise_type type, double value)
     return ldexp(rint(ldexp(value, -unit)), unit);
 }
 
-/* Turns a row into integers in units of the scale returned; NAN if that is not finite. */
-static float quantise_row(double *row, size_t width, quantise_tally *tally)
+/* Turns a row into integers in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
+   integer half a unit off at most. */
+static float quantise_row(quantise_type type, double *row, size_t width, quantise_tally *tally)
 {
-    double largest = 0.0;
-    for (size_t i = 0; i < width; ++i)
+    const double most = types[type].largest;
+    double largest = 0.0, sum = 0.0;
+    for (size_t i = 0; i < width; ++i) {
         largest = fmax(largest, fabs(row[i]));
-    const float scale = (float)(largest / 127.0);
+        sum += fabs(row[i]);
+    }
+    const double room = type == QUANTISE_I16 ? 65534.0 - (double)width / 2.0 : INFINITY;
+    const float scale = (float)fmax(largest / most, sum / room);
     if (!isfinite(scale))
         return NAN;
     for (size_t i = 0; i < width; ++i) {
-        const double integer = scale > 0.0f ? fmin(fmax(rint(row[i] / (double)scale), -127.0), 127.0) : 0.0;
+        const double integer = scale > 0.0f ? fmin(fmax(rint(row[i] / (double)scale), -most), most) : 0.0;
         const double error = integer * (double)scale - row[i];
         tally->error += error * error;
         tally->power += row[i] * row[i];
@@ -70,8 +80,8 @@ static float quantise_row(double *row, size_t width, quantise_tally *tally)
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally)
 {
     for (size_t row = 0; row < rows; ++row, data += width) {
-        if (type == QUANTISE_I8) {
-            scale[row] = quantise_row(data, width, tally);
+        if (quantise_scaled(type)) {
+            scale[row] = quantise_row(type, data, width, tally);
             if (isnan(scale[row]))
                 return false;
             continue;
@@ -112,6 +122,7 @@ void quantise_store(quantise_type type, double value, void *to, size_t index)
     case QUANTISE_BF16: ((uint16_t *)to)[index] = (uint16_t)(float_bits(value) >> 16); break;
     case QUANTISE_F16: ((uint16_t *)to)[index] = half_bits(value); break;
     case QUANTISE_I8: ((int8_t *)to)[index] = (int8_t)value; break;
+    case QUANTISE_I16: ((int16_t *)to)[index] = (int16_t)value; break;
     case QUANTISE_F64: ((double *)to)[index] = value; break;
     }
 }

@@ -143,15 +143,30 @@ const safetensors *shards_at(const shards *s, size_t index)
     return s->files[index].file;
 }
 
-const safetensors_tensor *shards_expect(const shards *s, const char *name, const int64_t *shape, int rank, const safetensors **file,
-                                        char *error, size_t error_size)
+/* The file that holds a tensor, or NULL. */
+static const safetensors *holder(const shards *s, const char *name)
 {
     for (size_t i = 0; i < s->count; ++i) {
-        *file = s->files[i].file;
-        if (s->count == 1 || safetensors_find(*file, name) != NULL)
-            return safetensors_expect(*file, "", name, shape, rank, error, error_size);
+        if (safetensors_find(s->files[i].file, name) != NULL)
+            return s->files[i].file;
     }
-    files_error(error, error_size, "%s: tensor %s is missing", s->path, name);
+    return NULL;
+}
+
+bool shards_have(const shards *s, const char *name)
+{
+    return holder(s, name) != NULL;
+}
+
+const safetensors_tensor *shards_expect(const shards *s, const char *prefix, const char *name, const int64_t *shape, int rank,
+                                        const safetensors **file, char *error, size_t error_size)
+{
+    char full[1024];
+    const bool fits = (size_t)snprintf(full, sizeof full, "%s%s", prefix, name) < sizeof full;
+    *file = s->count > 1 && fits ? holder(s, full) : s->files[0].file; /* one file says itself what is wrong, and with long names any */
+    if (*file != NULL)
+        return safetensors_expect(*file, prefix, name, shape, rank, error, error_size);
+    files_error(error, error_size, "%s: tensor %s is missing", s->path, full);
     return NULL;
 }
 

@@ -19,9 +19,12 @@ void shards_close(shards *checkpoint);
 size_t shards_count(const shards *checkpoint);
 const safetensors *shards_at(const shards *checkpoint, size_t index);
 
-/* The tensor `name` of shape[rank], and in *file where it is. Returns NULL as safetensors_expect does. */
-const safetensors_tensor *shards_expect(const shards *checkpoint, const char *name, const int64_t *shape, int rank,
+/* The tensor prefix + name of shape[rank], and in *file where it is. Returns NULL as safetensors_expect does. */
+const safetensors_tensor *shards_expect(const shards *checkpoint, const char *prefix, const char *name, const int64_t *shape, int rank,
                                         const safetensors **file, char *error, size_t error_size);
+
+/* Whether there is a tensor of that name. */
+bool shards_have(const shards *checkpoint, const char *name);
 
 /* A checkpoint that is being written: all of its files or none. */
 typedef struct shards_writer shards_writer;

@@ -2,10 +2,11 @@
 --
 -- A space holds what may vary: the choices of a regime, "few" (keys that begin with "few.") or "many" (all others), around a base
 -- schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the others. A candidate is
--- { schedule, text = schedule.text of it, cost = cycles of a token as harness/tune/estimate.lua guesses }.
+-- { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
 local estimate = require "harness.tune.estimate"
+local estimate_blocks = require "harness.tune.estimate_blocks"
 local gather = require "gen.gather"
-local schedule = require "gen.schedule"
+local nearest = require("gen.space").nearest
 
 local candidates = {}
 
@@ -15,9 +16,9 @@ local threshold = "few.threshold" -- chosen last, from the times of both regimes
 local few_chunk = 8 -- tokens that the few-token kernels take at once if calls may be that large
 
 -- The schedule nearest to `wanted`, which has a value for every choice.
-local function legalised(shape, isa, wanted)
+local function legalised(space, wanted)
     local s = {}
-    for _, choice in ipairs(schedule.choices) do s[choice.key] = schedule.nearest(choice.values(shape, isa, s), wanted[choice.key]) end
+    for _, choice in ipairs(space.schedules.choices) do s[choice.key] = nearest(choice.values(space.shape, space.isa, s), wanted[choice.key]) end
     return s
 end
 
@@ -33,18 +34,19 @@ function candidates.space(p, v, regime, options)
     local base, vary = {}, {}
     for key, value in pairs(options.base or v.schedule) do base[key] = value end
     if regime == "few" and base[threshold] == 0 then
-        base[threshold] = schedule.nearest(schedule.choice(threshold, regime).values(p.shape, v.isa, base), few_chunk)
+        base[threshold] = nearest(p.schedules.choice(threshold, regime).values(p.shape, v.isa, base), few_chunk)
     end
     local function of_regime(key) return key ~= threshold and (key:find("^few%.") ~= nil) == (regime == "few") end
-    for _, choice in ipairs(schedule.choices) do vary[choice.key] = not options.choices and of_regime(choice.key) end
+    for _, choice in ipairs(p.schedules.choices) do vary[choice.key] = not options.choices and of_regime(choice.key) end
     for _, key in ipairs(options.choices or {}) do
-        schedule.choice(key, "choices to vary")
+        p.schedules.choice(key, "choices to vary")
         if not of_regime(key) then error("choices to vary: " .. key .. ": does not concern the kernels for " .. regime .. " tokens", 0) end
         vary[key] = true
     end
     local caches = options.caches or {}
     return {
-        plan = p, shape = p.shape, isa = v.isa, regime = regime, base = base, vary = vary, dot = gather.dot(p.shape, v.isa),
+        plan = p, shape = p.shape, isa = v.isa, regime = regime, base = base, vary = vary, schedules = p.schedules, dot = not p.model.attention and gather.dot(p.shape, v.isa),
+        estimate = p.model.attention and estimate_blocks or estimate,
         exists = regime == "many" or base[threshold] > 0,
         caches = { l1i = caches.l1i or 32 << 10, l1d = caches.l1d or 32 << 10, l2 = caches.l2 or v.isa.l2_bytes, l3 = caches.l3 or 32 << 20 },
         batch = options.batch or (regime == "few" and 1 or 4096), rel_err = options.rel_err, stack = options.stack or most_stack_bytes,
@@ -81,9 +83,9 @@ local rules = {
 -- The schedule that needs least of everything: the smallest value of every choice that varies.
 local function least_of(space)
     local s = {}
-    for _, choice in ipairs(schedule.choices) do
+    for _, choice in ipairs(space.schedules.choices) do
         local legal = choice.values(space.shape, space.isa, s)
-        s[choice.key] = space.vary[choice.key] and legal[1] or schedule.nearest(legal, space.base[choice.key])
+        s[choice.key] = space.vary[choice.key] and legal[1] or nearest(legal, space.base[choice.key])
     end
     return s
 end
@@ -93,7 +95,7 @@ function candidates.reason(space, s)
     if not space.rules then
         local least = least_of(space)
         space.rules = {}
-        for _, rule in ipairs(rules) do
+        for _, rule in ipairs(space.plan.model.attention and {} or rules) do -- blocks of transformers: a schedule that is legal is small enough
             if not rule(space, space.base) and not rule(space, least) then space.rules[#space.rules + 1] = rule end
         end
     end
@@ -108,7 +110,7 @@ function candidates.reason(space, s)
 end
 
 local function candidate(space, s)
-    return { schedule = s, text = schedule.text(s), cost = estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot) }
+    return { schedule = s, text = space.schedules.text(s), cost = space.estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot) }
 end
 
 local function cheaper(a, b)
@@ -119,11 +121,11 @@ end
 -- The schedules that differ from `s` in one choice of the space, and in what that makes illegal; the cheapest first. The second result
 -- lists those that are not worth measuring: { text, reason }.
 function candidates.neighbours(space, s)
-    local list, rejected, seen = {}, {}, { [schedule.text(s)] = true }
-    for _, choice in ipairs(schedule.choices) do
+    local list, rejected, seen = {}, {}, { [space.schedules.text(s)] = true }
+    for _, choice in ipairs(space.schedules.choices) do
         for _, value in ipairs(space.vary[choice.key] and choice.values(space.shape, space.isa, s) or {}) do
             local wanted = setmetatable({ [choice.key] = value }, { __index = s })
-            local found = candidate(space, legalised(space.shape, space.isa, wanted))
+            local found = candidate(space, legalised(space, wanted))
             if not seen[found.text] then
                 seen[found.text] = true
                 local reason = candidates.reason(space, found.schedule)
@@ -139,14 +141,14 @@ end
 local function walk(space, visit)
     local s = {}
     local function choose(i)
-        local choice = schedule.choices[i]
+        local choice = space.schedules.choices[i]
         if not choice then
             local copy = {}
             for key, value in pairs(s) do copy[key] = value end
             return visit(copy)
         end
         local legal = choice.values(space.shape, space.isa, s)
-        for _, value in ipairs(space.vary[choice.key] and legal or { schedule.nearest(legal, space.base[choice.key]) }) do
+        for _, value in ipairs(space.vary[choice.key] and legal or { nearest(legal, space.base[choice.key]) }) do
             s[choice.key] = value
             choose(i + 1)
         end
@@ -170,14 +172,14 @@ function candidates.count(space)
         end
         return s[key]
     end })
-    for i = 1, #schedule.choices do looked_at[i], counts[i] = {}, {} end
+    for i = 1, #space.schedules.choices do looked_at[i], counts[i] = {}, {} end
     local function count(i)
-        local choice = schedule.choices[i]
+        local choice = space.schedules.choices[i]
         if not choice then return 1 end
         local function place()
             local words = {}
             for j = 1, i - 1 do
-                local key = schedule.choices[j].key
+                local key = space.schedules.choices[j].key
                 if looked_at[i][key] then words[#words + 1] = s[key] end
             end
             return table.concat(words, " ")
@@ -186,7 +188,7 @@ function candidates.count(space)
         if known then return known end
         depth = i
         local legal, total = choice.values(space.shape, space.isa, reads), 0
-        for _, value in ipairs(space.vary[choice.key] and legal or { schedule.nearest(legal, space.base[choice.key]) }) do
+        for _, value in ipairs(space.vary[choice.key] and legal or { nearest(legal, space.base[choice.key]) }) do
             s[choice.key] = value
             total = total + count(i + 1)
         end
@@ -199,7 +201,7 @@ end
 
 -- The base first, whatever its error is, then `more`.
 local function with_base(space, more, rejected)
-    local list = { candidate(space, legalised(space.shape, space.isa, space.base)) }
+    local list = { candidate(space, legalised(space, space.base)) }
     for _, found in ipairs(more) do
         if found.text ~= list[1].text then list[#list + 1] = found end
     end
@@ -224,7 +226,7 @@ function candidates.exhaustive(space)
     local list, rejected = {}, {}
     walk(space, function(s)
         local reason = candidates.reason(space, s)
-        if reason then rejected[#rejected + 1] = { text = schedule.text(s), reason = reason } else list[#list + 1] = candidate(space, s) end
+        if reason then rejected[#rejected + 1] = { text = space.schedules.text(s), reason = reason } else list[#list + 1] = candidate(space, s) end
     end)
     table.sort(list, cheaper)
     return with_base(space, list, rejected)
@@ -257,7 +259,7 @@ end
 -- combinations, which are looked for around the cheapest ones known. Returns what `exhaustive` does; `rejected` holds those that were met.
 function candidates.list(space, budget)
     if not space.exists then return nothing() end
-    local base = candidate(space, legalised(space.shape, space.isa, space.base))
+    local base = candidate(space, legalised(space, space.base))
     local pool, rejected, seen = { base }, {}, { [base.text] = true }
     local function expand(found)
         found.expanded = true

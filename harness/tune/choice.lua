@@ -1,5 +1,5 @@
 -- Which schedule the records of one key say to take: that of a whole tuning, or the best of those of its shards.
-local schedule = require "gen.schedule"
+local space = require "gen.space"
 
 local choice = {}
 
@@ -86,12 +86,12 @@ function choice.of(records, batches)
         for _, shard in ipairs(whole and {} or missing(raced[regime])) do found.missing[#found.missing + 1] = regime .. " " .. shard end
     end
     if whole then
-        found.schedule = schedule.parse(whole.candidate)
+        found.schedule = space.read(whole.candidate)
     elseif next(found.races) then
         -- choices of few tokens from the race for few, all others from that for many
         local many, few = found.races.many or found.races.few, found.races.few or found.races.many
-        found.schedule = schedule.parse(many.candidate)
-        for name, value in pairs(schedule.parse(few.candidate)) do
+        found.schedule = space.read(many.candidate)
+        for name, value in pairs(space.read(few.candidate)) do
             if name:find("^few%.") and name ~= "few.threshold" then found.schedule[name] = value end
         end
     else

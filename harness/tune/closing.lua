@@ -2,7 +2,6 @@
 -- than the default at one of them is taken back.
 local heat = require "harness.tune.heat"
 local measure = require "harness.measure"
-local schedule = require "gen.schedule"
 local statistics = require "harness.tune.statistics"
 local tuning = require "harness.tune.tuning"
 
@@ -15,7 +14,7 @@ local libraries = { "openblas", "onednn" }
 -- The verified library of session `s` for schedule `choices`; raises one line.
 local function made_of(s, choices)
     local made = s.shop:make({ tuning.plan(s, choices) })[1]
-    if made.failure then error(string.format("%s: %s: %s", s.isa.name, schedule.text(choices), made.failure), 0) end
+    if made.failure then error(string.format("%s: %s: %s", s.isa.name, s.schedules.text(choices), made.failure), 0) end
     return made
 end
 
@@ -32,7 +31,7 @@ local function taken_back(s, tuned, regime)
         wanted[name] = few == (regime == "few") and tuned.default[name] or value
     end
     local shape, isa = tuning.plan(s, nil).shape, s.isa
-    return schedule.try(shape, isa, wanted) or tuned.default
+    return s.schedules.try(shape, isa, wanted) or tuned.default
 end
 
 -- The interval of the ratio of runner `i` to the mean of runners `a` and `b` (1 and 2, if absent: the default), paired, over all batches.
@@ -54,7 +53,7 @@ local function rows_of(s, samples, i)
     for n, batch in ipairs(s.batches) do
         local default, times = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
         local dense_us, library = measure.fastest_dense(samples, libraries, batch, s.threads > 1 and "wall" or "cpu")
-        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us / batch, dense_library = library,
+        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us and dense_us / batch, dense_library = library,
             ratio = ratio_of(s, samples, i, { batch }) }
     end
     return rows
@@ -92,7 +91,7 @@ function closing.measure(sessions, results)
     local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
     for i, result in ipairs(results) do runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" } end
     local job = heat.job(first, runners, first.batches, 1, repetitions, first.seed)
-    job.dense = libraries
+    if not first.model.attention then job.dense = libraries end
     local samples = measure.run(job, {})
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)
 
@@ -105,7 +104,7 @@ function closing.measure(sessions, results)
         if next(reverted) then made_of(s, tuned.schedule) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
-        tuning.log(s, { status = "chosen", candidate = schedule.text(tuned.schedule), regime = "both", batches = s.batches_text, ratio = ratio.median,
+        tuning.log(s, { status = "chosen", candidate = s.schedules.text(tuned.schedule), regime = "both", batches = s.batches_text, ratio = ratio.median,
             low = ratio.low, high = ratio.high, pairs = ratio.samples, decided = decided_of(tuned), shard = s.shard.text })
         local against = best and ratio_of(s, samples, i + 2, s.batches, best.runner, best.runner)
         if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.median) then

@@ -16,6 +16,9 @@ local seconds_a_sample = 0.02
 -- those of text, tables that other work has driven out of the caches.
 heat.conditions = { { codes = "uniform", tables = "warm" }, { codes = "skewed", tables = "warm" }, { codes = "uniform", tables = "cold" } }
 
+-- Those that matter to session `t`: what tokens are is all the same to blocks of transformers.
+function heat.conditions_of(t) return t.model.attention and { heat.conditions[1] } or heat.conditions end
+
 -- The measuring process' description of the kernels of `regime` ("both": of the whole model) in `made` (harness/tune/workshop.lua).
 local function describe(made, regime, threads)
     local p = made.plan
@@ -26,9 +29,31 @@ local function describe(made, regime, threads)
     return variant
 end
 
+-- The same job for blocks of transformers: tokens from position 0 on; all share one cache.
+local function blocks_job(t, runners, batches, count, repetitions, order_seed)
+    local p = runners[1].made.plan
+    local job = {
+        model = p.model.name, seed = t.seed, threads = 1, repetitions = repetitions, min_time = seconds_a_sample, draw_order = order_seed ~= nil, order_seed = order_seed or 0,
+        alike = true, sweep_bytes = 0, limits = false, d = p.shape.input, cache_bytes = p.cache_bytes, fill = "r1", filled = 0, heads = p.shape.heads, kv_heads = p.shape.kv_heads,
+        width = p.shape.width, layers = p.shape.layers, blocks = {}, calls = {}, reads = json.array {}, products = json.array {}, product_calls = json.array {}, attention_calls = json.array {},
+    }
+    for i, runner in ipairs(runners) do
+        local of = runner.made.plan
+        job.blocks[i] = { name = "r" .. i, library = runner.made.library, bind = of.names.bind, call = of.names.prefill, blob = t.files.output, scratch_bytes = of.scratch_bytes,
+            weights_struct_bytes = of.weights_struct_bytes }
+        for _, batch in ipairs(batches) do
+            for c = 1, count do
+                table.insert(job.calls, { name = string.format("ffn/r%d/%d/%s_%s", i, batch, heat.conditions[c].codes, heat.conditions[c].tables), blocks = "r" .. i, tokens = batch, position = 0 })
+            end
+        end
+    end
+    return job
+end
+
 -- A job that times runners { made, regime }, called r1, r2, …, at `batches` tokens, in repetitions that take turns in the first `count` of the
 -- conditions; `t` says with what: files, threads, seed, sweep_bytes.
 function heat.job(t, runners, batches, count, repetitions, order_seed)
+    if t.model.attention then return blocks_job(t, runners, batches, count, repetitions, order_seed) end
     local p, names = runners[1].made.plan, {}
     for i = 1, count do names[i] = heat.conditions[i].codes .. "_" .. heat.conditions[i].tables end
     local job = {
@@ -55,7 +80,7 @@ end
 
 -- One time a repetition: the geometric mean over the batches, in the condition whose turn it is. lists[batch][condition number] are times.
 local function means(t, lists, repetitions)
-    local result, count = {}, #heat.conditions
+    local result, count = {}, #heat.conditions_of(t)
     for r = 1, repetitions do
         local sum = 0
         for _, batch in ipairs(t.batches) do sum = sum + math.log(lists[batch][(r - 1) % count + 1][(r - 1) // count + 1]) end
@@ -65,7 +90,7 @@ local function means(t, lists, repetitions)
 end
 
 -- How many of the repetitions are the turns of condition number `c`.
-local function turns(repetitions, c) return (repetitions - c) // #heat.conditions + 1 end
+local function turns(t, repetitions, c) return (repetitions - c) // #heat.conditions_of(t) + 1 end
 
 -- The name under which a race knows the heat, in the log.
 local function id_of(t, h) return t.regime .. " " .. h.id end
@@ -79,14 +104,14 @@ function heat.measurer(t, field, default)
         local runners = {}
         for i, name in ipairs(names) do runners[i] = { made = candidate(name).made, regime = t.regime } end
         local start = t.now()
-        local samples = measure.run(heat.job(t, runners, t.batches, #heat.conditions, repetitions, seed), {})
+        local samples = measure.run(heat.job(t, runners, t.batches, #heat.conditions_of(t), repetitions, seed), {})
         local result, seconds = {}, math.max(t.now() - start, 1e-3)
         for i, name in ipairs(names) do
             local lists = {}
             for _, batch in ipairs(t.batches) do
                 lists[batch] = {}
-                for c, condition in ipairs(heat.conditions) do
-                    if turns(repetitions, c) > 0 then
+                for c, condition in ipairs(heat.conditions_of(t)) do
+                    if turns(t, repetitions, c) > 0 then
                         lists[batch][c] = heat.times(t, samples, i, batch, condition)
                         log.append(t.log, record.make {
                             key = t.key, candidate = candidate(name).text, regime = t.regime, cc = t.cc, status = "ok", batch = batch,
@@ -124,9 +149,9 @@ function heat.measurer(t, field, default)
                 local lists = {}
                 for _, batch in ipairs(t.batches) do
                     lists[batch] = {}
-                    for c, condition in ipairs(heat.conditions) do
+                    for c, condition in ipairs(heat.conditions_of(t)) do
                         local r = places[string.format("%d/%d/%s_%s", i, batch, condition.codes, condition.tables)]
-                        local wanted = turns(h.repetitions, c)
+                        local wanted = turns(t, h.repetitions, c)
                         if wanted > 0 and (not r or r.candidate ~= candidate(name).text or #r.samples_us ~= wanted) then return nil end
                         lists[batch][c], seconds = r and r.samples_us, r and r.seconds or seconds
                     end

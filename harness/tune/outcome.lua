@@ -1,7 +1,6 @@
 -- What a tuning found, however it was found, and how it is written: as a tuned file, as JSON and as lines for people.
 local json = require "json"
 local key = require "harness.tune.key"
-local schedule = require "gen.schedule"
 local tuned_file = require "gen.tuned"
 local tuning = require "harness.tune.tuning"
 
@@ -25,7 +24,7 @@ function outcome.from_store(sessions, ask, any)
         if not best or whole and best.whole and whole.high < best.whole.low then
             local default = tuning.plan(s, nil)
             local v = default.variants[1]
-            local legal, name, value, rule = schedule.try(default.shape, v.isa, found.schedule)
+            local legal, name, value, rule = s.schedules.try(default.shape, v.isa, found.schedule)
             if not legal then return nil, string.format("%s; its choice %s = %s: %s", line, name, tostring(value), rule) end
             best = { whole = whole, session = s, default = v.schedule, schedule = legal, races = {}, said = line, level = found.level, missing = found.missing }
             for _, regime in ipairs { "many", "few" } do
@@ -89,7 +88,7 @@ function outcome.tuned_text(m, outcomes, o)
         if facts[name] == 0 then facts[name] = nil end -- not known
     end
     facts.threads = o.threads
-    return tuned_file.text({ lookupc = tuned_file.generator(), model = last.digest, tables = last.key.tables, projection = last.key.projection, cpu = facts,
+    return tuned_file.text({ lookupc = tuned_file.generator(), model = last.digest, type = last.type, cache = last.cache, tables = not last.type and last.key.tables or nil, projection = not last.type and last.key.projection or nil, cpu = facts,
         compiler = k.compiler .. " " .. last.cflags, schedules = schedules }, title, notes)
 end
 
@@ -107,7 +106,7 @@ function outcome.summary(m, outcomes, o)
             rows[j] = { batch = row.batch, default_us = row.default_us, tuned_us = row.tuned_us, ratio = row.ratio.median, low = row.ratio.low, high = row.ratio.high,
                 dense_us = row.dense_us, dense_library = row.dense_library }
         end
-        sets[i] = { isa = found.session.isa.name, compiler = found.session.version, cc = found.session.cc, schedule = schedule.text(found.schedule), default = schedule.text(found.default),
+        sets[i] = { isa = found.session.isa.name, compiler = found.session.version, cc = found.session.cc, schedule = found.session.schedules.text(found.schedule), default = found.session.schedules.text(found.default),
             races = json.array(races), results = json.array(rows), said = found.said, level = found.level, control = found.control and { low = found.control.low, high = found.control.high },
             missing = found.missing and json.array(found.missing) or nil }
     end
@@ -119,7 +118,7 @@ local function three_places(ratio) return string.format("%.3f", ratio) end
 -- "gather.group 8 -> 16, few.tokens 4 -> 2"
 local function changes(found, concerned)
     local list = {}
-    for _, c in ipairs(schedule.choices) do
+    for _, c in ipairs(found.session.schedules.choices) do
         local from, to = found.default[c.key], found.schedule[c.key]
         if from ~= to and concerned(c.key) then list[#list + 1] = string.format("%s %d -> %d", c.key, from, to) end
     end
@@ -145,8 +144,9 @@ function outcome.lines(m, outcomes, o)
     local function add(text) lines[#lines + 1] = text end
     for _, found in ipairs(outcomes) do
         local s = found.session
-        add(string.format("%s on %s, %s %s, %s, projection in %s, tables in %s: %s", m.name, s.key.cpu_name, s.version, s.cflags, o.threads == 1 and "one thread" or o.threads .. " threads",
-            s.key.projection, s.key.tables, s.isa.name))
+        local types = string.format(m.attention and "weights in %s, cache in %s" or "tables in %s, projection in %s", s.key.tables, s.key.projection)
+        add(string.format("%s on %s, %s %s, %s, %s: %s", m.name, s.key.cpu_name, s.version, s.cflags, o.threads == 1 and "one thread" or o.threads .. " threads", types, s.isa.name))
+        if s.model.layers ~= m.layers then add(string.format("  timed: %d of its %d blocks", s.model.layers, m.layers)) end
         if found.said then add("  from the store, nothing measured (--again measures): " .. found.said) end
         for _, lacking in ipairs(found.missing or {}) do add("  missing: shard " .. lacking) end
         for _, r in ipairs(found.races) do race_lines(found, r, add) end
@@ -154,10 +154,11 @@ function outcome.lines(m, outcomes, o)
         if t then add(string.format("  few.threshold %s", t.from == t.to and t.to .. ", the default" or t.from .. " -> " .. t.to)) end
         for regime in pairs(found.reverted or {}) do add(string.format("  %s: taken back: slower than the default in the closing run below", regime)) end
         if found.rows then
-            add(string.format("  %6s %11s %9s %9s %17s %9s %-9s %8s", "tokens", "default us", "tuned us", "x faster", "", "dense FFN", "library", "x faster"))
+            local rival = m.attention and "" or string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
+            add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", rival))
             for _, row in ipairs(found.rows) do
-                add(string.format("  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f) %9.2f %-9s %8.2f", row.batch, row.default_us, row.tuned_us, 1 / row.ratio.median, 1 / row.ratio.high, 1 / row.ratio.low,
-                    row.dense_us, row.dense_library, row.dense_us / row.tuned_us))
+                local dense = row.dense_us and string.format(" %9.2f %-9s %8.2f", row.dense_us, row.dense_library, row.dense_us / row.tuned_us) or ""
+                add(string.format("  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)%s", row.batch, row.default_us, row.tuned_us, 1 / row.ratio.median, 1 / row.ratio.high, 1 / row.ratio.low, dense))
             end
             add(string.format("  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).", 100 * math.abs(found.control.median - 1), found.control.low, found.control.high))
         end

@@ -15,8 +15,12 @@ local model_file = require "gen.model"
 local outcome = require "harness.tune.outcome"
 local page = require "harness.tune.page"
 local process = require "process"
+local parts = require "harness.transformer_parts"
+local request = require "gen.request"
 local schedule = require "gen.schedule"
 local store = require "harness.tune.store"
+local transformer = require "harness.transformer"
+local transformer_schedule = require "gen.transformer_schedule"
 local tuning = require "harness.tune.tuning"
 local workshop = require "harness.tune.workshop"
 
@@ -45,12 +49,12 @@ local function words_of(option, text)
     return list
 end
 
--- The choices to vary by regime, nil for all.
-local function choices_of(text)
+-- The choices of the space `schedules` to vary by regime, nil for all.
+local function choices_of(text, schedules)
     if not text then return nil end
     local by_regime = {}
     for _, name in ipairs(words_of("--choices", text)) do
-        schedule.choice(name, "--choices")
+        schedules.choice(name, "--choices")
         if name == "few.threshold" then error("--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone", 0) end
         local regime = name:find("^few%.") and "few" or "many"
         by_regime[regime] = by_regime[regime] or {}
@@ -59,13 +63,26 @@ local function choices_of(text)
     return by_regime
 end
 
--- What the options of the command say; raises one line.
-local function settings(path, options)
+-- Tokens a call that model `m` is tuned for unless others are asked for.
+local function usual_batches(m)
+    if not m.attention then return "1,64,4096" end
+    return m.attention.context > 1 and "1," .. math.min(512, m.attention.context) or "1"
+end
+
+-- What the options of the command say for model `m`; raises one line.
+local function settings(path, m, options)
+    request.check_options(m, options)
     local o = {
-        seconds = seconds_of(options.time), shard = shard_of(options.shard), batches = bench.batches(options.batch), choices = choices_of(options.choices),
+        seconds = seconds_of(options.time), shard = shard_of(options.shard), batches = bench.batches(options.batch or usual_batches(m)),
+        choices = choices_of(options.choices, m.attention and transformer_schedule or schedule),
         compilers = words_of("--cc", options.cc), threads = harness.threads_of(options), json = options.json, html = options.html,
     }
+    if m.attention and (o.html or o.threads > 1) then error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
+    if m.attention and not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "tune times decoding and prefill, which are for causal = true") end
     table.sort(o.batches)
+    if m.attention and not m.attention.window and o.batches[#o.batches] > m.attention.context then
+        error(string.format("--batch: %d: must be at most attention.context = %d", o.batches[#o.batches], m.attention.context), 0)
+    end
     for i = 2, #o.batches do
         if o.batches[i] == o.batches[i - 1] then error(string.format("--batch: %d: is there twice", o.batches[i]), 0) end
     end
@@ -157,14 +174,16 @@ local function session(o, options, m, set, cc, files, records)
     caches.l1i = facts.l1i
     local s = {
         model = m, isa = set, cc = cc, version = version, cflags = options.cflags, threads = o.threads, tables = options.tables, projection = options.projection,
+        type = m.attention and (options.type or "f32"), cache = m.attention and (options.cache or "f32"),
         batches = o.batches, batches_text = o.batches_text, seed = options.seed, files = files, caches = caches, sweep_bytes = math.max(caches.l3, 8 << 20),
         log = o.log, host = key.host_id(), shard = o.shard, exhaustive = options.exhaustive, choices = o.choices, now = process.clock,
         show = progress(string.format("%s %s%s", m.name, set.name, #o.compilers > 1 and " " .. cc or "")),
     }
     local p = tuning.plan(s, nil)
-    s.digest = p.digest
+    s.digest, s.schedules = p.digest, p.schedules
+    if m.attention then s.model = parts.sample(m, p, caches) end
     s.key = key.here { compiler = version, flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
-        model = p.digest, tables = p.tables.name, projection = p.projection.name, isa = set.name, threads = o.threads }
+        model = p.digest, tables = s.type or p.tables.name, projection = s.cache or p.projection.name, isa = set.name, threads = o.threads }
     s.known = of_session(s, records, o.log)
     s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
     s.shop = workshop.new { cc = cc, version = version, cflags = options.cflags, threads = o.threads, seed = options.seed, files = files }
@@ -205,6 +224,15 @@ local function finished_shard(sessions)
     return results
 end
 
+-- What candidates of session `s` are verified and timed with.
+local function packed_of(s, options)
+    local p, directory = tuning.plan(s, nil), process.temporary_directory()
+    if not s.model.attention then return lookup.packed(p, directory, options) end
+    local prepared = transformer.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })
+    prepared.output = prepared.blob
+    return prepared
+end
+
 -- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log that goes on), deadline,
 -- units (tunings that are still to come), files (packed weights, once there are any), measured (whether anything was).
 local function answer_set(run, sessions)
@@ -226,7 +254,7 @@ local function answer_set(run, sessions)
     process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
     if not run.files.output then
         host.status("packing the weights of " .. sessions[1].model.name)
-        local packed = lookup.packed(tuning.plan(sessions[1], nil), process.temporary_directory(), options)
+        local packed = packed_of(sessions[1], options)
         for name, value in pairs(packed) do run.files[name] = value end
     end
     local closed, results = tune_set(o, sessions, run.deadline, run.units)
@@ -245,9 +273,9 @@ end
 
 function tune.tune(arguments, options)
     local path = arguments[1]
-    local o = settings(path, options)
     local m = model_file.load(path)
-    local sets = harness.runnable(options.isa, options.tables)
+    local o = settings(path, m, options)
+    local sets = harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
     local outcomes = {}

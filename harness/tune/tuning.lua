@@ -7,8 +7,8 @@ local plan = require "gen.plan"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
-local schedule = require "gen.schedule"
 local statistics = require "harness.tune.statistics"
+local transformer_plan = require "gen.transformer_plan"
 
 local tuning = {}
 
@@ -18,7 +18,11 @@ local preparing = 0.5 -- share of a race's time for compiling and verifying at m
 local a_candidate, the_finals = 9, 220 -- samples that a candidate takes until half of them and half of those are out, and that finals take
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
-function tuning.plan(s, choices) return plan.build(s.model, { s.isa }, { [s.isa.name] = choices }, s.tables, s.projection) end
+function tuning.plan(s, choices)
+    local wanted = { [s.isa.name] = choices }
+    if s.model.attention then return transformer_plan.build(s.model, { s.isa }, { type = s.type, cache = s.cache, schedule = wanted }) end
+    return plan.build(s.model, { s.isa }, wanted, s.tables, s.projection)
+end
 
 -- A record of session `s` with these fields.
 function tuning.log(s, fields)
@@ -65,7 +69,7 @@ end
 local function listed(s, r, space, entered)
     if entered then
         local list = {}
-        for i, text in ipairs(entered.field) do list[i] = { text = text, schedule = schedule.parse(text) } end
+        for i, text in ipairs(entered.field) do list[i] = { text = text, schedule = s.schedules.parse(text) } end
         return { list = list, rejected = {}, total = candidates.count(space) }
     end
     local found = s.exhaustive and candidates.exhaustive(space) or candidates.list(space, most_candidates)
@@ -75,8 +79,9 @@ end
 
 -- Seconds of one sample of race `r`, by what the default takes in a process about half as long as those of the race.
 local function seconds_a_sample(s, r, made)
-    local start, repetitions = s.now(), 4 * #heat.conditions
-    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, #heat.conditions, repetitions, s.seed), {})
+    local start, conditions = s.now(), #heat.conditions_of(s)
+    local repetitions = 4 * conditions
+    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, conditions, repetitions, s.seed), {})
     return (s.now() - start) / 2 / repetitions
 end
 
@@ -170,7 +175,7 @@ end
 local function finished_race(s, r)
     for _, known in ipairs(s.shard.n > 1 and s.known or {}) do
         if known.status == "chosen" and known.regime == r.regime then
-            return { regime = r.regime, batches = r.batches, winner = known.candidate, schedule = schedule.parse(known.candidate), bytes = known.object_bytes,
+            return { regime = r.regime, batches = r.batches, winner = known.candidate, schedule = s.schedules.parse(known.candidate), bytes = known.object_bytes,
                 ratio = known.ratio, low = known.low, high = known.high, samples = known.pairs, decided = known.decided, reason = "finished in an earlier run" }
         end
     end
@@ -184,14 +189,14 @@ local widest_probe = 4096 -- tokens
 local function threshold(s, base)
     local shape, default = tuning.plan(s, base).shape, base[threshold_key]
     local legal, probes = {}, {}
-    for _, value in ipairs(schedule.choice(threshold_key, "threshold").values(shape, s.isa, base)) do
+    for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(shape, s.isa, base)) do
         if value > 0 and value <= widest_probe then legal[#legal + 1] = value end
         if value > 1 and value <= widest_probe then probes[#probes + 1] = value end
     end
     if default == 0 or #probes == 0 then return nil end
     s.show(string.format("threshold: few and many tokens at %d … %d", probes[1], probes[#probes]))
     local wide = setmetatable({ [threshold_key] = legal[#legal] }, { __index = base })
-    local made = s.shop:make({ tuning.plan(s, schedule.make(shape, s.isa, wide)) })[1]
+    local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, s.isa, wide)) })[1]
     if made.failure then return nil end
     local runners = { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
     local samples = measure.run(heat.job(s, runners, probes, 1, 5, s.seed), {})
@@ -215,7 +220,7 @@ local function threshold(s, base)
     return { from = default, to = best, gain = total(default) - total(best), noise = noise, probes = probes }
 end
 
--- Tunes session `s`: model, isa, cc, version (of cc), cflags, threads, tables, projection, batches (ascending), batches_text, seed, files,
+-- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and projection or type and cache, batches (ascending), batches_text, seed, files,
 -- caches, sweep_bytes, key, log, run, host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
 -- or nil), shop (harness/tune/workshop.lua), now(), left() and show(text, stop).
 -- Returns { default, schedule, races = { results of run_race }, threshold }. A finished race of a shard is not run again.
@@ -240,7 +245,7 @@ function tuning.run(s)
     result.threshold = whole and threshold(s, result.schedule) or nil
     if result.threshold then
         local wanted = setmetatable({ [threshold_key] = result.threshold.to }, { __index = result.schedule })
-        result.schedule = schedule.make(base.shape, s.isa, wanted)
+        result.schedule = s.schedules.make(base.shape, s.isa, wanted)
     end
     return result
 end

@@ -7,6 +7,7 @@ local elf = require "harness.elf"
 local harness = require "harness.commands"
 local host = require "host"
 local process = require "process"
+local transformer = require "harness.transformer"
 
 local workshop = {}
 workshop.__index = workshop
@@ -23,7 +24,7 @@ function workshop.folder()
 end
 
 -- A workshop for candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed, files (the packed
--- weights, see lookup.packed), timeout in seconds.
+-- weights, see lookup.packed, or of a transformer transformer.prepare), timeout in seconds.
 function workshop.new(options)
     local self = setmetatable({ options = options, kept = workshop.folder(), scratch = process.temporary_directory(), number = 0 }, workshop)
     assert(host.write_directory(self.kept, {}))
@@ -76,7 +77,10 @@ function workshop:verify(made, regime)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
-    for _, result in ipairs(harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, { only = regime, bind_known = self.bind_known })) do
+    for _, result in ipairs(made.plan.model.attention and transformer.check_library(made.plan, made.library, o.files) or {}) do
+        if not result.ok then return string.format("verify: %s: %s", result.call, result.message):gsub("%c", " ") end
+    end
+    for _, result in ipairs(made.plan.model.attention and {} or harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, { only = regime, bind_known = self.bind_known })) do
         for _, check in ipairs(result.checks) do
             if not check.ok then return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ") end
         end

@@ -5,25 +5,14 @@
 static void kws_block_64x96(const int16_t *restrict x, const int16_t *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
 {
     for (size_t output = 0; output < 96; output += 4) {
-        int32_t sum0 = 0;
-        int32_t sum1 = 0;
-        int32_t sum2 = 0;
-        int32_t sum3 = 0;
-        for (size_t i = 0; i < 64; i += 4) {
-            sum0 = kws_dot2(sum0, x + i, w + i);
-            sum1 = kws_dot2(sum1, x + i, w + 64 + i);
-            sum2 = kws_dot2(sum2, x + i, w + 128 + i);
-            sum3 = kws_dot2(sum3, x + i, w + 192 + i);
-            sum0 = kws_dot2(sum0, x + i + 2, w + i + 2);
-            sum1 = kws_dot2(sum1, x + i + 2, w + 64 + i + 2);
-            sum2 = kws_dot2(sum2, x + i + 2, w + 128 + i + 2);
-            sum3 = kws_dot2(sum3, x + i + 2, w + 192 + i + 2);
-        }
+        int32_t sum[4] = { 0 };
+        for (size_t i = 0; i < 64; i += 8)
+            kws_dots8(sum, x + i, w + i, 64);
         w += 256;
-        y[output] = kws_scaled(sum0, multiplier[output]);
-        y[output + 1] = kws_scaled(sum1, multiplier[output + 1]);
-        y[output + 2] = kws_scaled(sum2, multiplier[output + 2]);
-        y[output + 3] = kws_scaled(sum3, multiplier[output + 3]);
+        y[output] = kws_scaled(sum[0], multiplier[output]);
+        y[output + 1] = kws_scaled(sum[1], multiplier[output + 1]);
+        y[output + 2] = kws_scaled(sum[2], multiplier[output + 2]);
+        y[output + 3] = kws_scaled(sum[3], multiplier[output + 3]);
     }
 }
 

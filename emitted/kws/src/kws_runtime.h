@@ -13,27 +13,38 @@
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 
+#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
+#include <arm_mve.h>
+#endif
 #if defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
+#endif
 
+/* floor(value factor / 2^16), exact for 0 <= factor < 2^15. */
 static inline int32_t kws_scaled(int32_t value, int32_t factor)
 {
+#if defined(__ARM_FEATURE_DSP)
     return (int32_t) ((int64_t) value * factor >> 16);
+#else /* products of 32 bits only, which every core has */
+    return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
+#endif
 }
 
+/* round(value / 2^shift), halves up. */
+static inline int32_t kws_rounded(int32_t value, unsigned shift)
+{
+    return (value + ((1 << shift) >> 1)) >> shift;
+}
+
+#if defined(__ARM_FEATURE_DSP)
 typedef int32_t __attribute__((may_alias, aligned(2))) kws_pair;
 
+/* sum + x[0] w[0] + x[1] w[1] */
 static inline int32_t kws_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
     return __smlad(*(const kws_pair *) (const void *) x, *(const kws_pair *) (const void *) w, sum);
 }
 #else
-/* floor(value factor / 2^16), exact for 0 <= factor < 2^15: products of 32 bits only, which every core has. */
-static inline int32_t kws_scaled(int32_t value, int32_t factor)
-{
-    return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
-}
-
 /* sum + x[0] w[0] + x[1] w[1] */
 static inline int32_t kws_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
@@ -41,10 +52,33 @@ static inline int32_t kws_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 }
 #endif
 
-/* round(value / 2^shift), halves up. */
-static inline int32_t kws_rounded(int32_t value, unsigned shift)
+/* Adds eight products to each of four outputs, whose weights are `step` apart. */
+static inline void kws_dots8(int32_t *sum, const int16_t *x, const int16_t *w, size_t step)
 {
-    return (value + ((1 << shift) >> 1)) >> shift;
+#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
+    const int16x8_t inputs = vld1q_s16(x);
+    sum[0] = vmladavaq_s16(sum[0], inputs, vld1q_s16(w));
+    sum[1] = vmladavaq_s16(sum[1], inputs, vld1q_s16(w + step));
+    sum[2] = vmladavaq_s16(sum[2], inputs, vld1q_s16(w + 2 * step));
+    sum[3] = vmladavaq_s16(sum[3], inputs, vld1q_s16(w + 3 * step));
+#else
+    sum[0] = kws_dot2(sum[0], x, w);
+    sum[1] = kws_dot2(sum[1], x, w + step);
+    sum[2] = kws_dot2(sum[2], x, w + 2 * step);
+    sum[3] = kws_dot2(sum[3], x, w + 3 * step);
+    sum[0] = kws_dot2(sum[0], x + 2, w + 2);
+    sum[1] = kws_dot2(sum[1], x + 2, w + step + 2);
+    sum[2] = kws_dot2(sum[2], x + 2, w + 2 * step + 2);
+    sum[3] = kws_dot2(sum[3], x + 2, w + 3 * step + 2);
+    sum[0] = kws_dot2(sum[0], x + 4, w + 4);
+    sum[1] = kws_dot2(sum[1], x + 4, w + step + 4);
+    sum[2] = kws_dot2(sum[2], x + 4, w + 2 * step + 4);
+    sum[3] = kws_dot2(sum[3], x + 4, w + 3 * step + 4);
+    sum[0] = kws_dot2(sum[0], x + 6, w + 6);
+    sum[1] = kws_dot2(sum[1], x + 6, w + step + 6);
+    sum[2] = kws_dot2(sum[2], x + 6, w + 2 * step + 6);
+    sum[3] = kws_dot2(sum[3], x + 6, w + 3 * step + 6);
+#endif
 }
 
 /* scalar: normalise, project, hash and gather one token; then the stages together. */

@@ -1,0 +1,58 @@
+/* The rivals of a transformer's blocks: products y = x Wᵀ and attention with a score matrix, through several libraries. */
+#ifndef LOOKUPC_DENSE_PRODUCTS_H
+#define LOOKUPC_DENSE_PRODUCTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* weights [outputs][inputs] */
+typedef struct dense_matrix {
+    size_t inputs, outputs;
+    const float *weights;
+} dense_matrix;
+
+/* Causal attention of `tokens` queries from `position` on, for `layers` independent sets of keys and values. The heads / kv_heads queries
+   of a group share their keys and values. q and y [tokens][heads][width], keys and values [layers][position + tokens][kv_heads][width]. */
+typedef struct dense_attention {
+    size_t heads, kv_heads, width, tokens, position, layers;
+    const float *q, *keys, *values;
+} dense_attention;
+
+/* One library. What it makes reads its inputs where they lie; weights it may copy into a layout and a type of its own. All that is made
+   lives until the process ends. Failures come with one line in error. */
+typedef struct dense_product_library {
+    const char *name;
+    const char *description;  /* what describe tells: "openblas_corename" */
+    const char *const *types; /* of weights, the last one NULL: f32, bf16, i8 (both factors are integers of 8 bits) */
+    /* A product of x [tokens][inputs], numbers from 0 to 1. */
+    void *(*product)(const dense_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size);
+    bool (*multiply)(void *product, float *y); /* y [tokens][outputs] */
+    void *(*attention)(const dense_attention *of, char *error, size_t error_size);
+    bool (*attend)(void *attention, float *y); /* that of the last layer stays in y */
+    void (*describe)(char *text, size_t size);
+} dense_product_library;
+
+extern const dense_product_library dense_products_openblas;
+extern const dense_product_library dense_products_onednn;
+
+/* How far y may be off for weights of that type. */
+double dense_product_tolerance(const char *type);
+
+/* The error ‖y − reference‖ / ‖reference‖ of some outputs of the first and the last token, against plain double loops; of some heads.
+   Returns infinity when y is not finite. */
+double dense_product_error(const dense_matrix *matrix, size_t tokens, const float *x, const float *y);
+double dense_attention_error(const dense_attention *of, const float *y);
+
+/* Rows of scores become weights: row r of score [rows][columns] is the softmax of factor times its first `seen` + r entries, zeros follow;
+   `step` entries more for every row are seen, 0 or 1. */
+void dense_softmax(float *score, size_t rows, size_t columns, size_t seen, size_t step, float factor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+//$ -- The sums of `vectors` over line `line` of words.
+//$ local function add_line(i, vectors, tokens, line, x_line, name)
+//$     local before = name == "sum" and "" or name .. "_"
+//$     for t = 0, tokens - 1 do
+//$         local at = (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_line
+$(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]"));
+//$     end
+//$     for n, vector in ipairs(vectors) do
+$(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, line));
+//$         for t = 0, tokens - 1 do
+//$             local to = name .. t .. "_" .. n - 1
+$(i)$(to) = $(isa.dot_pairs(to, before .. "x" .. t, before .. "w" .. n - 1));
+//$         end
+//$     end
+//$ end
+//$ local function scaled(vector, value)
+//$     local scale = vector.partial and isa.load_partial("scales", vector.y, vector.floats) or isa.load_unaligned("scales", vector.y)
+//$     return isa.mul(isa.float_of(value), scale)
+//$ end
+//$ for _, block in ipairs(blocks) do
+//$ for _, together in ipairs(token_counts) do
+
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes. A word holds two weights, or two inputs.
+   x       [tokens] words of integers, in units of the token's unit
+   scales  of the outputs' weights$(block.folds > 1 and ", " .. block.fold_gap .. " from those of one fold to the next" or "") */
+static inline void $(helper)_$(block.name)_by_$(together)(const $(projection.word.storage) *restrict x, $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
+    const float *restrict scales, const float *restrict units, float *restrict y$(together > 1 and ", size_t y_step" or ""))
+{
+//$ local strips, per_word = block.strips[together], projection.word.rows
+//$ for _, strip in ipairs(strips) do
+//$ local i = strip.count > 1 and "        " or "    "
+//$ local vectors = strip.vectors
+//$ local chains = chains(block, #vectors, together)
+//$ if strip.count > 1 then
+    for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), scales += $(strip.y_step), y += $(strip.y_step)) {
+//$ elseif #strips > 1 then
+    {
+//$ i = "        "
+//$ end
+//$ local inner = i
+//$ if block.folds > 1 then
+//$ for t = 0, together - 1 do
+//$ lines(i, zeros(t, #vectors))
+//$ end
+$(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
+//$ inner = i .. "    "
+//$ end
+//$ for t = 0, together - 1 do
+//$ lines(inner, zeros(t, #vectors, "sum"))
+//$ if chains > 1 then
+//$ lines(inner, zeros(t, #vectors, "next"))
+//$ end
+//$ end
+$(inner)for (size_t line = 0; line < $(block.lines); $(chains > 1 and "line += 2" or "++line")) {
+//$ for chain = 1, chains do
+//$     local line = sum("line", chain - 1)
+//$     local x_line = line
+//$     if block.folds > 1 then
+//$         line = "(fold * " .. block.lines .. " + " .. line .. ")"
+//$         x_line = "fold * " .. block.fold_gap // per_word .. " + " .. x_line
+//$     elseif chain > 1 then
+//$         line = "(" .. line .. ")"
+//$     end
+//$     add_line(inner .. "    ", vectors, together, line, x_line, chain == 1 and "sum" or "next")
+//$ end
+//$ local sums = {}
+//$ for t = 0, together - 1 do
+//$     for n = 0, #vectors - 1 do
+//$         sums[#sums + 1] = "sum" .. t .. "_" .. n
+//$         if chains > 1 then sums[#sums + 1] = "next" .. t .. "_" .. n end
+//$     end
+//$ end
+//$ lines(inner .. "    ", keep(sums))
+$(inner)}
+//$ for t = 0, together - 1 do
+//$ for n, vector in ipairs(vectors) do
+//$ local name = t .. "_" .. n - 1
+//$ local total = chains > 1 and isa.index_add("sum" .. name, "next" .. name) or "sum" .. name
+//$ if block.folds > 1 then
+//$     local scale = sum(vector.y, "fold * " .. block.fold_gap)
+//$     local gain = vector.partial and isa.load_partial("scales", scale, vector.floats) or isa.load_unaligned("scales", scale)
+$(inner)y$(name) = $(isa.fma(isa.float_of(total), gain, "y" .. name));
+//$ else
+$(inner)const $(isa.vector) y$(name) = $(scaled(vector, total));
+//$ end
+//$ end
+//$ end
+//$ if block.folds > 1 then
+$(i)}
+//$ end
+//$ for t = 0, together - 1 do
+$(i)const $(isa.vector) unit$(t) = $(isa.broadcast("units[" .. t .. "]"));
+//$ for n, vector in ipairs(vectors) do
+//$ local at = t == 0 and vector.y or sum(t == 1 and "y_step" or t .. " * y_step", vector.y)
+//$ local value = isa.mul("y" .. t .. "_" .. n - 1, "unit" .. t)
+$(i)$(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa.store_unaligned("y", at, value));
+//$ end
+//$ end
+//$ if strip.count > 1 or #strips > 1 then
+    }
+//$ end
+//$ end
+}
+//$ end
+
+/* One block for all tokens; steps are words or floats from token to token. */
+static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
+    const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tokens)
+{
+    size_t token = 0;
+//$ for _, together in ipairs(token_counts) do
+//$ if together > 1 then
+    for (; token + $(together) <= tokens; token += $(together))
+        $(helper)_$(block.name)_by_$(together)(x + token * x_step, x_step, w, scales, units + token, y + token * y_step, y_step);
+//$ else
+    for (; token < tokens; ++token)
+        $(helper)_$(block.name)_by_1(x + token * x_step, w, scales, units + token, y + token * y_step);
+//$ end
+//$ end
+}
+//$ end

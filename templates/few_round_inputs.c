@@ -1,0 +1,63 @@
+//$ for _, rows in ipairs(rounded_rows) do
+//$ local pair = 2 * lanes
+//$ local whole, rest = rows - rows % pair, rows % pair
+//$ -- What is left of `n` floats from `at` on, a vector of them.
+//$ local function some(at, n)
+//$     if n <= 0 then return isa.zero() end
+//$     return n >= lanes and isa.load_unaligned("x", at) or isa.load_partial("x", at, n)
+//$ end
+//$ local function measure(i, at, n)
+$(i)const $(isa.vector) $(at == "i" and "v" or "v" .. at) = $(some(at, n));
+//$     local name = at == "i" and "v" or "v" .. at
+$(i)const $(isa.vector) size$(at == "i" and "" or at) = $(isa.abs(name));
+$(i)most = $(isa.max("most", "size" .. (at == "i" and "" or at)));
+$(i)finite = $(isa.fma(isa.zero(), name, "finite"));
+//$ end
+
+/* The $(rows) inputs of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/32767 of the largest. A NaN or an
+   infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
+static inline float $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers)
+{
+    $(isa.vector) most = $(isa.zero()), finite = $(isa.zero());
+//$ if rows - rows % lanes > 0 then
+    for (size_t i = 0; i < $(rows - rows % lanes); $(lanes == 1 and "++i" or "i += " .. lanes)) {
+//$ measure("        ", "i", lanes)
+    }
+//$ end
+//$ if rows % lanes > 0 then
+//$ measure("    ", rows - rows % lanes, rows % lanes)
+//$ end
+//$ local function reduced(i, name, vector, word)
+//$     local steps, result = isa.reduce(vector, word)
+//$     if #steps == 0 then
+$(i)const float $(name) = $(result);
+//$     else
+$(i)float $(name);
+$(i){
+//$         for _, step in ipairs(steps) do
+$(i)    const $(step.type) $(step.name) = $(step.value);
+//$         end
+$(i)    $(name) = $(result);
+$(i)}
+//$     end
+//$ end
+//$ reduced("    ", "largest", "most", "max")
+//$ reduced("    ", "exact", "finite", "add")
+    const float scale = largest > 1e-34f ? 32767.0f / largest : 0.0f;
+    const $(isa.vector) inverse = $(isa.broadcast("scale"));
+//$ local function words(i, at, n)
+$(i)const $(isa.vector) low$(at == "i" and "" or at) = $(isa.mul(some(at, n), "inverse"));
+$(i)const $(isa.vector) high$(at == "i" and "" or at) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
+$(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, "low" .. (at == "i" and "" or at), "high" .. (at == "i" and "" or at)));
+//$ end
+//$ if whole > 0 then
+    for (size_t i = 0; i < $(whole); i += $(pair)) {
+//$ words("        ", "i", pair)
+    }
+//$ end
+//$ if rest > 0 then
+//$ words("    ", whole, rest)
+//$ end
+    return largest * (1.0f / 32767.0f) + exact;
+}
+//$ end

@@ -1,0 +1,103 @@
+//$ for _, outputs in ipairs(micro) do
+
+/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. A word holds two weights, or two inputs.
+//$ if folded then
+   x       folds times [lines][$(tile)], fold_gap words from one to the next
+   w       [folds * lines][width], of which the first $(outputs) columns are used
+   scales  of the outputs' weights, fold_scales from one fold to the next
+//$ else
+   x       [lines][$(tile)] words
+   w       [lines][width], of which the first $(outputs) columns are used
+   scales  of the outputs' weights
+//$ end
+   units   [$(tile)] of the tokens' inputs
+   y       [$(outputs)][$(tile)] */
+static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t lines, $(folded and "size_t folds, size_t fold_gap, size_t fold_scales, " or "")
+    const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, float *restrict y)
+{
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes));
+//$ end
+//$ local i = "    "
+//$ if folded then
+    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap - lines * $(tile), scales += fold_scales) {
+//$     i = "        "
+//$ end
+//$ for o = 0, outputs - 1 do
+$(i)$(isa.index) $(accumulators(o));
+//$ end
+
+$(i)for (size_t line = 0; line < lines; ++line, x += $(tile), w += width) {
+//$ for n = 0, vectors - 1 do
+$(i)    const $(isa.index) x$(n) = $(isa.load_words("x", n * isa.lanes));
+//$ end
+//$ for o = 0, outputs - 1 do
+$(i)    const $(isa.index) w$(o) = $(isa.index_broadcast("w[" .. o .. "]"));
+//$     for n = 0, vectors - 1 do
+$(i)    y$(o)_$(n) = $(isa.dot_pairs("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
+//$     end
+//$ end
+//$ local sums = {}
+//$ for o = 0, outputs - 1 do
+//$     for n = 0, vectors - 1 do sums[#sums + 1] = "y" .. o .. "_" .. n end
+//$ end
+//$ lines(i .. "    ", keep(sums))
+$(i)}
+
+//$ local function store(i, add)
+//$ for o = 0, outputs - 1 do
+$(i)const $(isa.vector) scale$(o) = $(isa.broadcast("scales[" .. o .. "]"));
+//$     for n = 0, vectors - 1 do
+//$         local value = isa.mul(isa.float_of("y" .. o .. "_" .. n), "scale" .. o)
+//$         local at = o * tile + n * isa.lanes
+$(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) or isa.mul(value, "unit" .. n)));
+//$     end
+//$ end
+//$ end
+//$ if folded then
+        if (fold == 0) {
+//$ store("            ", false)
+        } else {
+//$ store("            ", true)
+        }
+    }
+//$ else
+//$ store("    ", false)
+//$ end
+}
+//$ end
+//$ for _, block in ipairs(blocks) do
+
+/* One block of all tiles: $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs. Steps are words or floats from tile to tile. */
+static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
+    const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tiles)
+{
+//$ local lines_of = tostring(block.lines)
+//$ if folded then lines_of = lines_of .. ", " .. block.folds .. ", " .. block.fold_gap // projection.word.rows * tile .. ", " .. block.fold_gap end
+//$ local function panel_of(i, parts, width, words, first)
+$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
+//$     for _, part in ipairs(parts) do
+$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(lines_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(tile),
+$(i)        $(sum("y + tile * y_step", part.at * tile)));
+//$     end
+//$     if #parts > 1 then
+$(i)}
+//$     end
+//$ end
+//$ if block.full_panels > 1 then
+    for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_words), scales += $(panel), y += $(panel * tile)) {
+//$     panel_of("        ", block.full, panel)
+    }
+//$ elseif block.full_panels == 1 then
+//$     panel_of("    ", block.full, panel)
+//$     if #block.tail > 0 then
+    w += $(block.panel_words);
+    scales += $(panel);
+    y += $(panel * tile);
+//$     end
+//$ end
+//$ if #block.tail > 0 then
+//$     panel_of("    ", block.tail, block.tail_outputs)
+//$ end
+}
+//$ end
