@@ -18,8 +18,7 @@ end
 -- The templates of the model's own files, and what they read beside the plan.
 function dense_ffn_kernels.api(p)
     local values = values_of(p)
-    values.header, values.source, values.prototypes, values.openmp, values.statuses = "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, {}
-    values.keeps = false
+    values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses = "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, false, {}
     if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
     return values
 end

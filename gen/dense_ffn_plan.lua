@@ -10,7 +10,6 @@ local model_file = require "gen.model"
 local names = require "gen.names"
 local plan = require "gen.plan"
 local transformer_plan = require "gen.transformer_plan"
-local transformer_schedule = require "gen.transformer_schedule"
 
 local dense_ffn_plan = {}
 
@@ -23,6 +22,13 @@ local function tensors_of(shape)
         { name = "ffn.second.weight", shape = { shape.d_out, shape.hidden }, mean = 0.0, deviation = shape.hidden ^ -0.5 },
         { name = "ffn.second.bias", shape = { shape.d_out }, mean = 0.0, deviation = 0.1 },
     }
+end
+
+-- The choices of the product of gen/transformer_schedule.lua, for one token: as many sums as a model's own kernels have.
+local function product_schedule(set)
+    local panel = transformer_plan.panel // set.lanes
+    return { ["product.vectors"] = math.min(panel, 2), ["product.tokens"] = 1, ["product.depth"] = 1024, ["few.vectors"] = math.min(panel, 16), ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
+        ["few.ahead"] = 0 }
 end
 
 local function float_parts(p, isas)
@@ -40,9 +46,7 @@ local function float_parts(p, isas)
     shape.type = f32
     for i, set in ipairs(isas) do
         local buffers = { { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" }, { name = "hidden", bytes = shape.hidden * 4, storage = "float" } }
-        -- As many sums as the model's own kernels have.
-        local wanted = set.lanes == 1 and { ["few.vectors"] = 16 } or {}
-        local v = { isa = set, schedule = transformer_schedule.make({ context = 1, group = 1 }, set, wanted), buffers = buffers, tile = 1 }
+        local v = { isa = set, schedule = product_schedule(set), buffers = buffers, tile = 1 }
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
         v.names = { normalise = names.variant(p.names.model, "normalise_f32", set.name), product = names.variant(p.names.model, "product_f32", set.name), ffn = names.variant(p.names.model, "ffn", set.name) }
         p.variants[i] = v

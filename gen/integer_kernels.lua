@@ -76,6 +76,74 @@ static inline int32_t $rounded(int32_t value, unsigned shift)
 }
 ]]
 
+-- Sums of y in <model>_runtime.h: as many columns at a time as registers hold.
+integer_kernels.gather_functions = [[
+#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
+#define $$_STRIP 16 /* columns of y that are summed together */
+
+typedef struct {
+    int32x4_t part[4];
+} $sums;
+
+static inline void $begin(const int32_t *bias, $sums *sums)
+{
+    sums->part[0] = vld1q_s32(bias);
+    sums->part[1] = vld1q_s32(bias + 4);
+    sums->part[2] = vld1q_s32(bias + 8);
+    sums->part[3] = vld1q_s32(bias + 12);
+}
+
+static inline void $add(int32_t factor, const int8_t *entry, $sums *sums)
+{
+    sums->part[0] = vmlaq_n_s32(sums->part[0], vldrbq_s32(entry), factor);
+    sums->part[1] = vmlaq_n_s32(sums->part[1], vldrbq_s32(entry + 4), factor);
+    sums->part[2] = vmlaq_n_s32(sums->part[2], vldrbq_s32(entry + 8), factor);
+    sums->part[3] = vmlaq_n_s32(sums->part[3], vldrbq_s32(entry + 12), factor);
+}
+
+static inline void $end(const $sums *sums, unsigned shift, int32_t *y)
+{
+    vst1q_s32(y, vrshlq_s32(sums->part[0], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 4, vrshlq_s32(sums->part[1], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 8, vrshlq_s32(sums->part[2], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 12, vrshlq_s32(sums->part[3], vdupq_n_s32(-(int32_t) shift)));
+}
+#else
+#define $$_STRIP 4 /* columns of y that are summed together */
+
+typedef struct {
+    int32_t part[4];
+} $sums;
+
+/* sums = bias */
+static inline void $begin(const int32_t *bias, $sums *sums)
+{
+    sums->part[0] = bias[0];
+    sums->part[1] = bias[1];
+    sums->part[2] = bias[2];
+    sums->part[3] = bias[3];
+}
+
+/* sums += factor entry */
+static inline void $add(int32_t factor, const int8_t *entry, $sums *sums)
+{
+    sums->part[0] += factor * entry[0];
+    sums->part[1] += factor * entry[1];
+    sums->part[2] += factor * entry[2];
+    sums->part[3] += factor * entry[3];
+}
+
+/* y = round(sums / 2^shift) */
+static inline void $end(const $sums *sums, unsigned shift, int32_t *y)
+{
+    y[0] = $rounded(sums->part[0], shift);
+    y[1] = $rounded(sums->part[1], shift);
+    y[2] = $rounded(sums->part[2], shift);
+    y[3] = $rounded(sums->part[3], shift);
+}
+#endif
+]]
+
 local together = 4 -- outputs that share their inputs
 
 -- Eight products of each of four outputs: in one instruction an output, or as many at a time as the words above have.
@@ -98,10 +166,11 @@ local function eights(storage)
     return table.concat(lines, "\n")
 end
 
--- The lines of all these words.
-function integer_kernels.functions(storage)
+-- The lines of all these words, and of `gathers`, if there are any.
+function integer_kernels.functions(storage, gathers)
     local lines = {}
-    for line in (words .. "\n" .. products[storage]:gsub("\n$", "") .. "\n\n" .. eights(storage) .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+    local text = words .. "\n" .. products[storage]:gsub("\n$", "") .. "\n\n" .. eights(storage) .. "\n" .. (gathers and "\n" .. gathers or "")
+    for line in text:gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
     return lines
 end
 
@@ -112,7 +181,7 @@ function integer_kernels.api(p)
         prototypes = "templates/integer_prototypes.h", openmp = false, keeps = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
         layer_text = "templates/integer_layer.h", shape_text = "templates/integer_shape.h", ffn_text = "templates/integer_ffn_prototype.h",
         formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
-        norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage),
+        norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage, integer_kernels.gather_functions:gsub("%$%$", p.names.model:upper())),
     }
 end
 
@@ -175,7 +244,7 @@ function integer_kernels.files(p, v)
         integer_kernels.projection_values(p, v, v.projection, values)
     end)
     add("templates/integer_hash.c", v.names.hash)
-    add("templates/integer_gather.c", v.names.gather, function(values) values.strips = strips_of(p.shape.d_out, together) end)
+    add("templates/integer_gather.c", v.names.gather)
     add("templates/integer_ffn.c", v.names.ffn)
     return files
 end

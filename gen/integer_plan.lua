@@ -25,8 +25,8 @@ integer_plan.most_d = 2048 -- so that d^2 sums stay in 32 bits
 
 -- The types that the projection's weights may have; fields as in gen/dtype.lua, `most`: the largest |weight|.
 local projection_types = {
-    { name = "i8", bytes = 1, storage = "int8_t", scaled = true, word = { storage = "int8_t", rows = 1 }, most = 127 },
-    { name = "i16", bytes = 2, storage = "int16_t", scaled = true, word = { storage = "int16_t", rows = 1 }, most = 32767 },
+    { name = "i8", bytes = 1, storage = "int8_t", scaled = false, word = { storage = "int8_t", rows = 1 }, most = 127 },
+    { name = "i16", bytes = 2, storage = "int16_t", scaled = false, word = { storage = "int16_t", rows = 1 }, most = 32767 },
 }
 integer_plan.projection_names = { "i8", "i16" }
 local tables_type = { name = "i8", bytes = 1, storage = "int8_t", scaled = true }

@@ -32,7 +32,7 @@ end
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
-    if options.rival then
+    if not m.attention and options.rival then
         for _, name in ipairs { "schedule", "tuned", "tables" } do
             if options[name] then error(string.format("--%s: %s: the dense FFN has none", name, options[name]), 0) end
         end

@@ -8,22 +8,21 @@
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
     const unsigned shift = weights->shifts[3];
-//$ for _, strip in ipairs(strips) do
+    size_t column = 0;
 
-    for (size_t column = $(strip.at); column < $(strip.at + strip.count * strip.together); column += $(strip.together)) {
-//$ for s = 0, strip.together - 1 do
-        int32_t sum$(s) = weights->bias[$(sum("column", s))];
-//$ end
-        for (size_t table = 0; table < $(shape.h); ++table) {
-            const int8_t *entry = weights->tables + row[table] * $(pitch) + column;
-            const int32_t factor = score[table];
-//$ for s = 0, strip.together - 1 do
-            sum$(s) += factor * entry[$(s)];
-//$ end
-        }
-//$ for s = 0, strip.together - 1 do
-        y[$(sum("column", s))] = $(model)_rounded(sum$(s), shift);
-//$ end
+    for (; column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
+        $(model)_sums sums;
+        $(model)_begin(weights->bias + column, &sums);
+        for (size_t table = 0; table < $(shape.h); ++table)
+            $(model)_add(score[table], weights->tables + row[table] * $(pitch) + column, &sums);
+        $(model)_end(&sums, shift, y + column);
     }
-//$ end
+#if $(shape.d_out) % $(names.macro("STRIP"))
+    for (; column < $(shape.d_out); ++column) {
+        int32_t sum = weights->bias[column];
+        for (size_t table = 0; table < $(shape.h); ++table)
+            sum += score[table] * weights->tables[row[table] * $(pitch) + column];
+        y[column] = $(model)_rounded(sum, shift);
+    }
+#endif
 }

@@ -9,23 +9,21 @@
 void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
     const unsigned shift = weights->shifts[3];
+    size_t column = 0;
 
-    for (size_t column = 0; column < 64; column += 4) {
-        int32_t sum0 = weights->bias[column];
-        int32_t sum1 = weights->bias[column + 1];
-        int32_t sum2 = weights->bias[column + 2];
-        int32_t sum3 = weights->bias[column + 3];
-        for (size_t table = 0; table < 16; ++table) {
-            const int8_t *entry = weights->tables + row[table] * 64 + column;
-            const int32_t factor = score[table];
-            sum0 += factor * entry[0];
-            sum1 += factor * entry[1];
-            sum2 += factor * entry[2];
-            sum3 += factor * entry[3];
-        }
-        y[column] = kws_rounded(sum0, shift);
-        y[column + 1] = kws_rounded(sum1, shift);
-        y[column + 2] = kws_rounded(sum2, shift);
-        y[column + 3] = kws_rounded(sum3, shift);
+    for (; column + KWS_STRIP <= 64; column += KWS_STRIP) {
+        kws_sums sums;
+        kws_begin(weights->bias + column, &sums);
+        for (size_t table = 0; table < 16; ++table)
+            kws_add(score[table], weights->tables + row[table] * 64 + column, &sums);
+        kws_end(&sums, shift, y + column);
     }
+#if 64 % KWS_STRIP
+    for (; column < 64; ++column) {
+        int32_t sum = weights->bias[column];
+        for (size_t table = 0; table < 16; ++table)
+            sum += score[table] * weights->tables[row[table] * 64 + column];
+        y[column] = kws_rounded(sum, shift);
+    }
+#endif
 }

@@ -81,6 +81,71 @@ static inline void kws_dots8(int32_t *sum, const int16_t *x, const int16_t *w, s
 #endif
 }
 
+#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
+#define KWS_STRIP 16 /* columns of y that are summed together */
+
+typedef struct {
+    int32x4_t part[4];
+} kws_sums;
+
+static inline void kws_begin(const int32_t *bias, kws_sums *sums)
+{
+    sums->part[0] = vld1q_s32(bias);
+    sums->part[1] = vld1q_s32(bias + 4);
+    sums->part[2] = vld1q_s32(bias + 8);
+    sums->part[3] = vld1q_s32(bias + 12);
+}
+
+static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
+{
+    sums->part[0] = vmlaq_n_s32(sums->part[0], vldrbq_s32(entry), factor);
+    sums->part[1] = vmlaq_n_s32(sums->part[1], vldrbq_s32(entry + 4), factor);
+    sums->part[2] = vmlaq_n_s32(sums->part[2], vldrbq_s32(entry + 8), factor);
+    sums->part[3] = vmlaq_n_s32(sums->part[3], vldrbq_s32(entry + 12), factor);
+}
+
+static inline void kws_end(const kws_sums *sums, unsigned shift, int32_t *y)
+{
+    vst1q_s32(y, vrshlq_s32(sums->part[0], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 4, vrshlq_s32(sums->part[1], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 8, vrshlq_s32(sums->part[2], vdupq_n_s32(-(int32_t) shift)));
+    vst1q_s32(y + 12, vrshlq_s32(sums->part[3], vdupq_n_s32(-(int32_t) shift)));
+}
+#else
+#define KWS_STRIP 4 /* columns of y that are summed together */
+
+typedef struct {
+    int32_t part[4];
+} kws_sums;
+
+/* sums = bias */
+static inline void kws_begin(const int32_t *bias, kws_sums *sums)
+{
+    sums->part[0] = bias[0];
+    sums->part[1] = bias[1];
+    sums->part[2] = bias[2];
+    sums->part[3] = bias[3];
+}
+
+/* sums += factor entry */
+static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
+{
+    sums->part[0] += factor * entry[0];
+    sums->part[1] += factor * entry[1];
+    sums->part[2] += factor * entry[2];
+    sums->part[3] += factor * entry[3];
+}
+
+/* y = round(sums / 2^shift) */
+static inline void kws_end(const kws_sums *sums, unsigned shift, int32_t *y)
+{
+    y[0] = kws_rounded(sums->part[0], shift);
+    y[1] = kws_rounded(sums->part[1], shift);
+    y[2] = kws_rounded(sums->part[2], shift);
+    y[3] = kws_rounded(sums->part[3], shift);
+}
+#endif
+
 /* scalar: normalise, project, hash and gather one token; then the stages together. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised);
 void kws_dense_i16__scalar(const kws_weights *weights, const int16_t *restrict x, int32_t *restrict z);
