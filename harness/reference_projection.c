@@ -48,8 +48,7 @@ static void round_block(size_t block, reference_type type, const double *factor,
     transform_columns(block, first, work);
 }
 
-static void round_bh4(const reference_model *model, reference_type type, const reference_weights *weights, double *projection,
-                      double *work)
+static void round_bh4(const reference_model *model, reference_type type, const reference_weights *weights, double *projection, double *work)
 {
     const size_t padded = reference_padded(model), block = model->block;
     double *factor = work + block;

@@ -21,19 +21,17 @@ local function tune(place, ...) return program.run({ ... }, { env = place.env })
 
 function test.a_tuned_file_is_found_and_taken()
     local place = new_place()
-    local result = tune(place, "tune", place.model, "-o", place.tuned, "--time", "15s", "--batch", "1,9", "--choices", "few.unroll,attention.rows", "--cache", "f16", "--json")
+    local result = tune(place, "tune", place.model, "-o", place.tuned, "--time", "30s", "--batch", "1,9", "--choices", "few.unroll,attention.rows", "--cache", "f16", "--json")
     if result.status ~= 0 then error(result.errors, 0) end
     local set = json.decode(result.output).sets[1]
     check.equal({ #set.races, #set.results, set.results[1].batch, set.results[2].batch }, { 2, 2, 1, 9 })
     for _, row in ipairs(set.results) do assert(row.default_us > 0 and row.tuned_us > 0 and not row.dense_us) end
-    local candidates = {}
+    local fields = {}
     for _, r in ipairs((log.read(place.log))) do
         check.equal({ r.key.tables, r.key.projection }, { "f32", "f16" }) -- of a transformer the types of weights and cache
-        if r.status == "ok" then candidates[r.regime .. r.candidate] = true end
+        if r.status == "entered" then fields[r.regime] = #r.field end
     end
-    local count = 0
-    for _ in pairs(candidates) do count = count + 1 end
-    assert(count >= 4, "at least the default and another candidate of each race were timed")
+    assert(fields.few >= 2 and fields.many >= 2, "the default and others were compiled and verified in each race")
 
     local chosen = space.parse(set.schedule)
     program.works { "emit", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned, "-o", place.folder .. "/bundle" }
@@ -42,6 +40,7 @@ function test.a_tuned_file_is_found_and_taken()
     program.refuses(1, 'cache = "f16": the command asks for f32: give --cache f16, or tune again', { "emit", place.model, "--isa", set.isa, "--tuned", place.tuned, "-o", place.folder .. "/never" })
     program.refuses(1, "type: required key is missing for m", { "emit", place.model, "--isa", set.isa, "--tuned", program.model(place.folder, "other",
         assert(host.read(place.tuned)):gsub("type = .-, cache = .-,", 'tables = "f32",')), "-o", place.folder .. "/never" })
+    if set.races[1].decided == "no time" or set.races[2].decided == "no time" then return end -- nothing to be remembered
     local again = tune(place, "tune", place.model, "-o", place.tuned, "--time", "0", "--batch", "1,9", "--cache", "f16")
     check.matches(again.output, "from the store, nothing measured")
 end

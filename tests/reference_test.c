@@ -561,8 +561,8 @@ static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, 
     assert_true(work && rounded);
     for (size_t i = 0; i < d; ++i)
         gain[i] = (double)(float)(1.0 + gain[i]);
-    const reference_weights weights = {.projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset,
-                                       .rounds_inputs = rounds_inputs};
+    const reference_weights weights = {
+        .projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset, .rounds_inputs = rounds_inputs};
     rounding *bounds = rounding_create(model, &weights);
     assert_non_null(bounds);
     for (size_t token = 0; token < tokens; ++token) {

@@ -13,9 +13,12 @@ static const struct {
     int bits, least_exponent;
     double largest;
 } types[] = {
-    [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127}, [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
-    [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},      [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
-    [QUANTISE_I16] = {"i16", 2, 0, 0, 32767.0},            [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
+    [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127},
+    [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
+    [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},
+    [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
+    [QUANTISE_I16] = {"i16", 2, 0, 0, 32767.0},
+    [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
 };
 
 bool quantise_type_named(const char *name, quantise_type *type)
