@@ -5,6 +5,8 @@ local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local model_file = require "gen.model"
 local schema = require "gen.schema"
+local target = require "gen.target"
+local wrap = require "gen.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -40,7 +42,14 @@ local commands = {
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
         options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option, cache_option } },
+        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
+            { name = "profile", value = "firmware", doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test" },
+            { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
+            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
+            with(seed_option, { doc = "of the self-test's tokens" }), { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" }, { name = "ram", value = "BYTES", doc = "likewise" },
+            { name = "stack", value = "BYTES", doc = "likewise" }, { name = "weights-array", doc = "firmware: weights as a C array instead of .incbin" },
+            { name = "wrap", value = "LIST", doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it" },
+            { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" } } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
     { name = "sample", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write random weights under the checkpoint's tensor names",
         options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option, rival_option, arithmetic_option } },

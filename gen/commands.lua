@@ -113,10 +113,28 @@ function commands.schedules(arguments, options)
     return 0
 end
 
+-- The plan of what emit is asked for, and its files.
+local function emitted(path, options)
+    if options.profile == nil then
+        for _, name in ipairs { "target", "weights", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" } do
+            if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
+        end
+        local p = load_plan(path, options)
+        return p, emit.files(p)
+    end
+    if options.profile ~= "firmware" then error('--profile: "' .. options.profile .. '": must be firmware', 0) end
+    for _, name in ipairs { "target", "weights" } do
+        if not options[name] then error(string.format("--%s: is missing: --profile firmware needs it", name), 0) end
+    end
+    if options.isa then error("--isa: " .. options.isa .. ": is what --target decides", 0) end
+    local firmware = require "harness.firmware" -- needs the target's compiler
+    local b = firmware.build(path, options)
+    return b.plan, firmware.files(b, options)
+end
+
 function commands.emit(arguments, options)
-    local p = load_plan(arguments[1], options)
+    local p, files = emitted(arguments[1], options)
     local contents = {}
-    local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
     local leftovers = bundle.leftovers(p, options.o, files)
     local written = assert(host.write_directory(options.o, contents))

@@ -177,7 +177,9 @@ end
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
     return {
-        header = "templates/integer_model.h", source = "templates/integer_model.c", prototypes = "templates/integer_prototypes.h", openmp = false, keeps = false, statuses = {},
+        header = p.target and "templates/firmware.h" or "templates/integer_model.h", source = p.target and "templates/firmware.c" or "templates/integer_model.c",
+        prototypes = "templates/integer_prototypes.h", openmp = false, keeps = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
+        layer_text = "templates/integer_layer.h", shape_text = "templates/integer_shape.h", ffn_text = "templates/integer_ffn_prototype.h",
         formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
         norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage, integer_kernels.gather_functions:gsub("%$%$", p.names.model:upper())),
     }

@@ -217,7 +217,8 @@ local function variant_of(p, set)
 end
 
 -- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of that name (default i16).
-function integer_plan.build(m, isas, tables, projection_name)
+-- `target`, a row of gen/target.lua: for its firmware.
+function integer_plan.build(m, isas, tables, projection_name, target)
     model_file.only_lookup(m)
     if tables and tables ~= "i8" then error('--tables: "' .. tables .. '": must be i8 with --arithmetic integer', 0) end
     if isas[1].name ~= "scalar" then error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0) end
@@ -238,7 +239,7 @@ function integer_plan.build(m, isas, tables, projection_name)
     local multipliers = place_multipliers(shape, projection)
     p.sections, p.by_name, p.packed_bytes = sections_of(m, shape, projection, multipliers, p.residual, p.pitch)
     p.steps = steps_of(shape, projection)
-    p.weights_struct_bytes = 8 * #p.sections + 8
+    p.target, p.weights_struct_bytes = target, target and target.pointer_bytes * #p.sections or 8 * #p.sections + 8
     p.table_bytes, p.projection_bytes = shape.h * shape.rows * shape.d_out, projection.words * shape.projection.bytes
     local described = {}
     for i, section in ipairs(p.sections) do described[i] = { section.name, section.type, section.elements, section.at } end

@@ -258,12 +258,12 @@ local function kernel_values(p, v, symbol)
     end
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
-        values.parts = { product = integers and "templates/few_integer_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.parts = { product = integers and "templates/few_pair_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
         values.name_products = few_products
         values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
         values.x_alignment = m.norm and "" or " but x, which may have any alignment"
     else
-        values.parts = { product = integers and "templates/integer_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.parts = { product = integers and "templates/pair_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
         values.name_products = many_products
         values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
         values.x_alignment = ""
@@ -354,7 +354,8 @@ local function code_files(p, v, add, templates)
     end
     add(templates.hash, v.names.hash, v, function(values)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
-        values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+        values.panel_floats = p.shape.tau * v.isa.lanes
+        values.aligned_floats = not v.isa.any_alignment and values.panel_floats + blob.align // 4
         values.each_table = p.shape.neighbours > 1 and "table * " .. p.shape.neighbours or "table"
         values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
@@ -379,7 +380,9 @@ function kernels.api(p)
     local integers = false
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
-        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
+        header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
+        layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
+        prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
         integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
@@ -402,15 +405,18 @@ function kernels.files(p, v)
         for i, name in ipairs(values.buffers) do values.buffers[i] = { name = name, storage = "float" } end
         table.move(values.v.work, 1, #values.v.work, #values.buffers + 1, values.buffers)
     end
-    regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
-    add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
-        buffers(values, "x_tiles")
-        values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
-    end)
-    if v.few then
-        regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
-        add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
-            values.few = v.few
+    local few = v.regime == "few" and v or v.few
+    if v.regime == "many" then
+        regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
+        add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+            buffers(values, "x_tiles")
+            values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
+        end)
+    end
+    if few then
+        regime_files(p, few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        add("templates/few_ffn.c", few.names.ffn, few, function(values)
+            values.few = few
             buffers(values, p.model.norm and "normalised" or "x")
             if not p.model.norm then table.remove(values.buffers, 1) end
         end)

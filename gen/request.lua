@@ -28,7 +28,7 @@ function request.is_integer(options)
 end
 
 -- The plan of the model file `path` for the instruction sets `isas`. Raises one line for options that do not fit the model; says on
--- standard error what a tuned file leaves open. `here` describes this CPU (see tuned.level), for commands that run on it.
+-- standard error what a tuned file leaves open. `options.firmware`: a row of gen/target.lua. `here` describes this CPU (see tuned.level), for commands that run on it.
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
@@ -42,11 +42,11 @@ function request.plan(path, isas, options, here)
         for _, name in ipairs { "schedule", "tuned" } do
             if options[name] then error(string.format("--%s: %s: integer arithmetic has one schedule", name, options[name]), 0) end
         end
-        return integer_plan.build(m, isas, options.tables, options.projection)
+        return integer_plan.build(m, isas, options.tables, options.projection, options.firmware)
     end
     local function build(wanted)
         if m.attention then return transformer_plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted }) end
-        return plan.build(m, isas, wanted, options.tables, options.projection)
+        return plan.build(m, isas, wanted, options.tables, options.projection, options.firmware and { target = options.firmware } or nil)
     end
     if options.schedule and options.tuned then error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0) end
     if not options.tuned then

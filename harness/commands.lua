@@ -110,7 +110,7 @@ local function turning_points(v, regime, threads)
 end
 
 -- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
-local function reference_of(p, files, seed)
+function commands.reference_of(p, files, seed)
     local known = files.reference
     if not known or known.seed ~= seed then
         known = { seed = seed, answers = assert(require "verify".reference {
@@ -128,7 +128,7 @@ end
 -- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
 function commands.check_variants(p, library, files, seed, threads, options)
     threads, options = threads or 1, options or {}
-    local verify, results, reference = require "verify", {}, reference_of(p, files, seed)
+    local verify, results, reference = require "verify", {}, commands.reference_of(p, files, seed)
     for _, v in ipairs(p.variants) do
         for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
             local variant = compile.describe(p, v, library, regime, threads)

@@ -241,6 +241,23 @@ static const void *section_at(lua_State *L, int job, const files_mapping *blob, 
     return there ? (const unsigned char *)blob->data + at : NULL;
 }
 
+/* What the job in argument 1 says of the blob. */
+static integer_weights weights_at(lua_State *L, const kernel_job *job, const reference_model *model, const files_mapping *blob)
+{
+    return (integer_weights){.model = model,
+                             .x_unit = job->x_unit,
+                             .element = size_field(L, 1, "element"),
+                             .pitch = size_field(L, 1, "pitch"),
+                             .projection = section_at(L, 1, blob, "projection"),
+                             .multipliers = section_at(L, 1, blob, "multipliers"),
+                             .residual = section_at(L, 1, blob, "residual"),
+                             .shifts = section_at(L, 1, blob, "shifts"),
+                             .projection_bias = section_at(L, 1, blob, "projection_bias"),
+                             .bias = section_at(L, 1, blob, "bias"),
+                             .table_scales = section_at(L, 1, blob, "table_scales"),
+                             .tables = section_at(L, 1, blob, "tables")};
+}
+
 typedef struct {
     size_t flips;
     double same_codes, own_codes, element;
@@ -305,18 +322,7 @@ static int check(lua_State *L)
         checkpoint_close(file);
         return host_fail(L, error);
     }
-    const integer_weights weights = {.model = &model,
-                                     .x_unit = job.x_unit,
-                                     .element = size_field(L, 1, "element"),
-                                     .pitch = size_field(L, 1, "pitch"),
-                                     .projection = section_at(L, 1, &blob, "projection"),
-                                     .multipliers = section_at(L, 1, &blob, "multipliers"),
-                                     .residual = section_at(L, 1, &blob, "residual"),
-                                     .shifts = section_at(L, 1, &blob, "shifts"),
-                                     .projection_bias = section_at(L, 1, &blob, "projection_bias"),
-                                     .bias = section_at(L, 1, &blob, "bias"),
-                                     .table_scales = section_at(L, 1, &blob, "table_scales"),
-                                     .tables = section_at(L, 1, &blob, "tables")};
+    const integer_weights weights = weights_at(L, &job, &model, &blob);
     int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
     void *own = lua_newuserdatauv(L, results_bytes(&job, tokens), 0);
     double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + model.h + model.d_out) * sizeof *memory, 0);
@@ -445,9 +451,49 @@ static int time_calls(lua_State *L)
     return ok ? 1 : host_fail(L, error);
 }
 
+/* The last `count` of the tokens, and what the reference makes of them. */
+static int vectors(lua_State *L)
+{
+    lua_settop(L, 2);
+    const kernel_job job = job_at(L, 1);
+    const size_t count = (size_t)luaL_checkinteger(L, 2), tokens = SPECIAL + count;
+    lua_getfield(L, 1, "model");
+    const reference_model model = reference_model_at(L, 3, where);
+    char error[ERROR_SIZE];
+    files_mapping blob;
+    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    uint32_t *row = lua_newuserdatauv(L, model.h * sizeof *row, 0);
+    int32_t *score = lua_newuserdatauv(L, model.h * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
+    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
+    if (!files_map(job.blob, &blob, error, sizeof error))
+        return host_fail(L, error);
+    const integer_weights weights = weights_at(L, &job, &model, &blob);
+    bool ok = true;
+    lua_newtable(L);
+    for (size_t token = SPECIAL; ok && token < tokens; ++token) {
+        ok = reference_integer(&weights, x + token * model.d, row, score, y, error, sizeof error);
+        lua_newtable(L);
+        lua_newtable(L);
+        for (size_t i = 0; i < model.d; ++i) {
+            lua_pushinteger(L, x[token * model.d + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "x");
+        lua_newtable(L);
+        for (size_t o = 0; o < model.d_out; ++o) {
+            lua_pushinteger(L, y[o]);
+            lua_rawseti(L, -2, (lua_Integer)o + 1);
+        }
+        lua_setfield(L, -2, "y");
+        lua_rawseti(L, -2, (lua_Integer)(token - SPECIAL) + 1);
+    }
+    files_unmap(&blob);
+    return ok ? 1 : host_fail(L, error);
+}
+
 int luaopen_integer(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {"run", run}, {"time", time_calls}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"check", check}, {"run", run}, {"time", time_calls}, {"vectors", vectors}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

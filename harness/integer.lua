@@ -30,11 +30,20 @@ function harness.run(path, options)
     host.print(string.format("wrote %s, %d tokens, integers", options.output, tokens))
 end
 
--- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.
-function harness.check(p, library, files, seed)
+-- The same with what the reference needs to know of the blob.
+local function reference_job_of(p, library, files, seed)
     local job = job_of(p, library, files.output)
     job.model, job.weights, job.prefix, job.blocks_in_out = lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
     job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
+    return job
+end
+
+-- `count` tokens and what the reference makes of them: { {x, y} }. Needs no library.
+function harness.vectors(p, files, seed, count) return assert(integer.vectors(reference_job_of(p, "", files, seed), count)) end
+
+-- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.
+function harness.check(p, library, files, seed)
+    local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
     local result = assert(integer.check(job))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
