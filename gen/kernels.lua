@@ -258,12 +258,12 @@ local function kernel_values(p, v, symbol)
     end
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
-        values.parts = { product = integers and "templates/few_integer_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.parts = { product = integers and "templates/few_pair_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
         values.name_products = few_products
         values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
         values.x_alignment = m.norm and "" or " but x, which may have any alignment"
     else
-        values.parts = { product = integers and "templates/integer_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.parts = { product = integers and "templates/pair_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
         values.name_products = many_products
         values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
         values.x_alignment = ""
