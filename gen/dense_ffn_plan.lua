@@ -28,7 +28,7 @@ end
 local function product_schedule(set)
     local panel = transformer_plan.panel // set.lanes
     return { ["product.vectors"] = math.min(panel, 2), ["product.tokens"] = 1, ["product.depth"] = 1024, ["few.vectors"] = math.min(panel, 16), ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
-        ["few.ahead"] = 0 }
+        ["few.ahead"] = 0, ["few.streams"] = 1 }
 end
 
 local function float_parts(p, isas)

@@ -1,12 +1,11 @@
 /* Lua module `integer`: runs compiled integer kernels, compares them with their reference, and that with the definition in float64.
 
    A job = { library, bind, ffn, project, blob, d, d_out, h, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
-   integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil, message:
-       also model (see reference_fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens. rel_err is the
-       largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition with its
-       own. max_abs_err is of one element, with the kernel's codes.
-   integer.run(job, input, output) -> tokens | nil, message: .npy files of floats.
-   integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
+   integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
+   message: also model (see reference_fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
+   rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
+   with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
+   files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
 #include "blob_memory.h"
 #include "checkpoint.h"
 #include "clock.h"
@@ -136,10 +135,12 @@ static size_t results_bytes(const kernel_job *job, size_t tokens)
 }
 
 /* One call of ffn for `tokens` tokens with memory of exactly its size. */
-static bool guarded_call(const kernel *k, const kernel_job *job, const int16_t *x, int32_t *y, size_t tokens, guard_place place, char *error)
+static bool guarded_call(const kernel *k, const kernel_job *job, const int16_t *x, int32_t *y, size_t tokens, guard_place place,
+                         char *error)
 {
     guarded in, out, scratch;
-    if (!guard_create(&in, tokens * job->d * sizeof *x, sizeof *x, place) || !guard_create(&out, tokens * job->d_out * sizeof *y, sizeof *y, GUARD_END) ||
+    if (!guard_create(&in, tokens * job->d * sizeof *x, sizeof *x, place) ||
+        !guard_create(&out, tokens * job->d_out * sizeof *y, sizeof *y, GUARD_END) ||
         !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
         return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
     memcpy(in.data, x, tokens * job->d * sizeof *x);
@@ -194,8 +195,8 @@ static void run_in_child(const kernel_job *job, const int16_t *x, size_t tokens,
         snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
-/* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else of
-   an eighth, rounded and limited to int16. */
+/* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else
+   of an eighth, rounded and limited to int16. */
 static void fill_tokens(const reference_model *model, uint64_t seed, size_t tokens, int16_t *x)
 {
     random_state random = random_seed(seed);
@@ -275,10 +276,11 @@ static double relative_error(const int32_t *y, double unit, const double *expect
 }
 
 /* Compares a token with the definition. memory [2 d + h tau + h + d_out] */
-static bool compare_token(const kernel_job *job, const reference_model *model, const reference_weights *weights, const int16_t *x, const uint32_t *row,
-                          const int32_t *y, double *memory, size_t *code, comparison *all)
+static bool compare_token(const kernel_job *job, const reference_model *model, const reference_weights *weights, const int16_t *x,
+                          const uint32_t *row, const int32_t *y, double *memory, size_t *code, comparison *all)
 {
-    double *real = memory, *normalised = real + model->d, *z = normalised + model->d, *score = z + model->h * model->tau, *expected = score + model->h;
+    double *real = memory, *normalised = real + model->d, *z = normalised + model->d, *score = z + model->h * model->tau,
+           *expected = score + model->h;
     double ignored = 0.0;
     for (size_t i = 0; i < model->d; ++i)
         real[i] = x[i] * job->x_unit;
@@ -312,7 +314,8 @@ static int check(lua_State *L)
     char error[ERROR_SIZE];
     files_mapping blob;
     lua_getfield(L, 1, "blocks_in_out");
-    checkpoint *file = checkpoint_open(&model, field_text(L, 1, where, "weights", NULL), field_text(L, 1, where, "prefix", ""), lua_toboolean(L, -1), error, sizeof error);
+    checkpoint *file = checkpoint_open(&model, field_text(L, 1, where, "weights", NULL), field_text(L, 1, where, "prefix", ""),
+                                       lua_toboolean(L, -1), error, sizeof error);
     if (!file)
         return host_fail(L, error);
     if (!files_map(job.blob, &blob, error, sizeof error)) {
@@ -358,8 +361,8 @@ static int check(lua_State *L)
     char detail[256];
     if (ok) {
         push_check(L, checks, "ranges", in_range, in_range ? "every value fits its type" : error);
-        snprintf(detail, sizeof detail, "%zu of %zu codes, %zu scores and %zu of %zu outputs differ from the reference's", rows, tokens * model.h, scores, values,
-                 tokens * model.d_out);
+        snprintf(detail, sizeof detail, "%zu of %zu codes, %zu scores and %zu of %zu outputs differ from the reference's", rows,
+                 tokens * model.h, scores, values, tokens * model.d_out);
         push_check(L, checks, "integers", rows + scores + values == 0, detail);
         ok = in_range && rows + scores + values == 0;
     }

@@ -202,7 +202,8 @@ static void hash(work *k, uint32_t *row, int32_t *score)
     for (size_t table = 0; table < model->h; ++table) {
         int64_t code = 0, sum = 0, log = 0;
         for (size_t j = 0; j < model->tau; ++j) {
-            const int64_t z = k->z[table * model->tau + j], whole = floor_shift(z < 0 ? -z : z, k->w->shifts[0]), size = whole < 65535 ? whole : 65535;
+            const int64_t z = k->z[table * model->tau + j], whole = floor_shift(z < 0 ? -z : z, k->w->shifts[0]),
+                          size = whole < 65535 ? whole : 65535;
             code = 2 * code + (z > 0 ? 1 : 0);
             sum += size;
             log += reference_integer_log2(log2_table, size);
@@ -221,7 +222,8 @@ static void gather(work *k, const uint32_t *row, const int32_t *score, int32_t *
         int64_t sum = k->w->bias[o];
         for (size_t table = 0; table < k->model->h; ++table)
             sum = fits(k, sum + (int64_t)score[table] * k->w->tables[row[table] * k->w->pitch + o], 32, "sum of rows");
-        y[o] = (int32_t)rounded(fits(k, sum + ((int64_t)1 << k->w->shifts[3] >> 1), 32, "rounded y") - ((int64_t)1 << k->w->shifts[3] >> 1), k->w->shifts[3]);
+        y[o] = (int32_t)rounded(fits(k, sum + ((int64_t)1 << k->w->shifts[3] >> 1), 32, "rounded y") - ((int64_t)1 << k->w->shifts[3] >> 1),
+                                k->w->shifts[3]);
     }
 }
 

@@ -14,9 +14,9 @@
 
 typedef struct {
     const reference_model *model;
-    double x_unit;           /* of the input */
-    size_t element;          /* bytes of a weight: 1 or 2 */
-    size_t pitch;            /* elements from row to row of the tables */
+    double x_unit;  /* of the input */
+    size_t element; /* bytes of a weight: 1 or 2 */
+    size_t pitch;   /* elements from row to row of the tables */
     const void *projection;
     const int16_t *multipliers, *residual; /* NULL: no residual */
     const uint8_t *shifts;

@@ -116,6 +116,34 @@ function test.zero_counts_as_bit_zero()
     check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
+-- The tables of the score as they are emitted, at every size and every fraction that there is: README states these bounds.
+function test.tables_of_the_score_are_within_their_bounds()
+    local text
+    for _, file in ipairs(emit.files(plan_of(kws))) do
+        if file.name:find("sign_hash", 1, true) then text = file.text end
+    end
+    local function entries(name)
+        local list = {}
+        for number in text:match(name .. "%[%d+%] = {(.-)}"):gmatch("%d+") do list[#list + 1] = tonumber(number) end
+        return list
+    end
+    local log2, power = entries "kws_log2", entries "kws_power"
+    check.equal({ #log2, #power }, { 257, 33 })
+    local function between(list, at, places)
+        local i, part = at >> places, at & (1 << places) - 1
+        return list[i + 1] - ((list[i + 1] - list[i + 2]) * part >> places)
+    end
+    local worst = { 0, 0 }
+    for size = 0, 65535 do
+        local value = size < 8 << 12 and between(log2, size, 7) or 0
+        worst[1] = math.max(worst[1], math.abs(value / 32768 - math.log(1 + math.exp(-2 * size / 4096), 2)))
+    end
+    for fraction = 0, 32767 do
+        worst[2] = math.max(worst[2], math.abs(between(power, fraction, 10) / 32768 / 2 ^ (-fraction / 32768) - 1))
+    end
+    if not (worst[1] < 2.5e-4 and worst[2] < 1.3e-4) then error(string.format("%g, %g", worst[1], worst[2])) end
+end
+
 local strict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes -Wundef"
     .. " -Wcast-qual -Wvla -Wfloat-conversion -Wswitch-default -Werror -ffreestanding"
 

@@ -14,10 +14,10 @@
 /* `count` blocks of `outputs` outputs of `folds` times `rows` inputs; all places in elements. */
 typedef struct {
     size_t count, rows, outputs, folds;
-    size_t x_at, x_stride, fold_gap;         /* inputs: of the first block, from block to block, from fold to fold */
-    size_t target_at;                        /* outputs of the first block; the others follow */
-    size_t weight_at, multiplier_at;         /* where rows of weights and their multipliers are packed, one after the other */
-    size_t from, block, fold, row, output;   /* where the tensor has weights: of the first block, and strides */
+    size_t x_at, x_stride, fold_gap;       /* inputs: of the first block, from block to block, from fold to fold */
+    size_t target_at;                      /* outputs of the first block; the others follow */
+    size_t weight_at, multiplier_at;       /* where rows of weights and their multipliers are packed, one after the other */
+    size_t from, block, fold, row, output; /* where the tensor has weights: of the first block, and strides */
 } integer_product;
 
 typedef struct {
@@ -32,10 +32,10 @@ typedef struct {
 
 typedef struct {
     size_t d, bits, padded;
-    int most;                /* the largest |weight| */
-    size_t element;          /* bytes of a weight: 1 or 2 */
-    double unit, length;     /* of the projection's input: unit, and largest Euclidean norm, 0: that of d elements of 2^15 units */
-    double size_unit;        /* of |z| after its shift */
+    int most;            /* the largest |weight| */
+    size_t element;      /* bytes of a weight: 1 or 2 */
+    double unit, length; /* of the projection's input: unit, and largest Euclidean norm, 0: that of d elements of 2^15 units */
+    double size_unit;    /* of |z| after its shift */
     const integer_step *steps;
     size_t step_count;
     const double *weights, *bias; /* [bits] bias */

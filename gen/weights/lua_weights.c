@@ -428,7 +428,8 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
         if (!read_folded(p, job, "tables", h, k, &count))
             return false;
         for (size_t i = 0; i < rows; ++i)
-            integer_pack_row(&tables, p->data + i * tables.d_out, largest_row[k * rows + i], packed + (k * rows + i) * tables.pitch, &scales[k * rows + i]);
+            integer_pack_row(&tables, p->data + i * tables.d_out, largest_row[k * rows + i], packed + (k * rows + i) * tables.pitch,
+                             &scales[k * rows + i]);
     }
     note_error(p, errors, "tables", &tables.tally);
     return true;
@@ -461,7 +462,7 @@ static bool pack_integer(packing *p, int job, int errors)
                                      .unit = field_number(L, job, where, "unit"),
                                      .length = field_number(L, job, where, "length"),
                                      .size_unit = ldexp(1.0, -(int)field_size(L, job, where, "size_fraction")),
-                                                                          .weights = folded(p, job, "projection"),
+                                     .weights = folded(p, job, "projection"),
                                      .residual = residual,
                                      .packed = packed_at(p, job, "projection"),
                                      .multipliers = packed_at(p, job, "multipliers"),
