@@ -381,7 +381,7 @@ static void remove_directories(char *path, size_t first)
 bool files_write_directory(const char *directory, files_output *outputs, size_t count, char *error, size_t error_size)
 {
     files_output *inside = calloc(count + 1, sizeof *inside);
-    char **path = calloc(count + 1, sizeof *path);   /* of every file, and of one without a name: the directory itself */
+    char **path = calloc(count + 1, sizeof *path);    /* of every file, and of one without a name: the directory itself */
     size_t *first = calloc(count + 1, sizeof *first); /* what make_directories made for each */
     bool good = inside != NULL && path != NULL && first != NULL;
     for (size_t i = 0; good && i <= count; ++i) {
@@ -389,7 +389,8 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
         if (!good)
             path[i] = NULL;
         else if (i < count)
-            inside[i] = (files_output){.path = path[i], .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
+            inside[i] =
+                (files_output){.path = path[i], .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
     }
     if (!good)
         fail(directory, ENOMEM, error, error_size);

@@ -21,7 +21,7 @@ void board_write(const char *text)
 void board_exit(int status)
 {
     const uint32_t reason[2] = {0x20026, (uint32_t)status}; /* ADP_Stopped_ApplicationExit */
-    semihosting(0x20, reason);                             /* SYS_EXIT_EXTENDED */
+    semihosting(0x20, reason);                              /* SYS_EXIT_EXTENDED */
     for (;;)
         ;
 }
@@ -43,6 +43,11 @@ static void reset(void)
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
-    board_stack + BOARD_STACK_BYTES, (const void *)reset, (const void *)fault, (const void *)fault,
-    (const void *)fault,             (const void *)fault, (const void *)fault,
+    board_stack + BOARD_STACK_BYTES,
+    (const void *)reset,
+    (const void *)fault,
+    (const void *)fault,
+    (const void *)fault,
+    (const void *)fault,
+    (const void *)fault,
 };

@@ -11,7 +11,8 @@ static long system_call(long number, long a, long b, long c)
     return x0;
 }
 #elif defined(__riscv)
-__asm__(".global _start\n_start: .option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla sp, board_stack\nli t0, 16384\nadd sp, sp, t0\nj run");
+__asm__(".global _start\n_start: .option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla sp, board_stack\nli t0, "
+        "16384\nadd sp, sp, t0\nj run");
 enum { SYSTEM_WRITE = 64, SYSTEM_EXIT = 93 };
 static long system_call(long number, long a, long b, long c)
 {
