@@ -37,7 +37,8 @@ local function falling(count, part)
     return list
 end
 
-local function product_values(p, v, values)
+-- What the product's template reads.
+function transformer_kernels.product_values(p, v, values)
     local isa, type, s = v.isa, p.shape.type, v.schedule
     values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
     values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
@@ -110,7 +111,7 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", product_values) end
+    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values) end
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
     for _, part in ipairs(p.parts) do

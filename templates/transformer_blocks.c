@@ -47,7 +47,7 @@ static void $(helper)_turn(const float *restrict from, const float *restrict cos
 $(i)float cosine[$(shape.rope.half)], sine[$(shape.rope.half)];
 $(i)$(helper)_angles(weights, $(position), cosine, sine);
 //$     else
-$(i)const float *cosine = weights->cosines + ($(position)) * $(shape.rope.half), *sine = weights->sines + ($(position)) * $(shape.rope.half);
+$(i)const float *cosine = weights->cosines + $(position) * $(shape.rope.half), *sine = weights->sines + $(position) * $(shape.rope.half);
 //$     end
 //$ end
 //$ if shape.rope and shape.rope.digits then
@@ -192,7 +192,7 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
             for (size_t own = 0; own < count; ++own) {
 //$ if shape.rope then
-//$ angles("                ", "first + token + own")
+//$ angles("                ", "(first + token + own)")
 //$ end
                 for (size_t row = 0; row < $(shape.group); ++row) {
                     const float *from = q + (token + own) * q_step + (head * $(shape.group) + row) * $(shape.width);
@@ -318,7 +318,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ local function cache_of_layer(i)
 $(i)unsigned char *kept = cache + layer * $(shape.cache.layer_bytes);
 //$     for _, part in ipairs(shape.cache.parts) do
-$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) ($(sum("kept", part.at)));
+$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(part.at == 0 and "kept" or "(kept + " .. part.at .. ")");
 //$     end
 //$ end
 //$ if shape.delivered then
