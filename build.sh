@@ -30,6 +30,19 @@ munge            | authentication of that Slurm
 parallel         | harness/fleet without Slurm
 '
 
+# What tests/firmware_test.lua needs beside: compilers and emulators of other CPUs.
+firmware_packages='
+gcc-arm-none-eabi        | firmware for Cortex-M
+qemu-system-arm          | runs it
+gcc-aarch64-linux-gnu    | firmware for AArch64
+gcc-riscv64-unknown-elf  | firmware for RISC-V of 32 bits
+clang-19                 | firmware for RISC-V with vectors and for WebAssembly
+lld-19                   | links it
+qemu-user-static         | runs AArch64 and RISC-V
+nodejs                   | runs WebAssembly
+cppcheck                 | what MISRA.md lists
+'
+
 say() { printf '%s\n' "$*" >&2; }
 
 fail() {
@@ -106,6 +119,7 @@ usage() {
 ./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
 ./build.sh build              install missing Debian packages and build
 ./build.sh test [ARGS]        build and run all tests; ARGS go to ctest, such as -R sandbox or -L lua
+./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh golden             write the golden files of the Lua tests anew
 ./build.sh fmt                format the C and C++ sources
@@ -123,6 +137,10 @@ build)
     ;;
 test)
     build
+    install "$firmware_packages"
+    if [[ ${2-} == firmware ]]; then
+        exec build/lua_runner . "$PWD/$lookupc" tests/firmware_test.lua
+    fi
     exec ctest --test-dir build --output-on-failure -j2 "${@:2}"
     ;;
 golden)

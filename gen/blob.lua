@@ -14,8 +14,18 @@ blob.magic = "LOOKUPC\0"
 -- The least multiple of `step` that is at least n.
 function blob.round_up(n, step) return (n + step - 1) // step * step end
 
+-- Gives the sections, in their order, their places behind the header. Returns the bytes of the blob.
+function blob.place(sections)
+    local at = blob.header_bytes
+    for _, section in ipairs(sections) do
+        section.at, section.bytes = at, section.elements * section.dtype.bytes
+        at = blob.round_up(at + section.bytes, blob.align)
+    end
+    return at
+end
+
 -- The folding steps of the projection's tensor; see gen/weights/lua_weights.c for what they do.
-local function projection_steps(m, shape)
+function blob.projection_steps(m, shape)
     local steps = {}
     if shape.kind == "dense" then
         if m.norm then
@@ -41,8 +51,18 @@ local function projection_steps(m, shape)
     return steps
 end
 
+-- Those of the other tensors: of the bias of z, of LayerNorm's gain for the residual, and of one table.
+function blob.bias_steps(m, shape)
+    return m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
+        block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {}
+end
+function blob.residual_steps(shape) return { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } } end
+function blob.table_steps(m, shape)
+    return m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {}
+end
+
 -- The shape of the projection's tensor in a checkpoint.
-local function projection_shape(shape)
+function blob.projection_shape(shape)
     if shape.kind == "dense" then return { shape.bits, shape.d } end
     return { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }
 end
@@ -71,15 +91,14 @@ function blob.sections(m, shape, projection, tables)
             doc = (shape.kind == "bh4" and "[" .. shape.repeats .. "][4][" .. shape.padded .. "]" or "[" .. shape.bits .. "]") .. " scales of the outputs' weights" }
     end
     add { name = "projection", row = row, dtype = shape.projection, elements = projection.words * word.rows, storage = word.storage, count = projection.words,
-        from = "hash.projection.weight", shape = projection_shape(shape), blocks = shape.kind == "bh4" and shape.block or nil, steps = projection_steps(m, shape),
+        from = "hash.projection.weight", shape = blob.projection_shape(shape), blocks = shape.kind == "bh4" and shape.block or nil, steps = blob.projection_steps(m, shape),
         boxes = projection.boxes, doc = "packed projection weights" .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "") }
     add { name = "projection_bias", elements = shape.bits, from = "hash.projection.bias", shape = { shape.bits },
-        steps = m.norm and { { step = "add_projection_of", tensor = "LayerNorm.bias", kind = shape.kind, d = shape.d, bits = shape.bits,
-            block = shape.block, padded = shape.padded, repeats = shape.repeats, decay = shape.decay or 1.0 } } or {},
+        steps = blob.bias_steps(m, shape),
         boxes = whole(shape.bits), doc = "bias of z" .. (m.norm and ", LayerNorm's offset folded in" or "") }
     if m.norm and shape.kind == "bh4" and shape.decay < 1 then
         add { name = "residual", elements = shape.d, from = "LayerNorm.weight", shape = { shape.d },
-            steps = { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } },
+            steps = blob.residual_steps(shape),
             boxes = whole(shape.d), doc = "(1 - decay) times LayerNorm's gain" }
     end
     if shape.tables.scaled then
@@ -87,19 +106,15 @@ function blob.sections(m, shape, projection, tables)
             doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows" }
     end
     add { name = "tables", dtype = shape.tables, elements = tables.elements, row = shape.d_out, from = "tables", shape = { shape.h, shape.rows, shape.d_out }, slices = shape.h,
-        steps = m.scale == "1/h" and { { step = "scale", factor = 1 / shape.h, at = 0, dims = { { count = shape.rows * shape.d_out, from = 1 } } } } or {},
+        steps = blob.table_steps(m, shape),
         boxes = tables.boxes, doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out }
     add { name = "bias", elements = shape.d_out, from = "bias", shape = { shape.d_out }, steps = {}, boxes = whole(shape.d_out), doc = "bias of y" }
 
-    local at = blob.header_bytes
-    for _, section in ipairs(list) do
-        section.at, section.bytes = at, section.elements * section.dtype.bytes
-        at = blob.round_up(at + section.bytes, blob.align)
-    end
+    local bytes = blob.place(list)
     for i, section in ipairs(list) do
         if section.dtype.scaled then section.scales = list[i - 1].at end
     end
-    return list, at
+    return list, bytes
 end
 
 -- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation,
@@ -111,7 +126,7 @@ function blob.tensors(m, shape)
         list[#list + 1] = { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
     end
     local deviation = shape.kind == "bh4" and (shape.block * shape.padded) ^ -0.5 or shape.d ^ -0.5
-    add("hash.projection.weight", projection_shape(shape), 0.0, deviation)
+    add("hash.projection.weight", blob.projection_shape(shape), 0.0, deviation)
     add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
     add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
     add("bias", { shape.d_out }, 0.0, 0.1)
@@ -122,11 +137,11 @@ function blob.tensors(m, shape)
     return list
 end
 
--- What the blob depends on: a budget rules out, it changes nothing.
+-- What the blob of float kernels depends on: a budget rules out, it changes nothing, and they have no formats of integers.
 local function packed_model(m)
     local copy = {}
     for key, value in pairs(m) do copy[key] = value end
-    copy.budget = nil
+    copy.budget, copy.integer = nil, nil
     return copy
 end
 
@@ -142,7 +157,7 @@ end
 function blob.packing(p, files)
     return {
         weights = files.weights, output = files.output, prefix = files.prefix, blocks_in_out = files.blocks_in_out,
-        tensors = p.tensors, sections = p.pieces or p.sections, bytes = p.packed_bytes, header_bytes = blob.header_bytes,
+        tensors = p.tensors, sections = p.pieces or p.sections, integer = p.integer_packing, bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         magic = blob.magic, format = blob.format, digest = p.digest,
     }
 end

@@ -1,9 +1,12 @@
 -- The commands of lookupc: one table says their arguments, options and help, one parser reads them.
 local host = require "host"
 local dtype = require "gen.dtype"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local model_file = require "gen.model"
 local schema = require "gen.schema"
+local target = require "gen.target"
+local wrap = require "gen.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -13,8 +16,10 @@ local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 bloc
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
 local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)" }
 local tuned_option = { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
+local arithmetic_option = { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
+local rival_option = { name = "rival", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
-local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32" }
+local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i16" }
 local type_option = { name = "type", value = "TYPE", doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32" }
 local cache_option = { name = "cache", value = "TYPE", doc = "type of a transformer's cached keys and values: " .. table.concat(dtype.cache_names, ", ") .. "; default f32" }
 local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
@@ -33,28 +38,35 @@ end
 -- one that ends with ... may be repeated.
 local commands = {
     { name = "plan", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "print shapes, MFLOP and bytes of a model",
-        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
+        options = { json_option, isa_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option } },
     { name = "schedules", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "list every choice of a schedule with its legal values",
         options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
     { name = "emit", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
+        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
+            { name = "profile", value = "firmware", doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test" },
+            { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
+            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
+            with(seed_option, { doc = "of the self-test's tokens" }), { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" }, { name = "ram", value = "BYTES", doc = "likewise" },
+            { name = "stack", value = "BYTES", doc = "likewise" }, { name = "weights-array", doc = "firmware: weights as a C array instead of .incbin" },
+            { name = "wrap", value = "LIST", doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it" },
+            { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" } } },
     { name = "check", arguments = { "DIR" }, from = "gen.commands", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
     { name = "sample", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "write random weights under the checkpoint's tensor names",
-        options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option } },
+        options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option, rival_option, arithmetic_option } },
     { name = "pack", arguments = { "MODEL.lua" }, from = "gen.commands", doc = "fold weights in float64 and lay them out for the kernels",
-        options = { weights_option, with(output_option, { value = "FILE", doc = "blob for <model>_bind" }), prefix_option, blocks_option, schedule_option, tables_option, projection_option, type_option } },
+        options = { weights_option, with(output_option, { value = "FILE", doc = "blob for <model>_bind" }), prefix_option, blocks_option, schedule_option, rival_option, arithmetic_option, tables_option, projection_option, type_option } },
     { name = "run", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "apply a model to a .npy file, [tokens][d] float32",
         options = { weights_option, { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" }, isa_option, prefix_option, blocks_option,
-            schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option,
+            schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
             { name = "decode", doc = "a transformer: give it its tokens one by one" }, compiler_option, flags_option } },
     { name = "verify", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "compare every emitted kernel with the float64 reference",
         options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
-            blocks_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option, threads_option, compiler_option, flags_option, json_option } },
+            blocks_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option, threads_option, compiler_option, flags_option, json_option } },
     { name = "bench", arguments = { "MODEL.lua" }, from = "harness.commands", doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
         options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" }, isa_option, json_option, seed_option, schedule_option,
             with(tuned_option, { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }),
-            with(tables_option, { value = "LIST", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") .. "; default f32" }),
+            arithmetic_option, with(tables_option, { value = "LIST", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") .. "; default f32" }),
             with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }),
             with(type_option, { value = "LIST", doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32" }), cache_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" }, threads_option,

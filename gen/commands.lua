@@ -4,6 +4,7 @@ local bundle = require "gen.bundle"
 local emit = require "gen.emit"
 local file_rules = require "gen.files"
 local host = require "host"
+local integer_plan = require "gen.integer_plan"
 local isa = require "gen.isa"
 local json = require "json"
 local model_file = require "gen.model"
@@ -75,7 +76,7 @@ function commands.plan(arguments, options)
     end
     local p = load_plan(arguments[1], options)
     if options.json then
-        host.print(assert(json.encode(plan.summary(p))))
+        host.print(assert(json.encode((p.arithmetic and integer_plan or plan).summary(p))))
         return 0
     end
     local s, lines = p.shape, {}
@@ -87,7 +88,10 @@ function commands.plan(arguments, options)
     add("tables", bytes_text(p.table_bytes) .. " of " .. p.tables.name)
     add("packed weights", bytes_text(p.packed_bytes))
     add("scratch", bytes_text(p.scratch_bytes))
-    for _, v in ipairs(p.variants) do add("schedule " .. v.isa.name, v.schedule_text) end
+    if p.arithmetic then add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction)) end
+    for _, v in ipairs(p.variants) do
+        if not p.arithmetic then add("schedule " .. v.isa.name, v.schedule_text) end
+    end
     host.print(table.concat(lines, "\n"))
     return 0
 end
@@ -109,10 +113,28 @@ function commands.schedules(arguments, options)
     return 0
 end
 
+-- The plan of what emit is asked for, and its files.
+local function emitted(path, options)
+    if options.profile == nil then
+        for _, name in ipairs { "target", "weights", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" } do
+            if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
+        end
+        local p = load_plan(path, options)
+        return p, emit.files(p)
+    end
+    if options.profile ~= "firmware" then error('--profile: "' .. options.profile .. '": must be firmware', 0) end
+    for _, name in ipairs { "target", "weights" } do
+        if not options[name] then error(string.format("--%s: is missing: --profile firmware needs it", name), 0) end
+    end
+    if options.isa then error("--isa: " .. options.isa .. ": is what --target decides", 0) end
+    local firmware = require "harness.firmware" -- needs the target's compiler
+    local b = firmware.build(path, options)
+    return b.plan, firmware.files(b, options)
+end
+
 function commands.emit(arguments, options)
-    local p = load_plan(arguments[1], options)
+    local p, files = emitted(arguments[1], options)
     local contents = {}
-    local files = emit.files(p)
     for _, file in ipairs(files) do contents[file.name] = file.text end
     local leftovers = bundle.leftovers(p, options.o, files)
     local written = assert(host.write_directory(options.o, contents))
@@ -157,6 +179,10 @@ function commands.pack(arguments, options)
         return 0
     end
     local errors = assert(weights.pack(blob.packing(p, { weights = options.weights, output = options.o, prefix = options.prefix, blocks_in_out = options["blocks-in-out"] })))
+    if p.rival then
+        host.print(string.format("wrote %s, %s, relative error %.2g and %.2g", options.o, bytes_text(p.packed_bytes), errors.first, errors.second))
+        return 0
+    end
     host.print(string.format("wrote %s, %s, projection in %s, relative error %.2g, tables in %s, relative error %.2g", options.o, bytes_text(p.packed_bytes),
         p.projection.name, errors.projection, p.tables.name, errors.tables))
     return 0

@@ -1,6 +1,8 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.blob"
+local dense_ffn_kernels = require "gen.dense_ffn_kernels"
 local host = require "host"
+local integer_kernels = require "gen.integer_kernels"
 local json = require "json"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
@@ -9,17 +11,17 @@ local transformer_kernels = require "gen.transformer_kernels"
 
 local emit = {}
 
--- What <model>_bind returns, in the order of the checks.
+-- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them.
 local statuses = {
-    { name = "OK", code = 0, doc = "the blob is bound" },
-    { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer" },
-    { name = "ERROR_ALIGNMENT", code = 2, doc = "blob is not aligned" },
-    { name = "ERROR_SIZE", code = 3, doc = "not as many bytes as this model's blob has" },
+    { name = "OK", code = 0, doc = "the blob is bound", firmware = true },
+    { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },
+    { name = "ERROR_ALIGNMENT", code = 2, doc = "blob is not aligned", firmware = true },
+    { name = "ERROR_SIZE", code = 3, doc = "not as many bytes as this model's blob has", firmware = true },
     { name = "ERROR_MAGIC", code = 4, doc = "not a blob of lookupc" },
     { name = "ERROR_VERSION", code = 5, doc = "a blob of another version" },
     { name = "ERROR_MODEL", code = 6, doc = "a blob of another model" },
-    { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged" },
-    { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels" },
+    { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged", firmware = true },
+    { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
 }
 
 local function render(path, values)
@@ -28,7 +30,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     -- Another template's text, with the names in `more` beside those of `values`.
@@ -43,9 +45,10 @@ local function finish(p, path, text)
     return banner .. text:gsub("%$(%l)", p.names.model .. "_%1")
 end
 
--- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
-function emit.files(p)
-    local isas, isa_list, family = {}, {}, p.model.attention and transformer_kernels or kernels
+-- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more` are values for the
+-- templates beside the plan's.
+function emit.sources(p, more)
+    local isas, isa_list, family = {}, {}, p.rival and dense_ffn_kernels or p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
@@ -54,11 +57,16 @@ function emit.files(p)
     local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
-    for key, value in pairs(own) do values[key] = value end
-    values.statuses = table.move(values.statuses, 1, #values.statuses, #statuses + 1, { table.unpack(statuses) })
+    values.functions = values.functions or false
+    for _, list in ipairs { own, more or {} } do
+        for key, value in pairs(list) do values[key] = value end
+    end
+    for _, status in ipairs(statuses) do
+        if status.firmware or not p.target then values.statuses[#values.statuses + 1] = status end
+    end
     local files = {}
-    local function add(name, path) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)) } end
-    add(p.names.header, values.header)
+    local function add(name, path, public) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)), public = public } end
+    add(p.names.header, values.header, true)
     add(p.names.runtime, "templates/runtime.h")
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
@@ -67,13 +75,25 @@ function emit.files(p)
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
     end
+    return files
+end
+
+-- A text of the model that is no part of the sources: the template `path`, with a banner if it is C.
+function emit.text(p, path, values)
+    local text = render(path, with_common(p, values))
+    return path:find("%.[chS]$") and finish(p, path, text) or text
+end
+
+-- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
+function emit.files(p)
+    local files = emit.sources(p)
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files) }
     return files
 end
 
--- The manifest: all that decides the bytes of the bundle, and the digest of every file.
-function emit.manifest(p, files)
+-- The manifest: all that decides the bytes of the bundle, and the digest of every file; `more` are further fields.
+function emit.manifest(p, files, more)
     local isas, list = {}, {}
     for i, v in ipairs(p.variants) do isas[i] = v.isa.name end
     for i, file in ipairs(files) do
@@ -81,10 +101,9 @@ function emit.manifest(p, files)
     end
     local options = { isa = json.array(isas) }
     for key, value in pairs(p.options) do options[key] = value end
-    return json.encode {
-        generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest,
-        options = options, files = json.array(list),
-    } .. "\n"
+    local manifest = { generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest, options = options, files = json.array(list) }
+    for key, value in pairs(more or {}) do manifest[key] = value end
+    return json.encode(manifest) .. "\n"
 end
 
 -- Lua modules that do not decide what is emitted for a plan.

@@ -341,14 +341,13 @@ bool files_write(files_output *outputs, size_t count, char *error, size_t error_
     return good;
 }
 
-/* Makes a directory and its parents. path is cut and mended on the way; *first is the length of the shortest
-   directory that had to be made, 0 for none. */
+/* Makes the folder of the file `path`, with its parents. path is cut and mended on the way; *first is the length of the shortest folder
+   that had to be made, 0 for none. */
 static bool make_directories(char *path, size_t *first)
 {
-    const size_t length = strlen(path);
     *first = 0;
-    for (size_t end = 1; end <= length; ++end) {
-        if (path[end] != '/' && path[end] != '\0')
+    for (size_t end = 1; path[end] != '\0'; ++end) {
+        if (path[end] != '/')
             continue;
         const char kept = path[end];
         path[end] = '\0';
@@ -367,43 +366,46 @@ static bool make_directories(char *path, size_t *first)
     return true;
 }
 
+/* Removes those again, as far as they are empty. */
 static void remove_directories(char *path, size_t first)
 {
     for (size_t end = strlen(path); first > 0 && end >= first; --end) {
-        if (path[end] != '/' && path[end] != '\0')
+        if (path[end] != '/')
             continue;
         path[end] = '\0';
         rmdir(path);
+        path[end] = '/';
     }
 }
 
 bool files_write_directory(const char *directory, files_output *outputs, size_t count, char *error, size_t error_size)
 {
-    char *path = strdup(directory);
     files_output *inside = calloc(count + 1, sizeof *inside);
-    bool good = path != NULL && inside != NULL;
-    for (size_t i = 0; good && i < count; ++i) {
-        char *joined;
-        good = asprintf(&joined, "%s/%s", directory, outputs[i].path) >= 0;
-        if (good)
-            inside[i] =
-                (files_output){.path = joined, .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
+    char **path = calloc(count + 1, sizeof *path);   /* of every file, and of one without a name: the directory itself */
+    size_t *first = calloc(count + 1, sizeof *first); /* what make_directories made for each */
+    bool good = inside != NULL && path != NULL && first != NULL;
+    for (size_t i = 0; good && i <= count; ++i) {
+        good = asprintf(&path[i], "%s/%s", directory, i < count ? outputs[i].path : "") >= 0;
+        if (!good)
+            path[i] = NULL;
+        else if (i < count)
+            inside[i] = (files_output){.path = path[i], .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
     }
-    size_t first = 0;
-    if (!good) {
+    if (!good)
         fail(directory, ENOMEM, error, error_size);
-    } else if (!make_directories(path, &first)) {
-        good = fail(directory, errno, error, error_size);
-    } else {
-        good = files_write(inside, count, error, error_size);
+    for (size_t i = 0; good && i <= count; ++i)
+        good = make_directories(path[i], &first[i]) || fail(directory, errno, error, error_size);
+    good = good && files_write(inside, count, error, error_size);
+    for (size_t i = count + 1; i-- > 0;) {
+        if (!good && path != NULL && path[i] != NULL && first != NULL)
+            remove_directories(path[i], first[i]);
+        if (inside != NULL && i < count)
+            outputs[i].changed = inside[i].changed;
+        if (path != NULL)
+            free(path[i]);
     }
-    if (!good && path != NULL)
-        remove_directories(path, first);
-    for (size_t i = 0; inside != NULL && i < count; ++i) {
-        outputs[i].changed = inside[i].changed;
-        free((char *)(uintptr_t)inside[i].path);
-    }
-    free(inside);
+    free(first);
     free(path);
+    free(inside);
     return good;
 }

@@ -76,7 +76,7 @@ typedef struct {
    On failure no file has changed, nothing is left behind, and error is one line that starts with a path. */
 bool files_write(files_output *outputs, size_t count, char *error, size_t error_size);
 
-/* The same for files inside one directory, which is made with its parents if need be, and unmade on failure. */
+/* The same for files inside one directory, also in folders of it such as "src/a.c". Directories are made if need be, and unmade on failure. */
 bool files_write_directory(const char *directory, files_output *outputs, size_t count, char *error, size_t error_size);
 
 #ifdef __cplusplus

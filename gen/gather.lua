@@ -8,7 +8,7 @@ gather.most_dot_tables = 256 -- summed at a time: a sum of products of two bytes
 
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it in
 -- one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens can
--- keep a tile of columns of a group of tables there. Rows shorter than a line are not padded.
+-- keep a tile of columns of a group of tables there. Rows shorter than a line are not padded, nor are those of firmware, where flash is short.
 function gather.pitch(d_out, bytes)
     local line = line_bytes // bytes
     if d_out < line then return d_out end
@@ -16,8 +16,8 @@ function gather.pitch(d_out, bytes)
     return (lines | 1) * line
 end
 
-function gather.layout(shape)
-    local pitch = gather.pitch(shape.d_out, shape.tables.bytes)
+function gather.layout(shape, unpadded)
+    local pitch = unpadded and shape.d_out or gather.pitch(shape.d_out, shape.tables.bytes)
     return {
         pitch = pitch, elements = shape.h * shape.rows * pitch,
         boxes = { { from = 0, to = 0, slice_to = shape.rows * pitch,

@@ -167,7 +167,23 @@ static int compare_outputs(const void *a, const void *b)
     return strcmp(((const files_output *)a)->path, ((const files_output *)b)->path);
 }
 
+/* Whether name is a path that stays in its directory: names between single slashes, none of them . or .. */
+static bool stays_inside(const char *name, size_t length)
+{
+    if (strlen(name) != length)
+        return false;
+    for (;; ++name) {
+        const size_t part = strcspn(name, "/");
+        if (part == 0 || (part == 1 && name[0] == '.') || (part == 2 && name[0] == '.' && name[1] == '.'))
+            return false;
+        name += part;
+        if (*name == '\0')
+            return true;
+    }
+}
+
 /* host.write_directory(directory, { name = bytes } [, temporary]) -> { name = "written" | "unchanged" } | nil, message
+   A name may be that of a file in a folder of the directory, such as "src/a.c".
    Temporary files need not reach the disk. */
 static int host_write_directory(lua_State *L)
 {
@@ -183,8 +199,8 @@ static int host_write_directory(lua_State *L)
         luaL_argcheck(L, lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING, 2, "must map names to bytes");
         size_t length;
         const char *name = lua_tolstring(L, -2, &length);
-        if (length == 0 || strlen(name) != length || strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            return luaL_argerror(L, 2, "must have plain file names as keys");
+        if (!stays_inside(name, length))
+            return luaL_argerror(L, 2, "must have names of files inside the directory as keys");
         outputs[i] = (files_output){.path = name, .temporary = lua_toboolean(L, 3)};
         outputs[i].bytes = lua_tolstring(L, -1, &outputs[i].size);
         ++i;

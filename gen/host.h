@@ -30,5 +30,6 @@ int luaopen_kernel(lua_State *L);
 int luaopen_verify(lua_State *L);
 int luaopen_store(lua_State *L);
 int luaopen_blocks(lua_State *L);
+int luaopen_integer(lua_State *L);
 
 #endif

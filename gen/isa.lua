@@ -3,6 +3,8 @@
 -- An instruction set has
 --   name, lanes, registers   float32 lanes of a vector, vector registers
 --   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
+--   any_alignment            load and store take any alignment of floats, nil: that of a vector
+--   sizeless                 its vectors have no size for the compiler and cannot lie in arrays, nil: they have
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
@@ -22,7 +24,7 @@
 --   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask): whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_add index_xor index_select(mask, a, b)
---   prefetch(base, offset): asks for a cache line; nil where there is none
+--   prefetch(base, offset): asks for a cache line; nil where there is none; prefetch_once: one that is soon read, and once
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
 --   store_f16 store_i8(base, offset, v): rounds as many floats as lanes to it, those of i8 between -127.5 and 127.5 or NaN, which becomes any
@@ -39,7 +41,10 @@ local isa = {}
 
 isa.names = { "scalar", "avx2", "avx512" }
 
-function isa.get(name) return require("gen.isa." .. name) end
+-- Those of other CPUs, for the targets of gen/target.lua. They have the words of kernels for few tokens.
+isa.foreign = { "neon", "sve", "mve", "rvv", "wasm" }
+
+function isa.get(name) return (require("gen.isa." .. name)) end
 
 local function contains(list, wanted)
     for _, item in ipairs(list) do
@@ -62,6 +67,16 @@ local function with_type(set, type)
         copy.cpu = { leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0), leaf7_ebx = set.cpu.leaf7_ebx, leaf7_ecx = needs.leaf7_ecx or set.cpu.leaf7_ecx, xcr0 = set.cpu.xcr0 }
     end
     return copy
+end
+
+-- Raises one line for a name that is none, also none of other CPUs.
+function isa.check(name)
+    for _, list in ipairs { isa.names, isa.foreign } do
+        for _, known in ipairs(list) do
+            if known == name then return end
+        end
+    end
+    error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.names, ", ") .. ", " .. table.concat(isa.foreign, ", "), 0)
 end
 
 -- The instruction set `set` with what it needs for weights of the types in the list.

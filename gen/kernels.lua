@@ -138,7 +138,8 @@ local function many_products(v, products, values)
     end
 end
 
-local function describe_stage(stage)
+-- What a stage does, in words.
+function kernels.describe_stage(stage)
     local list = {}
     for _, p in ipairs(stage.products) do
         local rows = p.folds > 1 and p.folds .. "*" .. p.rows or p.rows
@@ -147,6 +148,19 @@ local function describe_stage(stage)
     local text = table.concat(list, " and ")
     if #stage.passes > 0 then text = text .. ", then a Hadamard transform over the blocks" end
     return text
+end
+
+-- Names the passes of butterflies and appends those to `list` whose names are not in `seen`.
+function kernels.name_passes(passes, list, seen)
+    for _, pass in ipairs(passes) do
+        local all = pass.radix * pass.stride
+        pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
+            .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
+        if not seen[pass.name] then
+            seen[pass.name] = true
+            list[#list + 1] = pass
+        end
+    end
 end
 
 local function bh4_values(p, v, values)
@@ -159,20 +173,12 @@ local function bh4_values(p, v, values)
         group.residual_rows = math.min(p.shape.d, group.need)
         values.biased = values.biased or not p.residual or group.need > p.shape.d
         for _, stage in ipairs(group.stages) do
-            stage.text = describe_stage(stage)
+            stage.text = kernels.describe_stage(stage)
             for _, item in ipairs(stage.products) do
                 item.offset = item.at - group.at
                 products[#products + 1] = item
             end
-            for _, pass in ipairs(stage.passes) do
-                local all = pass.radix * pass.stride
-                pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
-                    .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
-                if not seen[pass.name] then
-                    seen[pass.name] = true
-                    passes[#passes + 1] = pass
-                end
-            end
+            kernels.name_passes(stage.passes, passes, seen)
         end
     end
     values.name_products(v, products, values)
@@ -217,7 +223,7 @@ function kernels.rows(width, step) return "[" .. width .. "]" .. (step > width a
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
     local values = {
-        isa = v.isa, v = v, hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
+        isa = v.isa, v = v, values_type = "float", hash = v.hash, projection = p.projection, symbol = symbol, used = used, lanes = v.isa.lanes, tile = v.tile, vectors = v.vectors,
         prologue = kernels.prologue(p, v.isa), score = m.score, norm = m.norm ~= nil,
         gain_text = m.norm and ", LayerNorm's gain" or "",
         x_text = m.norm and ", normalised" or "",
@@ -252,12 +258,12 @@ local function kernel_values(p, v, symbol)
     end
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
-        values.parts = { product = integers and "templates/few_integer_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
+        values.parts = { product = integers and "templates/few_pair_product.c" or "templates/few_product.c", round = "templates/few_round_inputs.c", bias = "templates/few_bias.c", residual = "templates/few_residual.c" }
         values.name_products = few_products
         values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
         values.x_alignment = m.norm and "" or " but x, which may have any alignment"
     else
-        values.parts = { product = integers and "templates/integer_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
+        values.parts = { product = integers and "templates/pair_product.c" or "templates/block_product.c", round = "templates/round_inputs.c", bias = "templates/add_bias.c", residual = "templates/add_residual.c" }
         values.name_products = many_products
         values.up_to, values.lane_axis = string.format("up to %d tiles of %d tokens", v.tiles, v.tile), "[" .. v.tile .. "]"
         values.x_alignment = ""
@@ -348,7 +354,8 @@ local function code_files(p, v, add, templates)
     end
     add(templates.hash, v.names.hash, v, function(values)
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
-        values.panel_floats = p.shape.tau * v.isa.lanes + blob.align // 4
+        values.panel_floats = p.shape.tau * v.isa.lanes
+        values.aligned_floats = not v.isa.any_alignment and values.panel_floats + blob.align // 4
         values.each_table = p.shape.neighbours > 1 and "table * " .. p.shape.neighbours or "table"
         values.rows_text = p.shape.neighbours == p.shape.rows and "all rows of each table, in order"
             or "the " .. p.shape.neighbours .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
@@ -361,7 +368,8 @@ local function regime_files(p, v, add, templates)
     add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
-local function formula(p)
+-- What z is, in words.
+function kernels.formula(p)
     local words = { p.model.norm and "z projects LayerNorm(x)" or "z projects x" }
     words[#words + 1] = p.shape.kind == "bh4" and "by BH4, blocks of " .. p.shape.block or "by one dense matrix"
     return table.concat(words, " ") .. "."
@@ -372,9 +380,11 @@ function kernels.api(p)
     local integers = false
     for _, section in ipairs(p.sections) do integers = integers or section.storage ~= "float" end
     return {
-        header = "templates/model.h", source = "templates/model.c", prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
+        header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
+        layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
+        prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
-        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = formula(p), statuses = {},
+        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     }
@@ -395,15 +405,18 @@ function kernels.files(p, v)
         for i, name in ipairs(values.buffers) do values.buffers[i] = { name = name, storage = "float" } end
         table.move(values.v.work, 1, #values.v.work, #values.buffers + 1, values.buffers)
     end
-    regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
-    add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
-        buffers(values, "x_tiles")
-        values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
-    end)
-    if v.few then
-        regime_files(p, v.few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
-        add("templates/few_ffn.c", v.few.names.ffn, v.few, function(values)
-            values.few = v.few
+    local few = v.regime == "few" and v or v.few
+    if v.regime == "many" then
+        regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
+        add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+            buffers(values, "x_tiles")
+            values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
+        end)
+    end
+    if few then
+        regime_files(p, few, add, { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" })
+        add("templates/few_ffn.c", few.names.ffn, few, function(values)
+            values.few = few
             buffers(values, p.model.norm and "normalised" or "x")
             if not p.model.norm then table.remove(values.buffers, 1) end
         end)

@@ -13,6 +13,10 @@ local projection_keys = {
     { key = "block", rule = schema.integer(2, 65536), only = "bh4", doc = "block size b, a power of two, at most d padded to one" },
     { key = "decay", rule = schema.number("must be a number from 0 to 1", function(v) return v >= 0 and v <= 1 end), default = 0.7, only = "bh4", doc = "share of the projection; the input keeps 1 - decay" },
 }
+local integer_keys = {
+    { key = "input", rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end), default = 8.0, doc = "largest |x|, 32768 units of the int16 input" },
+    { key = "fraction", rule = schema.integer(0, 30), default = 16, doc = "binary places of the int32 output" },
+}
 lookup_model.keys = {
     { key = "name", rule = { words = names.rule, holds = function(v) return type(v) == "string" and names.valid(v) end }, doc = "prefix of every emitted symbol" },
     { key = "d", rule = schema.integer(1, 65536), doc = "input width" },
@@ -24,6 +28,7 @@ lookup_model.keys = {
     { key = "scale", rule = schema.choice("none", "1/h"), default = "none", doc = "optional factor of every table" },
     { key = "norm", rule = schema.table("kind, eps", norm_keys), optional = true, doc = "LayerNorm before the projection" },
     { key = "neighbours", rule = schema.integer(1, 65536), default = 1, doc = "rows taken from a table, 1 to 2^tau" },
+    { key = "integer", rule = schema.table("input, fraction", integer_keys), optional = true, doc = "formats of x and y in integer arithmetic" },
     { key = "budget", rule = schema.number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end), optional = true,
         doc = "largest relative error of y that verify and bench accept" },
 }

@@ -33,6 +33,8 @@ function names.public(model)
         macro = function(word) return upper .. "_" .. word end,
         weights = model .. "_weights",
         bind = model .. "_bind",
+        bind_linked = model .. "_bind_linked",
+        selftest = model .. "_selftest",
         ffn = model .. "_ffn",
         decode = model .. "_decode",
         prefill = model .. "_prefill",

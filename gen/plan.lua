@@ -39,12 +39,12 @@ local function projection_plan(shape, radix, align)
     return dense.plan(shape)
 end
 
--- Places of buffers in scratch, and their end.
-local function scratch_of(list)
+-- Places of buffers in scratch, each aligned to `align` bytes (blob.align, if absent), and their end.
+function plan.scratch_of(list, align)
     local places, at = {}, 0
     for _, buffer in ipairs(list) do
         places[buffer.name] = at
-        at = blob.round_up(at + buffer.bytes, blob.align)
+        at = blob.round_up(at + buffer.bytes, align or blob.align)
     end
     return places, at
 end
@@ -91,12 +91,12 @@ local function split_of(shape, projection, tile, most)
     return 2 * least <= most and { tile = tile, least = least } or nil
 end
 
--- The kernels for few tokens of `isa`: a token is a tile of its own, outputs, features and tables are in the lanes.
-local function few_of(m, shape, isa, choices)
+-- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features and tables are in the lanes.
+local function few_of(m, shape, isa, choices, chunk)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = math.min(8, choices["few.threshold"]), group = choices["few.group"], unroll = 1, dot = dot,
+        chunk = chunk, group = choices["few.group"], unroll = 1, dot = dot,
         prefetch = choices["few.prefetch"] == 1, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
@@ -106,7 +106,7 @@ local function few_of(m, shape, isa, choices)
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
     few.work = work_of(shape, projection, few.chunk, isa.lanes, false)
-    few.scratch, few.scratch_bytes = scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
+    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
@@ -139,7 +139,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
-    v.scratch, v.scratch_bytes = scratch_of(buffers)
+    v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
@@ -152,9 +152,21 @@ local function variant_of(m, shape, isa, choices, openmp)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices)
+        v.few = few_of(m, shape, isa, choices, math.min(8, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
+    return v
+end
+
+-- What firmware has: kernels for one token at a time only, and no threads.
+local function firmware_of(m, shape, isa, choices)
+    if not schedule.few_possible(shape, isa) then
+        error(string.format("%s: projection.block = %d: must be a multiple of the %d lanes of %s", m.name, shape.block, isa.lanes, isa.name), 0)
+    end
+    if isa.sizeless and m.neighbours > 1 then error(string.format("%s: neighbours = %d: must be 1 for %s, whose vectors cannot lie in arrays", m.name, m.neighbours, isa.name), 0) end
+    choices["few.tokens"] = 1
+    local v = few_of(m, shape, isa, choices, 1)
+    v.schedule, v.schedule_text = choices, schedule.text(choices)
     return v
 end
 
@@ -171,10 +183,13 @@ end
 --   names           of the part (gen/names.lua)
 --   x_step, y_step  floats from token to token
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
+-- or { target = a row of gen/target.lua }: the firmware of a model.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
     model_file.only_lookup(m)
     local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
+    local target = part and part.target
+    if target then part = nil end
     if part then
         shape.x_step, shape.y_step = part.x_step, part.y_step
     else
@@ -184,7 +199,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     end
     local choices = {}
     for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
-    local layout = gather.layout(shape)
+    local layout = gather.layout(shape, target ~= nil)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
 
@@ -193,14 +208,14 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
         schedules = schedule, wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
-        weights_struct_bytes = 8 * #sections + 8,
+        weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8, target = target,
         dense_hidden = cost.dense_hidden(shape),
         types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name }, -- as the manifest records them
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = variant_of(m, shape, isa, choices[i], p.openmp)
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i]) or variant_of(m, shape, isa, choices[i], p.openmp)
         if not p.makes_codes then
             local others = part.codes_of.variants[i]
             take_codes(p.variants[i], others)

@@ -14,7 +14,7 @@ product.panel = 16
 -- together     rows that share a word
 -- source       where the tensor keeps W: { at =, block =, fold =, row =, output = } strides in elements
 -- repeats      { count =, words =, source = }: the same product again, so many words and elements on (optional)
--- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements } and the fields of `blocks`.
+-- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields of `blocks`.
 function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
     assert(blocks.folds == 1 or blocks.rows % together == 0, "a word must not span two folds")
@@ -28,7 +28,7 @@ function product.plan(blocks, at, together, source, repeats)
         block_words = depth * blocks.outputs, words = depth * blocks.outputs * blocks.count,
         panel_floats = depth * together * math.min(panel, blocks.outputs),
         flops = 2 * blocks.rows * blocks.folds * blocks.outputs * blocks.count,
-        boxes = {},
+        source = source, boxes = {},
     }
     -- The rows that have place number `part` in their words.
     local function box(first_output, panels, width, part)

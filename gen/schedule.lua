@@ -166,7 +166,8 @@ add {
         local list = {}
         for _, vectors in ipairs(powers(1, product.panel)) do
             local whole_panels = vectors * isa.lanes % product.panel == 0
-            if whole_panels and space.product_fits(isa, 1, vectors) then list[#list + 1] = vectors end
+            local fits = space.product_fits(isa, 1, vectors) or #list == 0 -- a panel is what weights are packed for
+            if whole_panels and fits then list[#list + 1] = vectors end
         end
         return list
     end,
@@ -233,4 +234,6 @@ for _, regime in ipairs { "gather", "few" } do
     }
 end
 
-return space.new(choices)
+local schedule = space.new(choices)
+schedule.few_possible = few_possible
+return schedule

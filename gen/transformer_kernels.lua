@@ -37,11 +37,13 @@ local function falling(count, part)
     return list
 end
 
-local function product_values(p, v, values)
+-- What the product's template reads.
+function transformer_kernels.product_values(p, v, values)
     local isa, type, s = v.isa, p.shape.type, v.schedule
     values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
     values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
     values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
+    values.read_together = s["few.streams"] > 1 and { s["few.streams"], 1 } or { 1 }
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
@@ -51,7 +53,7 @@ end
 local function attention_values(p, v, values)
     local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
     values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
-    values.ahead = s["attention.ahead"] > 0 and s["attention.ahead"] // kept.bytes
+    values.ahead = s["attention.ahead"] > 0
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
@@ -109,7 +111,7 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", product_values) end
+    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values) end
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
     for _, part in ipairs(p.parts) do

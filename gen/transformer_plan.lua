@@ -108,7 +108,7 @@ end
 
 -- Where the rows of a matrix go in [panel][input][32]: runs of rows of equal width, or, where all panels are full and the matrix is a tensor
 -- of its own, one panel after the other, so that the packer holds one at a time.
-local function matrix_boxes(map, whole_tensor)
+function transformer_plan.matrix_boxes(map, whole_tensor)
     if whole_tensor and map.outputs == map.pitch then
         local panel = transformer_plan.panel
         return { { from = 0, to = 0, slice_to = panel * map.inputs, dims = { { count = map.inputs, from = 1, to = panel }, { count = panel, from = map.inputs, to = 1 } } } }, map.panels
@@ -151,7 +151,7 @@ local function sections_of(m, shape, maps, parts)
             local function of(part) return { from = part.tensor, shape = part.shape, rows = part.rows, columns = part.columns, group = part.group, stride = part.stride, offset = part.offset } end
             local weights, offsets = of(view.weight), of(view.bias)
             weights.row = map.inputs
-            weights.boxes, weights.slices = matrix_boxes(map, not weights.group)
+            weights.boxes, weights.slices = transformer_plan.matrix_boxes(map, not weights.group)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = line(map.outputs), true

@@ -46,21 +46,36 @@ return space.new {
         default = function(_, isa) return isa.lanes == 1 and 4 or panel // isa.lanes end,
     },
     {
+        key = "few.streams", doc = "panels that a token alone reads side by side",
+        values = function(_, isa, s)
+            local list = {}
+            for _, streams in ipairs { 1, 2, 4, 8 } do
+                if streams == 1 or isa.lanes > 1 and s["few.vectors"] * (streams + 1) + 1 <= isa.registers then list[#list + 1] = streams end
+            end
+            return list
+        end,
+        -- Memory gives four a tenth more than one.
+        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, (isa.registers - 1) // s["few.vectors"] - 1) end,
+    },
+    {
         key = "few.unroll", doc = "inputs of a token alone with sums of their own",
         values = function(_, isa, s)
             local list = {}
             for _, inputs in ipairs { 1, 2, 4, 8 } do
-                if inputs == 1 or isa.lanes == 1 or s["few.vectors"] * (inputs + 1) + 1 <= isa.registers then list[#list + 1] = inputs end
+                if inputs == 1 or isa.lanes == 1 or s["few.vectors"] * (s["few.streams"] * inputs + 1) + 1 <= isa.registers then list[#list + 1] = inputs end
             end
             return list
         end,
-        -- As many sums as hide the latency of an addition behind what memory gives.
-        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, math.min(4, (isa.registers - 1) // s["few.vectors"] - 1)) end,
+        -- Half of the registers hold sums: they hide the latency of an addition, and lines are used whole.
+        default = function(_, isa, s)
+            local sums = s["few.vectors"] * s["few.streams"]
+            return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, math.min(-(-isa.registers // 2 // sums), (isa.registers - 1 - s["few.vectors"]) // sums))
+        end,
     },
     {
         key = "few.ahead", doc = "bytes of weights that a token alone asks for ahead; 0: none",
         values = distances,
-        default = function(_, isa) return isa.prefetch and 4096 or 0 end,
+        default = function(_, isa, s) return isa.prefetch and (s["few.streams"] > 1 and 1024 or 4096) or 0 end,
     },
     {
         key = "product.vectors", doc = "vectors of outputs of several tokens held in registers",
@@ -110,8 +125,8 @@ return space.new {
         default = function(_, isa, s) return largest(parts(isa, 8 * isa.lanes, s["attention.rows"]), 4) end,
     },
     {
-        key = "attention.ahead", doc = "bytes of the cache that attention asks for ahead; 0: none",
-        values = distances,
-        default = function(_, isa) return isa.prefetch and 2048 or 0 end,
+        key = "attention.ahead", doc = "1: a tile's keys ask for its values, those for the next keys; 0: the core is on its own",
+        values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+        default = function(_, isa) return isa.prefetch and 1 or 0 end,
     },
 }

@@ -1,20 +1,20 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
 local bench = require "harness.bench"
-local blob = require "gen.blob"
 local compile = require "harness.compile"
 local cpu = require "cpu"
 local file_rules = require "gen.files"
 local dtype = require "gen.dtype"
 local host = require "host"
+local integer = require "harness.integer"
 local isa = require "gen.isa"
 local json = require "json"
 local key = require "harness.tune.key"
+local lookup = require "harness.lookup"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
 local request = require "gen.request"
 local transformer = require "harness.transformer"
-local weights = require "weights"
 
 local commands = {}
 
@@ -46,23 +46,12 @@ end
 
 local function load_plan(path, sets, options) return request.plan(path, sets, options, key.cpu()) end
 
--- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
-function commands.packed(p, directory, options)
-    local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
-    if not files.weights then
-        files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
-        assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
-    end
-    assert(weights.pack(blob.packing(p, files)))
-    return files
-end
-
 -- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files` are packed weights
 -- of its types, if there are any yet.
 local function build(path, sets, options, threads, files)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
-    files = files or commands.packed(p, directory, options)
+    files = files or lookup.packed(p, directory, options)
     return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
 end
 
@@ -90,21 +79,16 @@ function commands.run(arguments, options)
         transformer.run(plans[#plans], options)
         return 0
     end
+    if request.is_integer(options) then
+        integer.run(arguments[1], options)
+        return 0
+    end
     local sets = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
     local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
     return 0
-end
-
--- The model as harness/verify.c wants it.
-local function reference_model(p)
-    local m = p.model
-    return {
-        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
-        score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
-    }
 end
 
 -- Numbers of tokens around which calls change: where a regime begins and ends, and where one more thread gets a range.
@@ -126,11 +110,11 @@ local function turning_points(v, regime, threads)
 end
 
 -- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
-local function reference_of(p, files, seed)
+function commands.reference_of(p, files, seed)
     local known = files.reference
     if not known or known.seed ~= seed then
         known = { seed = seed, answers = assert(require "verify".reference {
-            model = reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
+            model = lookup.reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
             blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
         }) }
         files.reference = known
@@ -144,7 +128,7 @@ end
 -- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
 function commands.check_variants(p, library, files, seed, threads, options)
     threads, options = threads or 1, options or {}
-    local verify, results, reference = require "verify", {}, reference_of(p, files, seed)
+    local verify, results, reference = require "verify", {}, commands.reference_of(p, files, seed)
     for _, v in ipairs(p.variants) do
         for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
             local variant = compile.describe(p, v, library, regime, threads)
@@ -174,6 +158,10 @@ function commands.verify(arguments, options)
         if threads > 1 then error(string.format("--threads: %d: is for a LookupFFN, not for a transformer", threads), 0) end
         local plans, none = transformer_plans(arguments[1], options)
         return transformer.verify(plans, options, none)
+    end
+    if request.is_integer(options) then
+        if threads > 1 then error(string.format("--threads: %d: is for float arithmetic", threads), 0) end
+        return integer.verify(arguments[1], options)
     end
     local sets, skipped = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], sets, options, threads)
@@ -251,6 +239,10 @@ function commands.bench(arguments, options)
         return bench_transformer(m, arguments[1], options)
     end
     options.batches = bench.batches(options.batch or "1,8,64,512,4096")
+    if request.is_integer(options) then
+        if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for float arithmetic", 0) end
+        return integer.bench(arguments[1], options)
+    end
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
     if options.html then file_rules.can_become("--html", options.html) end
     local threads = commands.threads_of(options)

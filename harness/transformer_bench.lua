@@ -50,16 +50,6 @@ local function operations(p)
     return sum
 end
 
--- Bytes that one call for one token reads of them: all weights but the rows of tables that it does not take.
-local function bytes_met(p)
-    local bytes = parts.weight_bytes(p)
-    for _, part in ipairs(p.parts) do
-        local own = part.plan
-        bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
-    end
-    return bytes
-end
-
 -- Operations of the attention of a layer: two products for every pair of a query and a position that it sees.
 local function attention_operations(s, tokens, position)
     local pairs_seen = 0
@@ -170,7 +160,7 @@ local function results_of(b, type, samples, options)
         local us = each "fused"
         local r = {
             model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            gbytes = (bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
+            gbytes = (parts.bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
             gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
             cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
         }

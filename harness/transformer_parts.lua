@@ -27,12 +27,22 @@ function parts.weight_bytes(p)
     return bytes
 end
 
+-- The same for a token alone: all but the rows of tables that it does not take.
+function parts.bytes_met(p)
+    local bytes = parts.weight_bytes(p)
+    for _, part in ipairs(p.parts) do
+        local own = part.plan
+        bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
+    end
+    return bytes
+end
+
 -- As many layers of `bytes` each as it takes to leave nothing in the caches until they come again, at most `most`.
 function parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 * caches.l3 // bytes), most)) end
 
 -- Model `m` of plan `p` with as many layers as timing needs and a small vocabulary.
 function parts.sample(m, p, caches)
-    return parts.changed(m, { layers = parts.layers_of(parts.weight_bytes(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
+    return parts.changed(m, { layers = parts.layers_of(parts.bytes_met(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
 end
 
 local function without_attention(steps)

@@ -16,6 +16,9 @@
            (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
            checks = { { name, ok, detail }, ... } } | nil, message
 
+   verify.vectors(reference, count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message: the first random tokens whose codes
+   rounding cannot change, and what the reference makes of them with the weights as the blob has them.
+
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "verify_checks.h"
 
@@ -295,9 +298,51 @@ static int make_reference(lua_State *L)
     return verify_reference_open(reference, &model, seed, &sources, error, sizeof error) ? 1 : host_fail(L, error);
 }
 
+/* Whether rounding cannot change a code of the token. */
+static bool is_certain(const sample *s, size_t token)
+{
+    for (size_t table = 0; table < s->model->h; ++table)
+        if (s->near[token * s->model->h + table])
+            return false;
+    return true;
+}
+
+static int vectors(lua_State *L)
+{
+    verify_reference *reference = luaL_checkudata(L, 1, reference_type_name);
+    const lua_Integer count = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, count >= 1 && count <= 1000, 2, "must be from 1 to 1000");
+    enum { MOST_TRIED = 100 };
+    char error[ERROR_SIZE];
+    if (!verify_reference_extend(reference, (size_t)count * MOST_TRIED, error, sizeof error))
+        return host_fail(L, error);
+    const sample *s = &reference->random;
+    lua_newtable(L);
+    lua_Integer found = 0;
+    for (size_t token = 0; found < count && token < s->tokens; ++token) {
+        if (!is_certain(s, token))
+            continue;
+        lua_newtable(L);
+        lua_newtable(L);
+        for (size_t i = 0; i < s->model->d; ++i) {
+            lua_pushnumber(L, (lua_Number)s->x[token * s->model->d + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "x");
+        lua_newtable(L);
+        for (size_t i = 0; i < s->model->d_out; ++i) {
+            lua_pushnumber(L, s->y[token * s->model->d_out + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "y");
+        lua_rawseti(L, -2, ++found);
+    }
+    return found == count ? 1 : host_fail(L, "verify: rounding may change a code of nearly every token: no vectors for a self-test");
+}
+
 int luaopen_verify(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {"reference", make_reference}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"check", check}, {"reference", make_reference}, {"vectors", vectors}, {NULL, NULL}};
     luaL_newmetatable(L, reference_type_name);
     lua_pushcfunction(L, close_reference);
     lua_setfield(L, -2, "__gc");

@@ -8,7 +8,7 @@
    Rows from $(pass.need) on are not needed: they are not written.
 //$ end
    v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
-static void $(helper)_$(pass.name)(float *v)
+static void $(helper)_$(pass.name)($(values_type) *v)
 {
 //$ local inner = pass.groups > 1 and "        " or "    "
 //$ if pass.groups > 1 then

@@ -22,8 +22,12 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
         $(helper)_hash_lanes(z + table * $(shape.tau), code + $(each_table), score + $(each_table)$(vertices_argument));
 //$ else
     const float *row[$(lanes)];
-    float panel[$(panel_floats)]; /* [$(shape.tau)][$(lanes)] and room for alignment */
+//$ if aligned_floats then
+    float panel[$(aligned_floats)]; /* [$(shape.tau)][$(lanes)] and room for alignment */
     float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
+//$ else
+    float bits[$(panel_floats)]; /* [$(shape.tau)][$(lanes)] */
+//$ end
 //$ local function transposed()
 //$ for column = 0, shape.tau - 1, lanes do
         $(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));

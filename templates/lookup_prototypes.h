@@ -26,17 +26,22 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
 void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
 //$ for _, v in ipairs(variants) do
+//$ local few = v.regime == "few" and v or v.few
+//$ if v.regime == "many" then
 
 /* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
 //$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict panel);")
-//$ if v.few then
-
-/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project up to $(v.few.chunk), hash one, gather; then the stages together. */
-//$ prototypes(v.few, norm and "void " .. v.few.names.load .. "(const float *restrict x, float *restrict normalised);")
 //$ end
+//$ if few then
+
+/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project up to $(few.chunk), hash one, gather; then the stages together. */
+//$ prototypes(few, norm and "void " .. few.names.load .. "(const float *restrict x, float *restrict normalised);")
+//$ end
+//$ if v.regime == "many" then
 
 /* $(v.isa.name), any number of tokens. */
 void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
+//$ end
 //$ end
 //$ if openmp then
 #ifdef $(names.macro("OPENMP"))

@@ -16,6 +16,10 @@
 #error "$(names.macro("OPENMP")) needs -fopenmp"
 #endif
 //$ end
+//$ if functions then
+
+//$ lines("", functions)
+//$ end
 //$ if keeps then
 
 /* Leaves v, a vector, in its register: gcc 12 else copies sums of integers at every step, and reads words of weights once for each part. */

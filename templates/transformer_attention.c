@@ -2,8 +2,8 @@
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(ahead and "; asks for what lies `ahead` elements further on" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(ahead and "size_t ahead, " or "")float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(ahead and "; asks for as much of `next`" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
 //$ for r = 0, rows - 1 do
@@ -14,7 +14,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
         for (size_t i = 0; i < $(shape.width); ++i) {
 //$ if ahead then
 //$ for line = 0, score_vectors * lanes - 1, line_elements do
-            $(isa.prefetch("key", sum("ahead + i * " .. keys .. " + at", line)));
+            $(isa.prefetch_once("next", sum("at * " .. shape.width .. " + i * " .. score_vectors * lanes, line)));
 //$ end
 //$ end
 //$ for n = 0, score_vectors - 1 do
@@ -43,7 +43,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "size_t ahead, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
@@ -54,7 +54,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
     for (size_t k = 0; k < count; ++k, value += $(shape.cache.pitch)) {
 //$ if ahead then
 //$ for line = 0, block.vectors * lanes - 1, line_elements do
-        $(isa.prefetch("value", sum("ahead", line)));
+        $(isa.prefetch_once("next", sum("k * " .. block.vectors * lanes, line)));
 //$ end
 //$ end
 //$ for n = 0, block.vectors - 1 do
@@ -76,14 +76,14 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "size_t ahead, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(ahead and "ahead, " or "")sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(ahead and "next + at * " .. keys .. ", " or "")sums + at);
 //$ else
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(ahead and "ahead, " or "")$(sum("sums", block.at)));
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(ahead and sum("next", block.at * keys) .. ", " or "")$(sum("sums", block.at)));
 //$ end
 //$ end
 }
@@ -176,7 +176,7 @@ void $(symbol)($(attention_parameters),
 
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(ahead and "row ? 0 : " .. ahead .. ", " or "")score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(ahead and "row ? tile_key : tile_value, " or "")score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -204,7 +204,7 @@ void $(symbol)($(attention_parameters),
         row = 0;
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(ahead and "row ? 0 : " .. ahead .. ", " or "")sums + row * $(shape.cache.pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(ahead and "row ? tile_value : tile_key + " .. keys * shape.width .. ", " or "")sums + row * $(shape.cache.pitch));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {

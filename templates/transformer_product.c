@@ -37,28 +37,56 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 }
 //$ end
 
-/* $(alone_outputs) outputs of one token: y = W x. Weights are read once, from memory: the sums are as many as it takes to wait for nothing else. */
+//$ local function partial(s, u, n) return "y" .. s .. "_" .. u .. "_" .. n end
+//$ for _, streams in ipairs(read_together) do
+//$ local indent = unroll > 1 and "            " or "        "
+//$ local function add_inputs(u, i)
+$(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("row", u) .. "]"));
+//$     for s = 0, streams - 1 do
+//$     for n = 0, alone_vectors - 1 do
+$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights(s == 0 and u * panel + n * lanes or sum(times(s, "apart"), u * panel + n * lanes)));
+$(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u, n)));
+//$     end
+//$     end
+//$ end
+
+//$ if streams > 1 then
+/* $(alone_outputs) outputs of each of $(streams) panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
+   from memory, which gives more to several streams. */
+static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
+//$ else
+/* $(alone_outputs) outputs of one token: y = W x. */
 static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y)
+//$ end
 {
+//$ for s = 0, streams - 1 do
 //$ for u = 0, unroll - 1 do
 //$ for n = 0, alone_vectors - 1 do
-    $(isa.vector) $(accumulator(u, n)) = $(isa.zero());
+    $(isa.vector) $(partial(s, u, n)) = $(isa.zero());
 //$ end
 //$ end
+//$ end
+//$ if unroll > 1 then
     size_t row = 0;
+//$ end
 
+//$ if unroll > 1 then
     for (; row + $(unroll) <= inputs; row += $(unroll), w += $(unroll * panel)) {
+//$ else
+    for (size_t row = 0; row < inputs; ++row, w += $(panel)) {
+//$ end
 //$ if ahead then
+//$ for s = 0, streams - 1 do
 //$ for line = 0, unroll * panel * type.bytes - 1, 64 do
-        $(isa.prefetch("(const char *) w", ahead + line));
+        $(isa.prefetch_once(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", ahead + line));
+//$ end
 //$ end
 //$ end
 //$ for u = 0, unroll - 1 do
 //$ if unroll > 1 then
         {
 //$ end
-//$ local i = unroll > 1 and "            " or "        "
-//$ add_input(i, 1, alone_vectors, sum("row", u), u * panel, function(_, n) return accumulator(u, n) end)
+//$ add_inputs(u, indent)
 //$ if unroll > 1 then
         }
 //$ end
@@ -66,22 +94,25 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
     }
 //$ if unroll > 1 then
     for (; row < inputs; ++row, w += $(panel)) {
-//$ add_input("        ", 1, alone_vectors, "row", 0, function(_, n) return accumulator(0, n) end)
+//$ add_inputs(0, "        ")
     }
+//$ end
+//$ for s = 0, streams - 1 do
 //$ local step = 1
 //$ while step < unroll do
 //$ for u = 0, unroll - 1, 2 * step do
 //$ for n = 0, alone_vectors - 1 do
-    $(accumulator(u, n)) = $(isa.add(accumulator(u, n), accumulator(u + step, n)));
+    $(partial(s, u, n)) = $(isa.add(partial(s, u, n), partial(s, u + step, n)));
 //$ end
 //$ end
 //$ step = 2 * step
 //$ end
-//$ end
 //$ for n = 0, alone_vectors - 1 do
-    $(isa.store_unaligned("y", n * lanes, accumulator(0, n)));
+    $(isa.store_unaligned("y", s == 0 and n * lanes or sum(times(s, "y_apart"), n * lanes), partial(s, 0, n)));
+//$ end
 //$ end
 }
+//$ end
 
 /* A dense product for some tokens: y = W x + bias.
    x      rows of `inputs` floats, x_step apart
@@ -96,13 +127,27 @@ void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *re
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     if (tokens == 1) {
-        for (size_t panel = 0; panel < panels; ++panel)
-//$ if alone_outputs < panel then
-            for (size_t at = 0; at < $(panel); at += $(alone_outputs))
-                $(helper)_alone(x, w + panel * inputs * $(panel) + at, inputs, y + panel * $(panel) + at);
-//$ else
-            $(helper)_alone(x, w + panel * inputs * $(panel), inputs, y + panel * $(panel));
+//$ local function call(i, streams, output)
+//$     local from, to = "w + panel * inputs * " .. panel, "y + panel * " .. panel
+//$     if alone_outputs < panel then
+$(i)for (size_t at = 0; at < $(panel); at += $(alone_outputs))
+//$         from, to, i = from .. " + at", to .. " + at", i .. "    "
+//$     end
+//$     if streams > 1 then
+$(i)$(helper)_alone_$(streams)(x, $(from), each * inputs * $(panel), inputs, $(to), each * $(panel));
+//$     else
+$(i)$(helper)_alone(x, $(from), inputs, $(to));
+//$     end
 //$ end
+//$ if #read_together > 1 then
+        const size_t each = panels / $(read_together[1]);
+        for (size_t panel = 0; panel < each; ++panel)
+//$ call("            ", read_together[1])
+        for (size_t panel = $(read_together[1]) * each; panel < panels; ++panel)
+//$ else
+        for (size_t panel = 0; panel < panels; ++panel)
+//$ end
+//$ call("            ", 1)
     } else {
         for (size_t row = 0; row < inputs; row += $(depth)) {
             const size_t rows = inputs - row < $(depth) ? inputs - row : $(depth);

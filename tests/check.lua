@@ -41,6 +41,13 @@ function check.near(actual, expected, tolerance)
     end
 end
 
+-- A number that a declared bound covers, and that bound by at most `share`, or less than `grain`, too large.
+function check.at_most(actual, bound, share, grain)
+    if actual > bound or bound > actual * (1 + share) and bound - actual >= grain then
+        error(string.format("got %d, expected at most %d and no less than %.0f %% below", actual, bound, 100 * share), 2)
+    end
+end
+
 -- Text in which a Lua pattern is found.
 function check.matches(text, pattern)
     if type(text) ~= "string" or not text:find(pattern) then error("got " .. show(text) .. ", expected a match of " .. show(pattern), 2) end

@@ -88,8 +88,19 @@ return { name = "ring", d = 40, heads = 4, kv_heads = 2, layers = 1, vocab = 9, 
     attention = { eliminate = "QP", rope = {}, window = 33, context = 70 } }
 END
 bundle ring "$work/ring.lua" --type f16 --cache i8
+# With lookup FFNs: tables that deliver q, k and v, of i8 beside a ring and without any product; tables that only hold q.
+cat >"$work/tables.lua" <<'END'
+return { name = "tables", d = 40, heads = 4, kv_heads = 2, layers = 3, vocab = 9, attention = { eliminate = "QKVP", rope = {}, window = 33, context = 70 },
+    ffn = { kind = "lookup", h = 9, tau = 4, projection = { kind = "dense" }, score = "softmax", neighbours = 2 } }
+END
+cat >"$work/held.lua" <<'END'
+return { name = "held", d = 24, heads = 2, layers = 2, vocab = 9, attention = { eliminate = "Q", context = 33 },
+    ffn = { kind = "lookup", h = 9, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu" } }
+END
+bundle tables "$work/tables.lua" --type i8
+bundle held "$work/held.lua" --type bf16
 
-for name in tiny base other near all fused post side ring; do
+for name in tiny base other near all fused post side ring tables held; do
     for cc in gcc clang; do
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"

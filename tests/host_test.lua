@@ -114,11 +114,20 @@ function test.made_directories_are_unmade_on_failure()
     check.fails_with(long, host.write_directory, folder .. "/x/y/z", { a = "1", [long] = "2" })
     check.equal(host.list(folder), {})
     check.fails_with("Not a directory", host.write_directory, "/dev/null/x", { a = "1" })
+    check.fails_with(long, host.write_directory, folder, { ["in/b/c"] = "1", ["out/d"] = "2", [long] = "3" })
+    check.equal(host.list(folder), {})
 end
 
-function test.names_are_plain()
-    for _, name in ipairs { "", ".", "..", "a/b", "a\0b" } do
-        check.fails_with("plain file names", host.write_directory, "/tmp/never", { [name] = "x" })
+function test.files_lie_in_folders_of_the_directory()
+    local folder = process.temporary_directory()
+    check.equal(host.write_directory(folder .. "/x", { ["src/a.c"] = "1", ["src/b.c"] = "2", c = "3" }), { ["src/a.c"] = "written", ["src/b.c"] = "written", c = "written" })
+    check.equal(host.read(folder .. "/x/src/b.c"), "2")
+    check.equal(host.list(folder .. "/x"), { "c", "src" })
+end
+
+function test.names_stay_inside_the_directory()
+    for _, name in ipairs { "", ".", "..", "/a", "a/", "a//b", "a/../b", "../a", "a/..", "a\0b" } do
+        check.fails_with("inside the directory", host.write_directory, "/tmp/never", { [name] = "x" })
     end
 end
 

@@ -64,12 +64,12 @@ function test.what_is_given_is_not_changed()
 end
 
 function test.the_examples_are_valid()
-    for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
+    for _, name in ipairs { "tiny", "kws", "roberta_small", "roberta_base" } do
         local m = model.load("gen/models/" .. name .. ".lua")
         check.equal(m.name, name)
         check.equal(m.norm, { kind = "layernorm", eps = 1e-5 })
     end
-    check.equal(#assert(host.list("gen/models")), 6)
+    check.equal(#assert(host.list("gen/models")), 7)
 end
 
 function test.an_integer_may_be_written_as_a_float()
@@ -150,7 +150,7 @@ function test.unknown_keys_suggest_the_nearest()
 end
 
 function test.unknown_keys_far_from_all_get_the_list()
-    local list = "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget"
+    local list = "unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget"
     refuses(with(bh4, { activation = "relu" }), 'activation = "relu": ' .. list)
     refuses(with(bh4, { 5 }), "1 = 5: " .. list)
     refuses(with(bh4, { [""] = 5 }), '[""] = 5: unknown key; did you mean "d"?')
@@ -161,7 +161,7 @@ function test.unknown_keys_far_from_all_get_the_list()
 end
 
 function test.the_first_of_several_errors_is_always_the_same()
-    for _ = 1, 20 do refuses(with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }), "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget") end
+    for _ = 1, 20 do refuses(with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }), "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget") end
 end
 
 function test.keys_of_one_kind_only()
@@ -252,10 +252,10 @@ function test.lines_of_unknown_and_missing_keys()
     check.equal(load(source("", "")).name, "m")
     refuses_source(source('norm = {\n kind = "layernorm", ["eps"] = 2 }', ""), ":7: norm.eps = 2: must be a number from 1e-12 to 1")
     -- The same key is known one level deeper, or belongs one level higher.
-    refuses_source(source("block = 16", ""), ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget")
+    refuses_source(source("block = 16", ""), ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget")
     refuses_source(source("", ", tau = 6"), ":4: projection.tau = 6: unknown key; the keys are kind, block, decay")
     refuses_source(source("norm = {}", ""), ':6: norm.kind: required key is missing; it must be "layernorm"')
-    refuses_source(source("norm = {\n}, kind = 1", ""), ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, budget")
+    refuses_source(source("norm = {\n}, kind = 1", ""), ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget")
     refuses_source("return {\n name = 'm' }", ": d: required key is missing; it must be an integer from 1 to 65536")
 end
 

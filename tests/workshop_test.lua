@@ -1,9 +1,9 @@
 -- Candidates are compiled once, a compiler that hangs or fails rejects a candidate, and the others do not suffer.
 local check = require "tests.check"
 local compile = require "harness.compile"
-local harness = require "harness.commands"
 local host = require "host"
 local isa = require "gen.isa"
+local lookup = require "harness.lookup"
 local model_file = require "gen.model"
 local plan = require "gen.plan"
 local process = require "process"
@@ -15,7 +15,7 @@ local tiny = model_file.load "gen/models/tiny.lua"
 
 local function plan_of(choices) return plan.build(tiny, isa.select "scalar", { scalar = choices or {} }) end
 
-local files = harness.packed(plan_of(), program.folder(), { seed = 1 })
+local files = lookup.packed(plan_of(), program.folder(), { seed = 1 })
 
 -- A compiler that runs `script` first, and notes its calls in the file `calls` of its folder.
 local function compiler(script)

@@ -27,8 +27,8 @@ static inline __m256 tiny_skipless_attention_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for what lies `ahead` elements further on. */
-static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, size_t ahead, float *restrict score)
+/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
+static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -40,7 +40,7 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
         __m256 s3_0 = _mm256_setzero_ps();
         __m256 s3_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (key + ahead + i * 32 + at), _MM_HINT_T1);
+            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -68,7 +68,7 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -83,7 +83,7 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
     __m256 y3_0 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 48));
     __m256 y3_1 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 56));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (value + ahead), _MM_HINT_T1);
+        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -110,13 +110,13 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
-    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, ahead, sums);
+    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for what lies `ahead` elements further on. */
-static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, size_t ahead, float *restrict score)
+/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
+static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -124,7 +124,7 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
         __m256 s1_0 = _mm256_setzero_ps();
         __m256 s1_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (key + ahead + i * 32 + at), _MM_HINT_T1);
+            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -142,7 +142,7 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -151,7 +151,7 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
     __m256 y1_0 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 16));
     __m256 y1_1 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 24));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (value + ahead), _MM_HINT_T1);
+        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -168,19 +168,19 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
-    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, ahead, sums);
+    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for what lies `ahead` elements further on. */
-static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, size_t ahead, float *restrict score)
+/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
+static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
         __m256 s0_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (key + ahead + i * 32 + at), _MM_HINT_T1);
+            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -193,13 +193,13 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
     __m256 y0_1 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums + 8));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (value + ahead), _MM_HINT_T1);
+        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -211,9 +211,9 @@ static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict wei
 }
 
 /* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, size_t ahead, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
 {
-    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, ahead, sums);
+    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next, sums);
 }
 
 /* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
@@ -276,11 +276,11 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
         size_t row = 0;
 
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? 0 : 512, score + row * 32);
+            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? 0 : 512, score + row * 32);
+            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? 0 : 512, score + row * 32);
+            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
@@ -293,11 +293,11 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
             tiny_skipless_attention_softmax(score + r * 32, total + r * 8, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? 0 : 512, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? 0 : 512, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? 0 : 512, sums + row * 16);
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m256 totals = _mm256_loadu_ps(total + r * 8);

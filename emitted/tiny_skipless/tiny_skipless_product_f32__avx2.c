@@ -106,66 +106,78 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     _mm256_storeu_ps(y + 8, y0_1);
 }
 
-/* 32 outputs of one token: y = W x. Weights are read once, from memory: the sums are as many as it takes to wait for nothing else. */
+
+/* 32 outputs of each of 2 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
+   from memory, which gives more to several streams. */
+static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
+{
+    __m256 y0_0_0 = _mm256_setzero_ps();
+    __m256 y0_0_1 = _mm256_setzero_ps();
+    __m256 y0_0_2 = _mm256_setzero_ps();
+    __m256 y0_0_3 = _mm256_setzero_ps();
+    __m256 y1_0_0 = _mm256_setzero_ps();
+    __m256 y1_0_1 = _mm256_setzero_ps();
+    __m256 y1_0_2 = _mm256_setzero_ps();
+    __m256 y1_0_3 = _mm256_setzero_ps();
+
+    for (size_t row = 0; row < inputs; ++row, w += 32) {
+        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1088), _MM_HINT_T0);
+        const __m256 x0 = _mm256_set1_ps(x[row]);
+        const __m256 w0_0 = _mm256_loadu_ps(w);
+        y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
+        const __m256 w0_1 = _mm256_loadu_ps(w + 8);
+        y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
+        const __m256 w0_2 = _mm256_loadu_ps(w + 16);
+        y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
+        const __m256 w0_3 = _mm256_loadu_ps(w + 24);
+        y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
+        const __m256 w1_0 = _mm256_loadu_ps(w + apart);
+        y1_0_0 = _mm256_fmadd_ps(x0, w1_0, y1_0_0);
+        const __m256 w1_1 = _mm256_loadu_ps(w + apart + 8);
+        y1_0_1 = _mm256_fmadd_ps(x0, w1_1, y1_0_1);
+        const __m256 w1_2 = _mm256_loadu_ps(w + apart + 16);
+        y1_0_2 = _mm256_fmadd_ps(x0, w1_2, y1_0_2);
+        const __m256 w1_3 = _mm256_loadu_ps(w + apart + 24);
+        y1_0_3 = _mm256_fmadd_ps(x0, w1_3, y1_0_3);
+    }
+    _mm256_storeu_ps(y, y0_0_0);
+    _mm256_storeu_ps(y + 8, y0_0_1);
+    _mm256_storeu_ps(y + 16, y0_0_2);
+    _mm256_storeu_ps(y + 24, y0_0_3);
+    _mm256_storeu_ps(y + y_apart, y1_0_0);
+    _mm256_storeu_ps(y + y_apart + 8, y1_0_1);
+    _mm256_storeu_ps(y + y_apart + 16, y1_0_2);
+    _mm256_storeu_ps(y + y_apart + 24, y1_0_3);
+}
+
+/* 32 outputs of one token: y = W x. */
 static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
 {
-    __m256 y0_0 = _mm256_setzero_ps();
-    __m256 y0_1 = _mm256_setzero_ps();
-    __m256 y0_2 = _mm256_setzero_ps();
-    __m256 y0_3 = _mm256_setzero_ps();
-    __m256 y1_0 = _mm256_setzero_ps();
-    __m256 y1_1 = _mm256_setzero_ps();
-    __m256 y1_2 = _mm256_setzero_ps();
-    __m256 y1_3 = _mm256_setzero_ps();
-    size_t row = 0;
+    __m256 y0_0_0 = _mm256_setzero_ps();
+    __m256 y0_0_1 = _mm256_setzero_ps();
+    __m256 y0_0_2 = _mm256_setzero_ps();
+    __m256 y0_0_3 = _mm256_setzero_ps();
 
-    for (; row + 2 <= inputs; row += 2, w += 64) {
-        _mm_prefetch((const char *) ((const char *) w + 4096), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4160), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4224), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4288), _MM_HINT_T1);
-        {
-            const __m256 w0 = _mm256_loadu_ps(w);
-            const __m256 w1 = _mm256_loadu_ps(w + 8);
-            const __m256 w2 = _mm256_loadu_ps(w + 16);
-            const __m256 w3 = _mm256_loadu_ps(w + 24);
-            const __m256 x0 = _mm256_set1_ps(x[row]);
-            y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
-            y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
-            y0_2 = _mm256_fmadd_ps(x0, w2, y0_2);
-            y0_3 = _mm256_fmadd_ps(x0, w3, y0_3);
-        }
-        {
-            const __m256 w0 = _mm256_loadu_ps(w + 32);
-            const __m256 w1 = _mm256_loadu_ps(w + 40);
-            const __m256 w2 = _mm256_loadu_ps(w + 48);
-            const __m256 w3 = _mm256_loadu_ps(w + 56);
-            const __m256 x0 = _mm256_set1_ps(x[row + 1]);
-            y1_0 = _mm256_fmadd_ps(x0, w0, y1_0);
-            y1_1 = _mm256_fmadd_ps(x0, w1, y1_1);
-            y1_2 = _mm256_fmadd_ps(x0, w2, y1_2);
-            y1_3 = _mm256_fmadd_ps(x0, w3, y1_3);
-        }
-    }
-    for (; row < inputs; ++row, w += 32) {
-        const __m256 w0 = _mm256_loadu_ps(w);
-        const __m256 w1 = _mm256_loadu_ps(w + 8);
-        const __m256 w2 = _mm256_loadu_ps(w + 16);
-        const __m256 w3 = _mm256_loadu_ps(w + 24);
+    for (size_t row = 0; row < inputs; ++row, w += 32) {
+        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
         const __m256 x0 = _mm256_set1_ps(x[row]);
-        y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
-        y0_2 = _mm256_fmadd_ps(x0, w2, y0_2);
-        y0_3 = _mm256_fmadd_ps(x0, w3, y0_3);
+        const __m256 w0_0 = _mm256_loadu_ps(w);
+        y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
+        const __m256 w0_1 = _mm256_loadu_ps(w + 8);
+        y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
+        const __m256 w0_2 = _mm256_loadu_ps(w + 16);
+        y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
+        const __m256 w0_3 = _mm256_loadu_ps(w + 24);
+        y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
     }
-    y0_0 = _mm256_add_ps(y0_0, y1_0);
-    y0_1 = _mm256_add_ps(y0_1, y1_1);
-    y0_2 = _mm256_add_ps(y0_2, y1_2);
-    y0_3 = _mm256_add_ps(y0_3, y1_3);
-    _mm256_storeu_ps(y, y0_0);
-    _mm256_storeu_ps(y + 8, y0_1);
-    _mm256_storeu_ps(y + 16, y0_2);
-    _mm256_storeu_ps(y + 24, y0_3);
+    _mm256_storeu_ps(y, y0_0_0);
+    _mm256_storeu_ps(y + 8, y0_0_1);
+    _mm256_storeu_ps(y + 16, y0_0_2);
+    _mm256_storeu_ps(y + 24, y0_0_3);
 }
 
 /* A dense product for some tokens: y = W x + bias.
@@ -178,7 +190,10 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     if (tokens == 1) {
-        for (size_t panel = 0; panel < panels; ++panel)
+        const size_t each = panels / 2;
+        for (size_t panel = 0; panel < each; ++panel)
+            tiny_skipless_product_alone_2(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32);
+        for (size_t panel = 2 * each; panel < panels; ++panel)
             tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
     } else {
         for (size_t row = 0; row < inputs; row += 1024) {

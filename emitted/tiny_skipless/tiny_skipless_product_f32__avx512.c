@@ -162,72 +162,162 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     _mm512_storeu_ps(y + 16, y0_1);
 }
 
-/* 32 outputs of one token: y = W x. Weights are read once, from memory: the sums are as many as it takes to wait for nothing else. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
+
+/* 32 outputs of each of 4 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
+   from memory, which gives more to several streams. */
+static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
 {
-    __m512 y0_0 = _mm512_setzero_ps();
-    __m512 y0_1 = _mm512_setzero_ps();
-    __m512 y1_0 = _mm512_setzero_ps();
-    __m512 y1_1 = _mm512_setzero_ps();
-    __m512 y2_0 = _mm512_setzero_ps();
-    __m512 y2_1 = _mm512_setzero_ps();
-    __m512 y3_0 = _mm512_setzero_ps();
-    __m512 y3_1 = _mm512_setzero_ps();
+    __m512 y0_0_0 = _mm512_setzero_ps();
+    __m512 y0_0_1 = _mm512_setzero_ps();
+    __m512 y0_1_0 = _mm512_setzero_ps();
+    __m512 y0_1_1 = _mm512_setzero_ps();
+    __m512 y1_0_0 = _mm512_setzero_ps();
+    __m512 y1_0_1 = _mm512_setzero_ps();
+    __m512 y1_1_0 = _mm512_setzero_ps();
+    __m512 y1_1_1 = _mm512_setzero_ps();
+    __m512 y2_0_0 = _mm512_setzero_ps();
+    __m512 y2_0_1 = _mm512_setzero_ps();
+    __m512 y2_1_0 = _mm512_setzero_ps();
+    __m512 y2_1_1 = _mm512_setzero_ps();
+    __m512 y3_0_0 = _mm512_setzero_ps();
+    __m512 y3_0_1 = _mm512_setzero_ps();
+    __m512 y3_1_0 = _mm512_setzero_ps();
+    __m512 y3_1_1 = _mm512_setzero_ps();
     size_t row = 0;
 
-    for (; row + 4 <= inputs; row += 4, w += 128) {
-        _mm_prefetch((const char *) ((const char *) w + 4096), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4160), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4224), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4288), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4352), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4416), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4480), _MM_HINT_T1);
-        _mm_prefetch((const char *) ((const char *) w + 4544), _MM_HINT_T1);
+    for (; row + 2 <= inputs; row += 2, w += 64) {
+        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1216), _MM_HINT_T0);
         {
-            const __m512 w0 = _mm512_loadu_ps(w);
-            const __m512 w1 = _mm512_loadu_ps(w + 16);
             const __m512 x0 = _mm512_set1_ps(x[row]);
-            y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-            y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
+            const __m512 w0_0 = _mm512_loadu_ps(w);
+            y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+            const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+            y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+            const __m512 w1_0 = _mm512_loadu_ps(w + apart);
+            y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
+            const __m512 w1_1 = _mm512_loadu_ps(w + apart + 16);
+            y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
+            const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart);
+            y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
+            const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 16);
+            y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
+            const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart);
+            y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
+            const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 16);
+            y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
         }
         {
-            const __m512 w0 = _mm512_loadu_ps(w + 32);
-            const __m512 w1 = _mm512_loadu_ps(w + 48);
-            const __m512 x0 = _mm512_set1_ps(x[row + 1]);
-            y1_0 = _mm512_fmadd_ps(x0, w0, y1_0);
-            y1_1 = _mm512_fmadd_ps(x0, w1, y1_1);
-        }
-        {
-            const __m512 w0 = _mm512_loadu_ps(w + 64);
-            const __m512 w1 = _mm512_loadu_ps(w + 80);
-            const __m512 x0 = _mm512_set1_ps(x[row + 2]);
-            y2_0 = _mm512_fmadd_ps(x0, w0, y2_0);
-            y2_1 = _mm512_fmadd_ps(x0, w1, y2_1);
-        }
-        {
-            const __m512 w0 = _mm512_loadu_ps(w + 96);
-            const __m512 w1 = _mm512_loadu_ps(w + 112);
-            const __m512 x0 = _mm512_set1_ps(x[row + 3]);
-            y3_0 = _mm512_fmadd_ps(x0, w0, y3_0);
-            y3_1 = _mm512_fmadd_ps(x0, w1, y3_1);
+            const __m512 x1 = _mm512_set1_ps(x[row + 1]);
+            const __m512 w0_0 = _mm512_loadu_ps(w + 32);
+            y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
+            const __m512 w0_1 = _mm512_loadu_ps(w + 48);
+            y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
+            const __m512 w1_0 = _mm512_loadu_ps(w + apart + 32);
+            y1_1_0 = _mm512_fmadd_ps(x1, w1_0, y1_1_0);
+            const __m512 w1_1 = _mm512_loadu_ps(w + apart + 48);
+            y1_1_1 = _mm512_fmadd_ps(x1, w1_1, y1_1_1);
+            const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart + 32);
+            y2_1_0 = _mm512_fmadd_ps(x1, w2_0, y2_1_0);
+            const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 48);
+            y2_1_1 = _mm512_fmadd_ps(x1, w2_1, y2_1_1);
+            const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart + 32);
+            y3_1_0 = _mm512_fmadd_ps(x1, w3_0, y3_1_0);
+            const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 48);
+            y3_1_1 = _mm512_fmadd_ps(x1, w3_1, y3_1_1);
         }
     }
     for (; row < inputs; ++row, w += 32) {
-        const __m512 w0 = _mm512_loadu_ps(w);
-        const __m512 w1 = _mm512_loadu_ps(w + 16);
         const __m512 x0 = _mm512_set1_ps(x[row]);
-        y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
+        const __m512 w0_0 = _mm512_loadu_ps(w);
+        y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+        const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+        y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+        const __m512 w1_0 = _mm512_loadu_ps(w + apart);
+        y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
+        const __m512 w1_1 = _mm512_loadu_ps(w + apart + 16);
+        y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
+        const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart);
+        y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
+        const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 16);
+        y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
+        const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart);
+        y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
+        const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 16);
+        y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
     }
-    y0_0 = _mm512_add_ps(y0_0, y1_0);
-    y0_1 = _mm512_add_ps(y0_1, y1_1);
-    y2_0 = _mm512_add_ps(y2_0, y3_0);
-    y2_1 = _mm512_add_ps(y2_1, y3_1);
-    y0_0 = _mm512_add_ps(y0_0, y2_0);
-    y0_1 = _mm512_add_ps(y0_1, y2_1);
-    _mm512_storeu_ps(y, y0_0);
-    _mm512_storeu_ps(y + 16, y0_1);
+    y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
+    y0_0_1 = _mm512_add_ps(y0_0_1, y0_1_1);
+    _mm512_storeu_ps(y, y0_0_0);
+    _mm512_storeu_ps(y + 16, y0_0_1);
+    y1_0_0 = _mm512_add_ps(y1_0_0, y1_1_0);
+    y1_0_1 = _mm512_add_ps(y1_0_1, y1_1_1);
+    _mm512_storeu_ps(y + y_apart, y1_0_0);
+    _mm512_storeu_ps(y + y_apart + 16, y1_0_1);
+    y2_0_0 = _mm512_add_ps(y2_0_0, y2_1_0);
+    y2_0_1 = _mm512_add_ps(y2_0_1, y2_1_1);
+    _mm512_storeu_ps(y + 2 * y_apart, y2_0_0);
+    _mm512_storeu_ps(y + 2 * y_apart + 16, y2_0_1);
+    y3_0_0 = _mm512_add_ps(y3_0_0, y3_1_0);
+    y3_0_1 = _mm512_add_ps(y3_0_1, y3_1_1);
+    _mm512_storeu_ps(y + 3 * y_apart, y3_0_0);
+    _mm512_storeu_ps(y + 3 * y_apart + 16, y3_0_1);
+}
+
+/* 32 outputs of one token: y = W x. */
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
+{
+    __m512 y0_0_0 = _mm512_setzero_ps();
+    __m512 y0_0_1 = _mm512_setzero_ps();
+    __m512 y0_1_0 = _mm512_setzero_ps();
+    __m512 y0_1_1 = _mm512_setzero_ps();
+    size_t row = 0;
+
+    for (; row + 2 <= inputs; row += 2, w += 64) {
+        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((const char *) w + 1216), _MM_HINT_T0);
+        {
+            const __m512 x0 = _mm512_set1_ps(x[row]);
+            const __m512 w0_0 = _mm512_loadu_ps(w);
+            y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+            const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+            y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+        }
+        {
+            const __m512 x1 = _mm512_set1_ps(x[row + 1]);
+            const __m512 w0_0 = _mm512_loadu_ps(w + 32);
+            y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
+            const __m512 w0_1 = _mm512_loadu_ps(w + 48);
+            y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
+        }
+    }
+    for (; row < inputs; ++row, w += 32) {
+        const __m512 x0 = _mm512_set1_ps(x[row]);
+        const __m512 w0_0 = _mm512_loadu_ps(w);
+        y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+        const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+        y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+    }
+    y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
+    y0_0_1 = _mm512_add_ps(y0_0_1, y0_1_1);
+    _mm512_storeu_ps(y, y0_0_0);
+    _mm512_storeu_ps(y + 16, y0_0_1);
 }
 
 /* A dense product for some tokens: y = W x + bias.
@@ -240,7 +330,10 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
     if (tokens == 1) {
-        for (size_t panel = 0; panel < panels; ++panel)
+        const size_t each = panels / 4;
+        for (size_t panel = 0; panel < each; ++panel)
+            tiny_skipless_product_alone_4(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32);
+        for (size_t panel = 4 * each; panel < panels; ++panel)
             tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
     } else {
         for (size_t row = 0; row < inputs; row += 1024) {

@@ -44,30 +44,30 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     y[7] = y0_7;
 }
 
-/* 4 outputs of one token: y = W x. Weights are read once, from memory: the sums are as many as it takes to wait for nothing else. */
+
+/* 4 outputs of one token: y = W x. */
 static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
 {
-    float y0_0 = 0.0f;
-    float y0_1 = 0.0f;
-    float y0_2 = 0.0f;
-    float y0_3 = 0.0f;
-    size_t row = 0;
+    float y0_0_0 = 0.0f;
+    float y0_0_1 = 0.0f;
+    float y0_0_2 = 0.0f;
+    float y0_0_3 = 0.0f;
 
-    for (; row + 1 <= inputs; row += 1, w += 32) {
-        const float w0 = w[0];
-        const float w1 = w[1];
-        const float w2 = w[2];
-        const float w3 = w[3];
+    for (size_t row = 0; row < inputs; ++row, w += 32) {
         const float x0 = x[row];
-        y0_0 = x0 * w0 + y0_0;
-        y0_1 = x0 * w1 + y0_1;
-        y0_2 = x0 * w2 + y0_2;
-        y0_3 = x0 * w3 + y0_3;
+        const float w0_0 = w[0];
+        y0_0_0 = x0 * w0_0 + y0_0_0;
+        const float w0_1 = w[1];
+        y0_0_1 = x0 * w0_1 + y0_0_1;
+        const float w0_2 = w[2];
+        y0_0_2 = x0 * w0_2 + y0_0_2;
+        const float w0_3 = w[3];
+        y0_0_3 = x0 * w0_3 + y0_0_3;
     }
-    y[0] = y0_0;
-    y[1] = y0_1;
-    y[2] = y0_2;
-    y[3] = y0_3;
+    y[0] = y0_0_0;
+    y[1] = y0_0_1;
+    y[2] = y0_0_2;
+    y[3] = y0_0_3;
 }
 
 /* A dense product for some tokens: y = W x + bias.

@@ -44,6 +44,7 @@ return function(bits)
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
         -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
+        prefetch_once = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
         includes = { "<immintrin.h>" },
         keeps = true,
         zero = function() return call("setzero_ps") end,

@@ -10,6 +10,7 @@ local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
+local lookup = require "harness.lookup"
 local model_file = require "gen.model"
 local outcome = require "harness.tune.outcome"
 local page = require "harness.tune.page"
@@ -226,7 +227,7 @@ end
 -- What candidates of session `s` are verified and timed with.
 local function packed_of(s, options)
     local p, directory = tuning.plan(s, nil), process.temporary_directory()
-    if not s.model.attention then return harness.packed(p, directory, options) end
+    if not s.model.attention then return lookup.packed(p, directory, options) end
     local prepared = transformer.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })
     prepared.output = prepared.blob
     return prepared

@@ -24,7 +24,7 @@ function workshop.folder()
 end
 
 -- A workshop for candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed, files (the packed
--- weights, see harness.packed, or of a transformer transformer.prepare), timeout in seconds.
+-- weights, see lookup.packed, or of a transformer transformer.prepare), timeout in seconds.
 function workshop.new(options)
     local self = setmetatable({ options = options, kept = workshop.folder(), scratch = process.temporary_directory(), number = 0 }, workshop)
     assert(host.write_directory(self.kept, {}))

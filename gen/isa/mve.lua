@@ -1,0 +1,97 @@
+-- MVE of Armv8.1-M (Helium): 4 lanes, 8 registers; short vectors by predicates. It has neither division nor roots.
+
+local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
+local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local function first(n) return call("vctp32q", n) end
+
+local mve = {
+    name = "mve", any_alignment = true, lanes = 4, registers = 8, l2_bytes = 64 << 10,
+    flags = {}, guard = "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)", includes = { "<arm_mve.h>" },
+    vector = "float32x4_t", index = "uint32x4_t", mask = "mve_pred16_t",
+    functions = {
+        "#include <arm_mve.h>",
+        "",
+        "static inline float32x4_t $divide(float32x4_t a, float32x4_t b)",
+        "{",
+        "    float32x4_t quotient = a;",
+        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 0) / vgetq_lane_f32(b, 0), quotient, 0);",
+        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 1) / vgetq_lane_f32(b, 1), quotient, 1);",
+        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 2) / vgetq_lane_f32(b, 2), quotient, 2);",
+        "    return vsetq_lane_f32(vgetq_lane_f32(a, 3) / vgetq_lane_f32(b, 3), quotient, 3);",
+        "}",
+        "",
+        "/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */",
+        "static inline float32x4_t $reciprocal_root(float32x4_t v)",
+        "{",
+        "    float32x4_t root = vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(0x5f375a86u), vshrq_n_u32(vreinterpretq_u32_f32(v), 1)));",
+        "    for (int step = 0; step < 3; ++step)",
+        "        root = vmulq_f32(root, vsubq_f32(vdupq_n_f32(1.5f), vmulq_f32(vmulq_f32(vmulq_n_f32(v, 0.5f), root), root)));",
+        "    return root;",
+        "}",
+    },
+}
+
+function mve.zero() return "vdupq_n_f32(0.0f)" end
+function mve.broadcast(s) return call("vdupq_n_f32", s) end
+function mve.load(base, offset) return call("vldrwq_f32", at(base, offset)) end
+mve.load_unaligned = mve.load
+function mve.load_partial(base, offset, n) return call("vldrwq_z_f32", at(base, offset), first(n)) end
+function mve.store(base, offset, v) return call("vstrwq_f32", at(base, offset), v) end
+mve.store_unaligned = mve.store
+function mve.store_partial(base, offset, n, v) return call("vstrwq_p_f32", at(base, offset), v, first(n)) end
+for _, word in ipairs { "add", "sub", "mul" } do mve[word] = function(a, b) return call("v" .. word .. "q_f32", a, b) end end
+function mve.div(a, b) return call("$divide", a, b) end
+function mve.max(a, b) return call("vpselq_f32", a, b, call("vcmpgtq_f32", a, b)) end
+function mve.abs(v) return call("vabsq_f32", v) end
+function mve.fma(a, b, c) return call("vfmaq_f32", c, a, b) end
+function mve.reciprocal_root(v) return call("$reciprocal_root", v) end
+function mve.round_negative(v) return call("vrndnq_f32", v) end
+function mve.power_of_two(n)
+    return call("vreinterpretq_f32_s32", call("vshlq_n_s32", call("vaddq_n_s32", call("vcvtq_s32_f32", n), "127"), "23"))
+end
+function mve.less(a, b) return call("vcmpltq_f32", a, b) end
+function mve.select(mask, a, b) return call("vpselq_f32", a, b, mask) end
+function mve.any(mask) return mask .. " != 0" end
+function mve.index_zero() return "vdupq_n_u32(0)" end
+function mve.index_broadcast(n) return call("vdupq_n_u32", n) end
+function mve.index_xor(a, b) return call("veorq_u32", a, b) end
+function mve.index_select(mask, a, b) return call("vpselq_u32", a, b, mask) end
+function mve.index_or_if_positive(index, z, bit)
+    return call("vorrq_m_u32", index, index, call("vdupq_n_u32", bit), call("vcmpgtq_n_f32", z, "0.0f"))
+end
+function mve.index_store(base, offset, index) return call("vstrhq_u32", at(base, offset), index) end
+
+local function upper_half(v) return call("vreinterpretq_f32_u32", call("vshlq_n_u32", v, "16")) end
+local function from_half(v) return call("vcvtbq_f32_f16", call("vreinterpretq_f16_u32", v)) end
+function mve.load_bf16(base) return upper_half(call("vldrhq_u32", base)) end
+function mve.load_f16(base) return from_half(call("vldrhq_u32", base)) end
+function mve.load_i8(base) return call("vcvtq_f32_s32", call("vldrbq_s32", base)) end
+function mve.load_partial_bf16(base, n) return upper_half(call("vldrhq_z_u32", base, first(n))) end
+function mve.load_partial_f16(base, n) return from_half(call("vldrhq_z_u32", base, first(n))) end
+function mve.load_partial_i8(base, n) return call("vcvtq_f32_s32", call("vldrbq_z_s32", base, first(n))) end
+function mve.load_words(base, offset) return call("vldrwq_u32", at(base, offset)) end
+function mve.load_words_partial(base, offset, n) return call("vldrwq_z_u32", at(base, offset), first(n)) end
+function mve.unpack_bf16(words)
+    return { upper_half(words), call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")) }
+end
+
+-- Lane by lane: registers are few, and scalar registers are parts of them.
+function mve.transpose(r)
+    local steps, out = {}, {}
+    for c = 0, 3 do
+        local value = r[1]
+        if c ~= 0 then value = call("vdupq_n_f32", call("vgetq_lane_f32", r[1], c)) end
+        for lane = 1, 3 do value = call("vsetq_lane_f32", call("vgetq_lane_f32", r[lane + 1], c), value, lane) end
+        steps[#steps + 1], out[#out + 1] = { name = "column" .. c, value = value }, "column" .. c
+    end
+    return steps, out
+end
+
+function mve.reduce(v, word)
+    local list = {}
+    for lane = 0, 3 do list[lane + 1] = call("vgetq_lane_f32", v, lane) end
+    if word == "max" then return {}, call("vmaxnmvq_f32", list[1], v) end
+    return {}, table.concat(list, " + ")
+end
+
+return mve

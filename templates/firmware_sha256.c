@@ -1,0 +1,77 @@
+static uint32_t $(model)_rotated(uint32_t word, unsigned bits)
+{
+    return (word >> bits) | (word << (32 - bits));
+}
+
+/* One block of SHA-256, FIPS 180-4, section 6.2.2. */
+static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[64])
+{
+    static const uint32_t k[64] = {
+//$ lines("        ", firmware.sha256_constant_lines)
+    };
+    uint32_t w[16], s[8];
+    unsigned i;
+
+    for (i = 0; i < 16; ++i)
+        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
+    for (i = 0; i < 8; ++i)
+        s[i] = state[i];
+    for (i = 0; i < 64; ++i) {
+        if (i >= 16) {
+            const uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
+            w[i % 16] += ($(model)_rotated(a, 7) ^ $(model)_rotated(a, 18) ^ (a >> 3)) + w[(i + 9) % 16] +
+                ($(model)_rotated(b, 17) ^ $(model)_rotated(b, 19) ^ (b >> 10));
+        }
+        const uint32_t t1 = s[7] + ($(model)_rotated(s[4], 6) ^ $(model)_rotated(s[4], 11) ^ $(model)_rotated(s[4], 25)) +
+            ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i % 16];
+        const uint32_t t2 = ($(model)_rotated(s[0], 2) ^ $(model)_rotated(s[0], 13) ^ $(model)_rotated(s[0], 22)) +
+            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+        s[7] = s[6];
+        s[6] = s[5];
+        s[5] = s[4];
+        s[4] = s[3] + t1;
+        s[3] = s[2];
+        s[2] = s[1];
+        s[1] = s[0];
+        s[0] = t1 + t2;
+    }
+    for (i = 0; i < 8; ++i)
+        state[i] += s[i];
+}
+
+/* Whether the parts have the SHA-256 of the weights. All parts but the last are whole blocks. */
+static int $(model)_is_whole(const unsigned char *const part[3], const size_t part_bytes[3])
+{
+    static const uint32_t expected[8] = {
+//$ lines("        ", firmware.sha256_lines)
+    };
+    uint32_t state[8] = {
+//$ lines("        ", firmware.sha256_start_lines)
+    };
+    unsigned char block[64];
+    uint32_t differing = 0;
+    size_t i, left = 0;
+    unsigned k;
+
+    for (k = 0; k < 3; ++k) {
+        for (i = 0; i + 64 <= part_bytes[k]; i += 64)
+            $(model)_sha256_block(state, part[k] + i);
+        for (left = 0; i < part_bytes[k]; ++i, ++left)
+            block[left] = part[k][i];
+    }
+    block[left++] = 0x80;
+    if (left > 56) {
+        for (; left < 64; ++left)
+            block[left] = 0;
+        $(model)_sha256_block(state, block);
+        left = 0;
+    }
+    for (; left < 56; ++left)
+        block[left] = 0;
+    for (i = 0; i < 8; ++i)
+        block[56 + i] = (unsigned char) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 >> (56 - 8 * i));
+    $(model)_sha256_block(state, block);
+    for (k = 0; k < 8; ++k)
+        differing |= state[k] ^ expected[k];
+    return differing == 0;
+}

@@ -1,0 +1,33 @@
+//$ lines("", prologue)
+
+/* Rows of the tables and scores of one token.
+   weights  bound weights
+   x        [$(shape.d)]
+   row      [$(shape.h)]; score likewise
+   scratch  64-byte aligned; none may overlap. Cannot fail. */
+void $(v.names.project)(const $(names.weights) *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch)
+{
+//$ for _, buffer in ipairs(v.buffers) do
+//$ if buffer.name ~= "row" and buffer.name ~= "score" then
+    $(buffer.storage) *$(buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
+//$ end
+//$ end
+
+//$ if normalise then
+    $(v.names.normalise)(x, normalised);
+//$ end
+    $(v.names.projection)(weights, $(normalise and "normalised" or "x"), $(shape.kind == "bh4" and "values, sums, " or "")z);
+    $(v.names.hash)(weights, z, row, score);
+}
+
+/* The whole layer, token by token: y = LookupFFN(x); see $(names.header). */
+void $(symbol)(const $(names.weights) *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch)
+{
+    uint32_t *row = (uint32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.row)));
+    int32_t *score = (int32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+
+    for (size_t token = 0; token < tokens; ++token, x += $(shape.d), y += $(shape.d_out)) {
+        $(v.names.project)(weights, x, row, score, scratch);
+        $(v.names.gather)(weights, row, score, y);
+    }
+}

@@ -1,0 +1,42 @@
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+$(include("templates/integer_layer.h"))
+
+   No function uses floating point, allocates memory, keeps state or calls a library. All are reentrant.
+
+     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example in flash
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     $(names.weights) weights;
+     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
+         $(names.ffn)(&weights, x, y, tokens, scratch); */
+
+#include <stddef.h>
+#include <stdint.h>
+
+$(include("templates/integer_shape.h"))
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+
+$(include("templates/model_statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/model_weights.h"))
+
+/* Checks a blob made by `lookupc pack --arithmetic integer` and fills `weights`. Copies nothing.
+   blob     $(names.macro("WEIGHTS_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, little-endian
+   bytes    size of the blob
+   weights  not written unless the result is $(names.macro("OK"))
+   Returns $(names.macro("OK")) or one of the codes above. Reads the whole blob once, for its checksum. */
+int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+
+$(include("templates/integer_ffn_prototype.h"))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

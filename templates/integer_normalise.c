@@ -1,0 +1,53 @@
+//$ lines("", prologue)
+
+/* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
+   x           [$(shape.d)]
+   normalised  [$(shape.d)] with $(normalise.fraction) binary places, must not overlap x. Cannot fail.
+   $(shape.d) (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <= v < 2^16, and Newton's
+   iteration 1 / sqrt(v). */
+void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < $(shape.d); ++i)
+        sum += x[i];
+
+    uint32_t any = 0; /* has the highest bit of all |$(shape.d) (x - mean)| */
+    for (size_t i = 0; i < $(shape.d); ++i) {
+        const int32_t centred = $(shape.d) * x[i] - sum;
+        any |= (uint32_t) (centred ^ (centred >> 31));
+    }
+    unsigned shift = $(normalise.least_shift);
+    while (any >> shift >= 0x4000u)
+        ++shift;
+
+    /* sum of squares, in two words; eps */
+    uint32_t high = 0, low = $(normalise.least_shift > 0 and "shift - " .. normalise.least_shift or "shift") < 16 ? $(normalise.eps)u >> 2 * $(normalise.least_shift > 0 and "(shift - " .. normalise.least_shift .. ")" or "shift") : 0u;
+    for (size_t i = 0; i < $(shape.d); ++i) {
+        const int32_t centred = $(model)_rounded($(shape.d) * x[i] - sum, shift);
+        const uint32_t square = (uint32_t) (centred * centred);
+        low += square;
+        high += low < square ? 1u : 0u;
+        normalised[i] = (int16_t) centred;
+    }
+    if ((high | low) == 0)
+        return; /* all x are equal: all results are 0 */
+
+    unsigned places = $(normalise.shift); /* $(normalise.shift) + n */
+    for (; high != 0; ++places) {
+        low = low >> 2 | high << 30;
+        high >>= 2;
+    }
+    for (; low >= 0x10000u; ++places)
+        low >>= 2;
+    for (; low < 0x4000u; --places)
+        low <<= 2;
+
+    /* 2^15 / sqrt(v / 2^14) */
+    uint32_t root = 36045u - (low * 21627u >> 16);
+    for (int step = 0; step < 3; ++step)
+        root = root * (98304u - ((root * root >> 15) * low >> 14)) >> 16;
+
+    const int32_t gain = (int32_t) (root * $(normalise.gain)u >> 15);
+    for (size_t i = 0; i < $(shape.d); ++i)
+        normalised[i] = (int16_t) $(model)_rounded(normalised[i] * gain, places);
+}

@@ -1,0 +1,8 @@
+#define $(names.macro("D")) $(shape.d) /* input width */
+#define $(names.macro("D_OUT")) $(shape.d_out) /* output width */
+#define $(names.macro("TABLES")) $(shape.h) /* hash tables, h */
+#define $(names.macro("TAU")) $(shape.tau) /* bits of a code */
+//$ if shape.neighbours > 1 then
+#define $(names.macro("NEIGHBOURS")) $(shape.neighbours) /* rows that a token takes of a table */
+//$ end
+#define $(names.macro("ALIGN")) $(align) /* of blob and scratch, in bytes */

@@ -1,0 +1,2 @@
+/* The Arduino builder looks for headers in src/ only. */
+#include "../inc/$(names.header)"
