@@ -77,7 +77,7 @@ $(inner)}
 //$ local name = t .. "_" .. n - 1
 //$ local total = chains > 1 and isa.index_add("sum" .. name, "next" .. name) or "sum" .. name
 //$ if block.folds > 1 then
-//$     local scale = sum(vector.y, "fold * " .. block.fold_gap)
+//$     local scale = sum("fold * " .. block.fold_gap, vector.y)
 //$     local gain = vector.partial and isa.load_partial("scales", scale, vector.floats) or isa.load_unaligned("scales", scale)
 $(inner)y$(name) = $(isa.fma(isa.float_of(total), gain, "y" .. name));
 //$ else
