@@ -38,8 +38,8 @@ typedef struct {
 } reference_blocks_model;
 
 typedef struct {
-    size_t number;    /* of the layer */
-    size_t in;        /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
+    size_t number; /* of the layer */
+    size_t in;     /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
     const reference_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;

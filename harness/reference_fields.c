@@ -49,7 +49,8 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
 
 reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_type last)
 {
-    static const char *const names[] = {[REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8", [REFERENCE_I16] = "i16"};
+    static const char *const names[] = {
+        [REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8", [REFERENCE_I16] = "i16"};
     const char *name = field_text(L, index, where, field, "f32");
     for (reference_type type = REFERENCE_F32; type <= last; ++type)
         if (strcmp(name, names[type]) == 0)

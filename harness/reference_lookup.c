@@ -17,8 +17,8 @@ struct reference_lookup {
     reference_weights weights;
 };
 
-reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix, char *error,
-                                        size_t error_size)
+reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
+                                        char *error, size_t error_size)
 {
     reference_lookup *lookup = malloc(sizeof *lookup);
     if (!lookup) {
@@ -43,7 +43,10 @@ void reference_lookup_close(reference_lookup *lookup)
     free(lookup);
 }
 
-size_t reference_lookup_out(const reference_lookup *lookup) { return lookup->model.d_out; }
+size_t reference_lookup_out(const reference_lookup *lookup)
+{
+    return lookup->model.d_out;
+}
 
 /* The vertices that a table takes, the best first, and the next best one, unless all are taken. */
 static bool best_vertices(const reference_model *model, const double *z, size_t *code, size_t *next)

@@ -1,7 +1,7 @@
 /* The lookup FFN of a transformer's block in float64, and codes that rounding may decide either way.
 
-   A table gives the rows of its best vertices. Where the next best one is as good as the last of those within rounding, as when a bit's z is
-   nearly 0, kernels may take the one or the other, and what follows differs: such a tie is noted, and can be turned. */
+   A table gives the rows of its best vertices. Where the next best one is as good as the last of those within rounding, as when a bit's z
+   is nearly 0, kernels may take the one or the other, and what follows differs: such a tie is noted, and can be turned. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_LOOKUP_H
 #define LOOKUPC_HARNESS_REFERENCE_LOOKUP_H
 
@@ -11,10 +11,10 @@
 /* The FFN of one layer: its model, and its weights in a file. */
 typedef struct reference_lookup reference_lookup;
 
-/* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, tables rounded to the type. NULL with one line that
-   starts with the path. */
-reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix, char *error,
-                                        size_t error_size);
+/* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, tables rounded to the type. NULL with one line
+   that starts with the path. */
+reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
+                                        char *error, size_t error_size);
 
 /* NULL is allowed. */
 void reference_lookup_close(reference_lookup *lookup);

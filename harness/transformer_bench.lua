@@ -175,11 +175,11 @@ local function results_of(b, type, samples, options)
             r.products_gflops, r.rivals = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
             for _, kind in ipairs(rival_kinds(type)) do
                 local rival = { library = kind.library, type = kind.type, us_per_token = each("products/" .. kind.library .. "/" .. kind.type) }
-                table.insert(r.rivals, rival)
+                if rival.us_per_token then table.insert(r.rivals, rival) end -- some have no such product for this CPU
                 -- One that rounds the inputs to 8 bits, too, computes something else.
                 if kind.type == "i8" then
                     r.rival_in_i8_us_per_token = rival.us_per_token
-                elseif not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token then
+                elseif rival.us_per_token and (not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token) then
                     r.rival_us_per_token, r.rival_library, r.rival_type = rival.us_per_token, rival.library, rival.type
                 end
             end
