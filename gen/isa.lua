@@ -76,7 +76,7 @@ function isa.check(name)
             if known == name then return end
         end
     end
-    error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0)
+    error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.names, ", ") .. ", " .. table.concat(isa.foreign, ", "), 0)
 end
 
 -- The instruction set `set` with what it needs for weights of the types in the list.
