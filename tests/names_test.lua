@@ -54,7 +54,7 @@ function test.public_names()
     for key, value in pairs(public) do
         if type(value) == "function" then public[key] = nil end
     end
-    check.equal(public, { model = "tiny_1", weights = "tiny_1_weights", bind = "tiny_1_bind", ffn = "tiny_1_ffn", ffn_openmp = "tiny_1_ffn_openmp",
+    check.equal(public, { model = "tiny_1", weights = "tiny_1_weights", bind = "tiny_1_bind", bind_linked = "tiny_1_bind_linked", selftest = "tiny_1_selftest", ffn = "tiny_1_ffn", ffn_openmp = "tiny_1_ffn_openmp",
         decode = "tiny_1_decode", prefill = "tiny_1_prefill", encode = "tiny_1_encode", split = "tiny_1_split", header = "tiny_1.h", source = "tiny_1.c",
         runtime = "tiny_1_runtime.h", manifest = "MANIFEST.json", licence = "LICENSE" })
     for _, name in pairs(public) do check.equal(name:find("__", 1, true), nil) end
