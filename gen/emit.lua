@@ -61,11 +61,11 @@ function emit.sources(p, more)
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do values[key] = value end
     end
-    local all = {}
+    local returned = {}
     for _, status in ipairs(statuses) do
-        if status.firmware or not p.target then all[#all + 1] = status end
+        if status.firmware or not p.target then returned[#returned + 1] = status end
     end
-    values.statuses = table.move(values.statuses, 1, #values.statuses, #all + 1, all)
+    values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
     local files = {}
     local function add(name, path, public) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)), public = public } end
     add(p.names.header, values.header, true)

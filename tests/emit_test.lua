@@ -302,7 +302,7 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
         { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
         { '"files": %[', '"files": 5, "x": [', ": not a manifest of lookupc\n" },
-        { '"schedule": {}', '"schedule": { "tile.vectors": 2 }', '"tile.vectors": must be of scalar, avx2, avx512' },
+        { '"schedule": {}', '"schedule": { "tile.vectors": 2 }', '"tile.vectors": must be an instruction set, of scalar, avx2, avx512' },
         { '"schedule": {}', '"schedule": { "scalar": 5 }', "schedule.scalar: must be a table of choices" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile": 3 } }', "tile: unknown choice" },
