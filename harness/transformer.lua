@@ -108,7 +108,8 @@ local function tokens_of(p)
     return math.min(p.shape.context, p.model.positions or p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
 end
 
-local most_turned = 8 -- ties of a run that may go the other way
+local most_turned = 8  -- ties of a run that may go the other way
+local most_trials = 32 -- runs of the reference that look for them
 
 -- What blocks.reference answers for the job and x: { job, x, y, ties }.
 function transformer.answer(job, x)
@@ -128,13 +129,14 @@ end
 -- The answer whose ties (harness/reference_lookup.h) are decided as in y, as far as that explains where tokens from number `from` on are further than
 -- `most` from it, and how many of them differ from `found`.
 function transformer.decided_as(y, found, m, from, most)
-    local turned = {}
+    local turned, trials = {}, 0
     for count = 0, most_turned do
         local token, off = first_off(y, found, m.d, from, most)
         if not token or count == most_turned then return found, count end
         local better
         for _, tie in ipairs(found.ties) do
-            if not better and (tie.token == token or not m.attention.causal) then
+            if not better and trials < most_trials and (tie.token == token or not m.attention.causal) then
+                trials = trials + 1
                 local job = setmetatable({ turned = table.move(turned, 1, #turned, 2, { tie }) }, { __index = found.job })
                 local other = transformer.answer(job, found.x)
                 local next_token, next_off = first_off(y, other, m.d, from, most)
