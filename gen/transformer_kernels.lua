@@ -44,6 +44,7 @@ function transformer_kernels.product_values(p, v, values)
     values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
     values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
     values.read_together = s["few.streams"] > 1 and { s["few.streams"], 1 } or { 1 }
+    values.unpacks = v.unpacked_at ~= nil
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")

@@ -279,6 +279,11 @@ local function variant_of(m, shape, before, after, isa, choices, parts, number)
     v.number, v.lookup_floats = number, block_lookup.scratch_floats(parts, number) -- of a token alone, of any number
     v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
     v.scratch_bytes = 4 * v.lookup_floats.many + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
+    -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
+    if shape.type.name ~= "f32" and choices["product.tokens"] > 1 then
+        v.unpacked_at = round_up(v.scratch_bytes, blob.align) // 4
+        v.scratch_bytes = 4 * (v.unpacked_at + choices["product.depth"] * choices["product.vectors"] * isa.lanes)
+    end
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
         attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),

@@ -258,7 +258,7 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 //$         local map = step.map
             /* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
             $(v.names.product)($(step.from), $(step_of(step.from)), weights->$(map.field) + layer * $(map.words), $(shape.type.scaled and "weights->" .. map.field .. "_scales + layer * " .. map.pitch .. ", " or "")weights->$(map.field)_bias + layer * $(map.pitch),
-                $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count);
+                $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. v.unpacked_at .. " : NULL" or ""));
 //$     elseif step.op == "append" then
             $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)), $(step_of(step.k)), $(sum(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then

@@ -4,7 +4,7 @@
 //$ -- One input: a strip of `vectors` vectors of weights at `w + at`, of `tokens` tokens.
 //$ local function add_input(i, tokens, vectors, row, at, name)
 //$     for n = 0, vectors - 1 do
-$(i)const $(isa.vector) w$(n) = $(load_weights(sum(at, n * lanes)));
+$(i)const $(isa.vector) w$(n) = $(unpacks and isa.load_unaligned("w", sum(at, n * lanes)) or load_weights(sum(at, n * lanes)));
 //$     end
 //$     for t = 0, tokens - 1 do
 $(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and row or times(t, "x_step") .. " + " .. row) .. "]"));
@@ -13,10 +13,21 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$         end
 //$     end
 //$ end
+//$ if unpacks then
+/* A strip of $(strip) outputs of a panel, all its inputs, as floats. */
+static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
+{
+    for (size_t row = 0; row < inputs; ++row, w += $(panel), unpacked += $(strip)) {
+//$ for n = 0, strip_vectors - 1 do
+        $(isa.store_unaligned("unpacked", n * lanes, load_weights(n * lanes)));
+//$ end
+    }
+}
+//$ end
 //$ for _, tokens in ipairs(together) do
 
 /* $(strip) outputs of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
-static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(type.storage) *restrict w, size_t inputs,
+static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(unpacks and "float" or type.storage) *restrict w, size_t inputs,
     float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first)
 {
 //$ for t = 0, tokens - 1 do
@@ -25,7 +36,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 //$ end
 //$ end
 
-    for (size_t row = 0; row < inputs; ++row, w += $(panel)) {
+    for (size_t row = 0; row < inputs; ++row, w += $(unpacks and strip or panel)) {
 //$ add_input("        ", tokens, strip_vectors, "row", 0, accumulator)
     }
 
@@ -122,9 +133,12 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
    bias   [panels * $(panel)]
    y      rows of panels * $(panel) floats, y_step apart
+//$ if unpacks then
+   unpacked  $(depth * strip) floats for several tokens, overwritten
+//$ end
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(unpacks and ", float *restrict unpacked" or ""))
 {
     if (tokens == 1) {
 //$ local function call(i, streams, output)
@@ -154,9 +168,12 @@ $(i)$(helper)_alone(x, $(from), inputs, $(to));
             for (size_t output = 0; output < panels * $(panel); output += $(strip)) {
                 const $(type.storage) *strip = w + (output / $(panel) * inputs + row) * $(panel) + output % $(panel);
                 size_t token = 0;
+//$ if unpacks then
+                $(helper)_unpack(strip, rows, unpacked);
+//$ end
 //$ for _, count in ipairs(together) do
                 for (; token + $(count) <= tokens; token += $(count))
-                    $(helper)_of_$(count)(x + token * x_step + row, $(count > 1 and "x_step, " or "")strip, rows, y + token * y_step + output, $(count > 1 and "y_step, " or "")row == 0);
+                    $(helper)_of_$(count)(x + token * x_step + row, $(count > 1 and "x_step, " or "")$(unpacks and "unpacked" or "strip"), rows, y + token * y_step + output, $(count > 1 and "y_step, " or "")row == 0);
 //$ end
             }
         }

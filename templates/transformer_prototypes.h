@@ -15,7 +15,7 @@ $(include("templates/lookup_prototypes.h", part))
 /* $(v.isa.name): $(dense and "a dense product of some tokens, " or "")attention of a group of heads, all blocks. */
 //$ if dense then
 void $(v.names.product)(const float *restrict x, size_t x_step, const $(shape.type.storage) *restrict w, $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
 void $(v.names.attention)($(attention_parameters),
     float *restrict sums, float *restrict score, float *restrict total);
