@@ -18,11 +18,13 @@ static void $(helper)_round_$(rows)(const float *restrict x, $(projection.word.s
         const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
         const $(isa.vector) inverse = $(isa.div(isa.broadcast("32767.0f"), "some"));
         $(isa.store("units", "lane", isa.fma("most", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+//$ if rows > 1 then
         for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
             const $(isa.vector) low = $(isa.mul(isa.load("x", "row * " .. tile .. " + lane"), "inverse"));
             const $(isa.vector) high = $(isa.mul(isa.load("x", "row * " .. tile .. " + " .. tile .. " + lane"), "inverse"));
             $(isa.store_words("integers", "row / 2 * " .. tile .. " + lane", isa.pairs("low", "high")));
         }
+//$ end
 //$ if rows % 2 == 1 then
         const $(isa.vector) last = $(isa.mul(isa.load("x", sum("lane", (rows - 1) * tile)), "inverse"));
         $(isa.store_words("integers", sum("lane", rows // 2 * tile), isa.pairs("last", isa.zero())));
