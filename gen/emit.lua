@@ -57,7 +57,8 @@ function emit.sources(p, more)
     local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
-    values.functions = values.functions or false
+    values.functions, values.returns_text = values.functions or false, values.returns_text or p.names.bind .. " returns"
+    values.pack_options = p.rival and " --rival" or p.arithmetic and " --arithmetic integer" or ""
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do values[key] = value end
     end

@@ -26,7 +26,7 @@ function transformer_kernels.api(p)
         parts = parts, dense = #p.maps > 0, keeps = false,
         header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
         attention_parameters = attention_parameters(p), context = shape.context .. (shape.ring and "u" or ""), cache_bytes = p.cache_bytes, decode_scratch_bytes = p.decode_scratch_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
-        statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
+        returns_text = "the functions return", statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
     }
 end
 

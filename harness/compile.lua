@@ -24,7 +24,8 @@ function compile.failure(arguments, result, timeout)
     return string.format("%s: exit status %d: %s", arguments[1], result.status, first)
 end
 
-local function call(arguments)
+-- What a command prints; raises one line if it fails.
+function compile.call(arguments)
     local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment }))
     local failure = compile.failure(arguments, result)
     if failure then error(failure, 0) end
@@ -119,8 +120,8 @@ function compile.library(plans, directory, cc, cflags)
     assert(host.write_directory(directory, contents, true))
     local library = directory .. "/lib" .. plans[1].model.name .. ".so"
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
-    for _, command in ipairs(commands) do call(command) end
-    call(link)
+    for _, command in ipairs(commands) do compile.call(command) end
+    compile.call(link)
     return library
 end
 

@@ -1,33 +1,19 @@
 /* Bias and GELU of the hidden layer, vectorised by the compiler: build this file with
    -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast -fopenmp, else it becomes a bottleneck of the dense FFN. */
 #include "dense.h"
-
-#include <string.h>
+#include "dense_power.h"
 
 static inline __attribute__((always_inline)) void bias_gelu(float *restrict x, const float *restrict bias, size_t rows, size_t columns)
 {
     /* 0.5 v (1 + tanh u) = v / (1 + 2^e), e = -2 u / ln 2, u = sqrt(2/pi) (v + 0.044715 v^3) */
     const float linear = -2.3022082f, cubic = -0.10294324f;
-    const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
     for (size_t row = 0; row < rows; ++row, x += columns) {
         for (size_t i = 0; i < columns; ++i) {
             const float v = x[i] + bias[i];
             float e = v * (linear + cubic * v * v);
             e = e > 126.0f ? 126.0f : e;
             e = e < -126.0f ? -126.0f : e;
-
-            /* 2^e = 2^whole * 2^part, |part| <= 0.5; the polynomial is within 1e-7 */
-            const float shifted = e + round;
-            const float part = e - (shifted - round);
-            uint32_t bits;
-            memcpy(&bits, &shifted, sizeof(bits));
-            bits = (bits + 127u) << 23;
-            float whole;
-            memcpy(&whole, &bits, sizeof(whole));
-            const float power =
-                1.0f +
-                part * (0.693146978f + part * (0.240222421f + part * (0.0555073374f + part * (0.00967151279f + part * 0.00132647273f))));
-            x[i] = v / (1.0f + whole * power);
+            x[i] = v / (1.0f + dense_power_of_two(e));
         }
     }
 }

@@ -1,8 +1,8 @@
 /* Softmax of a matrix of scores, vectorised by the compiler: build this file as dense_gelu.c, else it becomes a bottleneck of the rivals.
  */
+#include "dense_power.h"
 #include "dense_products.h"
 
-#include <stdint.h>
 #include <string.h>
 
 enum { LANES = 16 };
@@ -10,7 +10,6 @@ enum { LANES = 16 };
 static inline __attribute__((always_inline)) void softmax(float *restrict score, size_t rows, size_t columns, size_t seen, size_t step,
                                                           float factor)
 {
-    const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
     factor *= 1.44269504f;
     for (size_t row = 0; row < rows; ++row, score += columns, seen += step) {
         float most[LANES], total[LANES];
@@ -41,19 +40,8 @@ static inline __attribute__((always_inline)) void softmax(float *restrict score,
             float x[LANES] = {0};
             memcpy(x, score + i, count * sizeof(float));
             for (size_t k = 0; k < LANES; ++k) {
-                /* 2^e = 2^whole * 2^part, |part| <= 0.5; the polynomial is within 1e-7 */
-                float e = (x[k] - largest) * factor;
-                e = e < -126.0f ? -126.0f : e;
-                const float shifted = e + round;
-                const float part = e - (shifted - round);
-                uint32_t bits;
-                memcpy(&bits, &shifted, sizeof(bits));
-                bits = (bits + 127u) << 23;
-                float power;
-                memcpy(&power, &bits, sizeof(power));
-                x[k] = power *
-                       (1.0f + part * (0.693146978f +
-                                       part * (0.240222421f + part * (0.0555073374f + part * (0.00967151279f + part * 0.00132647273f)))));
+                const float e = (x[k] - largest) * factor;
+                x[k] = dense_power_of_two(e < -126.0f ? -126.0f : e);
             }
             for (size_t k = 0; k < count; ++k) {
                 total[k] += x[k];

@@ -11,13 +11,6 @@ local toolchain = {}
 -- files tell who calls whom.
 toolchain.flags = { "-std=c99", "-O2", "-ffreestanding", "-ffunction-sections" }
 
-local function call(arguments)
-    local result = assert(process.run(arguments, { timeout = compile.timeout, env = compile.environment }))
-    local failure = compile.failure(arguments, result)
-    if failure then error(failure, 0) end
-    return result.output
-end
-
 local function joined(...)
     local list = {}
     for _, words in ipairs { ... } do table.move(words, 1, #words, #list + 1, list) end
@@ -54,12 +47,12 @@ function toolchain.objects(p, files, directory)
         if file.name:find("%.c$") then
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
             local command = joined({ p.target.compiler }, toolchain.target_flags(p), { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name })
-            call(joined(command, { "-c", "-o", path }))
+            compile.call(joined(command, { "-c", "-o", path }))
             local object = { name = file.name, object = assert(host.read(path, 1 << 28)), stack = host.read((path:gsub("o$", "su")), 1 << 20) or "" }
             if p.target.object == "elf" then
                 object.references = elf.references(object.object)
             else
-                call(joined(command, { "-S", "-o", path .. ".s" }))
+                compile.call(joined(command, { "-S", "-o", path .. ".s" }))
                 object.references = calls_in(assert(host.read(path .. ".s", 1 << 28)))
             end
             objects[#objects + 1] = object

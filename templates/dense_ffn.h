@@ -17,27 +17,15 @@
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
-/* What $(names.bind) returns. */
-//$ for _, status in ipairs(statuses) do
-#define $(names.macro(status.name)) $(status.code) /* $(status.doc) */
-//$ end
+$(include("templates/model_statuses.h"))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
-typedef struct $(names.weights) {
-//$ for _, section in ipairs(sections) do
-    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
-//$ end
-//$ if #isas > 1 then
-    int isa; /* the instruction set chosen for this CPU: $(isa_list) */
-//$ end
-} $(names.weights);
+$(include("templates/model_weights.h"))
 
-/* Checks a blob of $(names.macro("WEIGHTS_BYTES")) bytes made by `lookupc pack --rival` and fills `weights`. Copies nothing. */
-int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+$(include("templates/model_bind.h"))
 
 /* x [tokens][$(shape.d)], y [tokens][$(shape.d_out)]; nothing may overlap. Cannot fail. */
 void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);

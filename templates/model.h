@@ -37,12 +37,7 @@ extern "C" {
 
 $(include("templates/model_weights.h"))
 
-/* Checks a blob made by `lookupc pack` and fills `weights`. Copies nothing.
-   blob     $(names.macro("WEIGHTS_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, little-endian
-   bytes    size of the blob
-   weights  not written unless the result is $(names.macro("OK"))
-   Returns $(names.macro("OK")) or one of the codes above. Reads the whole blob once, for its checksum. */
-int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+$(include("templates/model_bind.h"))
 
 $(include("templates/model_ffn.h"))
 

@@ -1,4 +1,4 @@
-/* What $(names.bind) returns. */
+/* What $(returns_text). */
 //$ for _, status in ipairs(statuses) do
 #define $(names.macro(status.name)) $(status.code) /* $(status.doc) */
 //$ end

@@ -45,31 +45,15 @@
 //$ end
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
-/* What the functions return. */
-//$ for _, status in ipairs(statuses) do
-#define $(names.macro(status.name)) $(status.code) /* $(status.doc) */
-//$ end
+$(include("templates/model_statuses.h"))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
-typedef struct $(names.weights) {
-//$ for _, section in ipairs(sections) do
-    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
-//$ end
-//$ if #isas > 1 then
-    int isa; /* the instruction set chosen for this CPU: $(isa_list) */
-//$ end
-} $(names.weights);
+$(include("templates/model_weights.h"))
 
-/* Checks a blob made by `lookupc pack` and fills `weights`. Copies nothing.
-   blob     $(names.macro("WEIGHTS_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, little-endian
-   bytes    size of the blob
-   weights  not written unless the result is $(names.macro("OK"))
-   Returns $(names.macro("OK")) or one of the codes above. Reads the whole blob once, for its checksum. */
-int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+$(include("templates/model_bind.h"))
 
 //$ if shape.causal then
 /* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.

@@ -1,6 +1,7 @@
 -- Random schedules of small transformers verify, on every instruction set, with every type of the cache; none changes the blob.
 local check = require "tests.check"
 local cpu = require "cpu"
+local fuzz = require "tests.fuzz"
 local host = require "host"
 local isa = require "gen.isa"
 local json = require "json"
@@ -11,15 +12,6 @@ local transformer_plan = require "gen.transformer_plan"
 
 local test = {}
 local folder = program.folder()
-
--- A linear congruential generator: the same schedules on every machine.
-local function generator(seed)
-    local state = seed
-    return function(first, last)
-        state = (state * 6364136223846793005 + 1442695040888963407)
-        return first + (state >> 33) % (last - first + 1)
-    end
-end
 
 local shapes = {
     "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 150 }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
@@ -39,7 +31,7 @@ end
 
 for number, name in ipairs(cpu.describe().isa) do
     test["random_schedules_of_" .. name .. "_verify"] = function()
-        local random, set = generator(31 * number), isa.get(name)
+        local random, set = fuzz.generator(31 * number), isa.get(name)
         for _ = 1, 8 do random(0, 1) end
         for i = 1, 8 do
             local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }")

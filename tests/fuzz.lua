@@ -15,7 +15,7 @@ local weights = require "weights"
 local fuzz = { models = 200 }
 
 -- A linear congruential generator: the same models on every machine.
-local function generator(seed)
+function fuzz.generator(seed)
     local state = seed
     return function(first, last)
         state = (state * 6364136223846793005 + 1442695040888963407)
@@ -26,7 +26,7 @@ end
 -- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few and many tables; every
 -- kind of projection, score, norm; one row of a table, some, or all.
 function fuzz.model(index)
-    local random = generator(index * 7919 + 17)
+    local random = fuzz.generator(index * 7919 + 17)
     for _ = 1, 8 do random(0, 1) end
     local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
     local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
@@ -101,7 +101,7 @@ end
 local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
     local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
-    local random, plans = generator(index * 104729 + 5), { build(defaults) }
+    local random, plans = fuzz.generator(index * 104729 + 5), { build(defaults) }
     for _ = 1, 8 do random(0, 1) end
     for n = 1, schedules do
         local set = sets[random(1, #sets)]
