@@ -42,7 +42,7 @@ function compile.flags(unit, cflags)
 end
 
 -- The compiler's own first line of --version.
-function compile.version(cc) return call { cc, "--version" }:match("[^\n]+") end
+function compile.version(cc) return compile.call { cc, "--version" }:match("[^\n]+") end
 
 -- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
 local function is_leaf(text, name)
