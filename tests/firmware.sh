@@ -74,6 +74,22 @@ flip array kws
 flip kws kws -DKWS_CHECK=KWS_CHECK_SHA256
 ok "bind finds every flipped bit by CRC-32 and by SHA-256, with weights by .incbin and as an array"
 
+# One bit of the linked weights at a time, in the header, the projection, the tables and the last byte: the example's self-test then fails.
+cp -r "$work/kws" "$work/damaged"
+weights=$work/damaged/src/kws_weights.bin
+size=$(stat -c %s "$weights")
+for at in 0 70 9000 40000 $((size - 1)); do
+    cp "$work/kws/src/kws_weights.bin" "$weights"
+    byte=$(od -An -tu1 -j "$at" -N 1 "$weights")
+    printf '%b' "\\x$(printf %02x $((byte ^ 4)))" | dd of="$weights" bs=1 seek="$at" conv=notrunc status=none
+    gcc -std=c99 -O2 -I"$work/damaged/inc" -I"$work/damaged/src" -I"$work/damaged/test" "$work/damaged"/{src,test}/*.[cS] "$work/damaged/example_main.c" -o "$work/damaged/example" 2>"$work/log" ||
+        fail "damaged bundle: $(cat "$work/log")"
+    status=0
+    "$work/damaged/example" || status=$?
+    [[ $status == 1 ]] || fail "self-test with a flipped bit in byte $at of the weights: exit status $status"
+done
+ok "the self-test fails with a flipped bit in the weights that are linked in"
+
 for name in kws array; do
     for macro in TABLE WEIGHTS; do
         gcc -std=c99 "-DKWS_${macro}_SECTION=\".external.$macro\"" -I"$work/$name/inc" -I"$work/$name/src" -c "$work/$name"/src/kws_weights.[cS] -o "$work/placed.o"
