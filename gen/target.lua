@@ -4,6 +4,7 @@
 --   isa                its kernels: an instruction set of gen/isa/
 --   compiler, flags    what text and stack are measured with, and the flags that choose CPU and ABI
 --   pointer_bytes      of the target
+--   vector_bytes       of the longest vectors that its stack is declared for, where their length is known at run time only, nil: it is fixed
 --   soft_float         its float operations are calls of the compiler's own library (libgcc), nil: instructions
 --   object             "elf" or "wasm"
 -- and how tests/firmware_test.lua runs it:
@@ -61,7 +62,7 @@ target.list = {
         flags = flags("-march=armv8.2-a+sve", no_tables) },
         "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
     -- The compiler makes no vectors of its own: what it puts of them on the stack is in no stack usage file.
-    linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "rvv", pointer_bytes = 8,
+    linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "rvv", pointer_bytes = 8, vector_bytes = 64,
         others = { { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256" }, { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=512" } },
         flags = flags("--target=riscv64-unknown-elf", "-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany", "-fno-vectorize", "-fno-slp-vectorize", no_tables) },
         "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }, { "-fuse-ld=lld-19" }, trace_blocks),

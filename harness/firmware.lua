@@ -134,6 +134,9 @@ function firmware.build(path, options)
     local wanted, limits, wrapped = target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
     model_file.only_lookup(model_file.load(path))
     options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
+    if options.projection == "i16" and not request.is_integer(options) then
+        error("--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give --arithmetic integer", 0)
+    end
     local set = isa.get(request.is_integer(options) and "scalar" or wanted.isa)
     local p = request.plan(path, { set }, options)
     local directory = process.temporary_directory()

@@ -36,8 +36,40 @@ local function calls_in(assembly)
     return list
 end
 
+-- Vectors that each function of an assembly file for RISC-V has on the stack, { [function] = count }: no stack usage file has them, for their size
+-- is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes of a vector.
+local function vectors_in(assembly)
+    local counts, name, times = {}, nil, {} -- times: registers that hold so many vlenb
+    for line in assembly:gmatch("[^\n]+") do
+        local label = line:match("^([%a_][%w_.$]*):")
+        local word, to, a, b = line:match("^%s+([%w.]+)%s+(%w+), *([%w]+),? *(%w*)")
+        if label then
+            name, times = label, {}
+        elseif word == "csrr" and a == "vlenb" then
+            times[to] = 1
+        elseif word == "li" then
+            times[to] = nil
+        elseif word == "slli" and times[a] then
+            times[to] = times[a] << math.tointeger(tonumber(b))
+        elseif word and word:find("^sh%dadd$") and times[a] and times[b] then
+            times[to] = (times[a] << math.tointeger(tonumber(word:sub(3, 3)))) + times[b]
+        elseif word == "add" and times[a] and times[b] then
+            times[to] = times[a] + times[b]
+        elseif word == "sub" and times[a] and times[b] then
+            times[to] = times[a] - times[b]
+        elseif word == "sub" and to == "sp" and name then
+            if not times[b] then error(name .. ": its stack has no bound", 0) end
+            counts[name] = (counts[name] or 0) + times[b]
+        elseif word and to then
+            times[to] = nil
+        end
+    end
+    return counts
+end
+
 -- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target.
--- Returns the list { {name, object, stack, references} }: the bytes of the object file, what the compiler says of frames, who calls whom.
+-- Returns the list { {name, object, stack, references, vectors} }: the bytes of the object file, what the compiler says of frames, who calls whom,
+-- vectors_in() where vectors have no fixed length.
 -- Raises one line.
 function toolchain.objects(p, files, directory)
     local contents, objects = {}, {}
@@ -49,12 +81,14 @@ function toolchain.objects(p, files, directory)
             local command = joined({ p.target.compiler }, toolchain.target_flags(p), { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name })
             compile.call(joined(command, { "-c", "-o", path }))
             local object = { name = file.name, object = assert(host.read(path, 1 << 28)), stack = host.read((path:gsub("o$", "su")), 1 << 20) or "" }
-            if p.target.object == "elf" then
-                object.references = elf.references(object.object)
-            else
+            local elf_object = p.target.object == "elf"
+            local assembly = ""
+            if not elf_object or p.target.vector_bytes then
                 compile.call(joined(command, { "-S", "-o", path .. ".s" }))
-                object.references = calls_in(assert(host.read(path .. ".s", 1 << 28)))
+                assembly = assert(host.read(path .. ".s", 1 << 28))
             end
+            object.references = elf_object and elf.references(object.object) or calls_in(assembly)
+            object.vectors = p.target.vector_bytes and vectors_in(assembly) or {}
             objects[#objects + 1] = object
         end
     end
@@ -62,12 +96,12 @@ function toolchain.objects(p, files, directory)
 end
 
 -- Stack of every function: { [name] = bytes }, from the files that -fstack-usage writes. Raises one line for a frame without a bound.
-local function frames_of(objects)
+local function frames_of(objects, vector_bytes)
     local frames = {}
     for _, object in ipairs(objects) do
         for name, bytes, kind in object.stack:gmatch(":([%w_.$]+)\t(%d+)\t(%S+)") do
             if kind == "dynamic" then error(object.name .. ": " .. name .. ": its stack has no bound", 0) end
-            frames[name] = math.max(frames[name] or 0, math.tointeger(tonumber(bytes)))
+            frames[name] = math.max(frames[name] or 0, math.tointeger(tonumber(bytes)) + (object.vectors[name] or 0) * (vector_bytes or 0))
         end
     end
     return frames
@@ -93,7 +127,7 @@ function toolchain.measure(p, files, directory)
         error(string.format("--target: %s: needs %s to measure text and stack (Debian packages: %s)", target.name, target.compiler, table.concat(target.packages, ", ")), 0)
     end
     local objects = toolchain.objects(p, files, directory)
-    local frames, references, measured = frames_of(objects), {}, { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
+    local frames, references, measured = frames_of(objects, target.vector_bytes), {}, { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
     for _, object in ipairs(objects) do
         local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
         if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end

@@ -34,10 +34,13 @@
 
 //$ lines("", isa.functions)
 //$ end
+//$ local written = {} -- types may share functions
 //$ for _, type in ipairs(types) do
-//$ if isa.type_functions and isa.type_functions[type.name] then
+//$ local of_type = isa.type_functions and isa.type_functions[type.name]
+//$ if of_type and not written[of_type] then
+//$ written[of_type] = true
 
-//$ lines("", isa.type_functions[type.name])
+//$ lines("", of_type)
 //$ end
 //$ end
 //$ if kept_type and isa.kept_functions and isa.kept_functions[kept_type.name] then

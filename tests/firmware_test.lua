@@ -13,6 +13,8 @@ local cases = { -- of every target; soft: also where there is no FPU
     { model = "tiny", name = "tiny", options = {}, soft = true },
     { model = "kws", name = "kws i8", options = { "--tables", "i8" } },
     { model = "kws", name = "kws int", options = { "--arithmetic", "integer" }, soft = true },
+    { model = "odd", path = "tests/firmware/odd.lua", name = "odd", options = {} },
+    { model = "odd", path = "tests/firmware/odd.lua", name = "odd 16", options = { "--tables", "f16", "--projection", "bf16" } },
 }
 
 local warnings = { "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion", "-Wstrict-prototypes",
@@ -41,9 +43,9 @@ end
 
 -- The lines of a bundle's manifest: { flags, sources }, the flags of its target, paths of what is compiled.
 local function bundle(case, target, folder)
-    local weights = folder .. ".safetensors"
-    call { check.lookupc, "sample", "gen/models/" .. case.model .. ".lua", "-o", weights }
-    call(joined({ check.lookupc, "emit", "gen/models/" .. case.model .. ".lua", "--profile", "firmware", "--target", target.name, "--weights", weights, "--without-misra", "-o", folder }, case.options))
+    local weights, path = folder .. ".safetensors", case.path or "gen/models/" .. case.model .. ".lua"
+    call { check.lookupc, "sample", path, "-o", weights }
+    call(joined({ check.lookupc, "emit", path, "--profile", "firmware", "--target", target.name, "--weights", weights, "--without-misra", "-o", folder }, case.options))
     local manifest = json.decode(assert(host.read(folder .. "/MANIFEST.json")))
     local sources = {}
     for _, file in ipairs(manifest.files) do

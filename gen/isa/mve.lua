@@ -62,7 +62,21 @@ end
 function mve.index_store(base, offset, index) return call("vstrhq_u32", at(base, offset), index) end
 
 local function upper_half(v) return call("vreinterpretq_f32_u32", call("vshlq_n_u32", v, "16")) end
-local function from_half(v) return call("vcvtbq_f32_f16", call("vreinterpretq_f16_u32", v)) end
+local function from_half(v) return call("$from_f16", v) end
+mve.type_functions = {
+    f16 = {
+        "/* IEEE half precision, finite, in the low halves of 32 bits. Exact; by integers, for gas 2.40 encodes vcvtb of some registers wrongly. */",
+        "static inline float32x4_t $from_f16(uint32x4_t half)",
+        "{",
+        "    const uint32x4_t size = vandq_u32(half, vdupq_n_u32(0x7fffu));",
+        "    const uint32x4_t sign = vshlq_n_u32(vandq_u32(half, vdupq_n_u32(0x8000u)), 16);",
+        "    const uint32x4_t normal = vaddq_u32(vshlq_n_u32(size, 13), vdupq_n_u32(112u << 23));",
+        "    /* 0 and subnormal: units of 2^-24 */",
+        "    const uint32x4_t small = vreinterpretq_u32_f32(vmulq_n_f32(vcvtq_f32_u32(size), 5.9604644775390625e-8f));",
+        "    return vreinterpretq_f32_u32(vorrq_u32(sign, vpselq_u32(normal, small, vcmphiq_n_u32(size, 0x3ffu))));",
+        "}",
+    },
+}
 function mve.load_bf16(base) return upper_half(call("vldrhq_u32", base)) end
 function mve.load_f16(base) return from_half(call("vldrhq_u32", base)) end
 function mve.load_i8(base) return call("vcvtq_f32_s32", call("vldrbq_s32", base)) end

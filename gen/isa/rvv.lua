@@ -14,7 +14,12 @@ local rvv = {
 
 function rvv.zero() return call("vfmv_v_f_f32m1", "0.0f", 4) end
 function rvv.broadcast(s) return call("vfmv_v_f_f32m1", s, 4) end
-function rvv.load_partial(base, offset, n) return call("vle32_v_f32m1", at(base, offset), n) end
+-- The first n elements from `base` on, zeros behind them: what a load leaves of a vector is any bits.
+local function first(load, zeros, base, n)
+    if n == 4 then return call(load, base, n) end
+    return call(load .. "_tu", zeros, base, n)
+end
+function rvv.load_partial(base, offset, n) return first("vle32_v_f32m1", rvv.zero(), at(base, offset), n) end
 function rvv.load(base, offset) return rvv.load_partial(base, offset, 4) end
 rvv.load_unaligned = rvv.load
 function rvv.store_partial(base, offset, n, v) return call("vse32_v_f32m1", at(base, offset), v, n) end
@@ -37,10 +42,10 @@ end
 function rvv.index_store(base, offset, index) return call("vse16_v_u16mf2", at(base, offset), call("vncvt_x_x_w_u16mf2", index, 4), 4) end
 
 local function upper_half(v) return call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", v, 16, 4)) end
-local function halves(base, n) return call("vzext_vf2_u32m1", call("vle16_v_u16mf2", base, n), 4) end
+local function halves(base, n) return call("vzext_vf2_u32m1", first("vle16_v_u16mf2", call("vmv_v_x_u16mf2", 0, 4), base, n), 4) end
 function rvv.load_partial_bf16(base, n) return upper_half(halves(base, n)) end
 function rvv.load_partial_i8(base, n)
-    return call("vfcvt_f_x_v_f32m1", call("vsext_vf4_i32m1", call("vle8_v_i8mf4", base, n), 4), 4)
+    return call("vfcvt_f_x_v_f32m1", call("vsext_vf4_i32m1", first("vle8_v_i8mf4", call("vmv_v_x_i8mf4", 0, 4), base, n), 4), 4)
 end
 -- Exponent and fraction as those of a float32 that is 2^112 times smaller, then scaled: exact, subnormal ones, too.
 function rvv.load_partial_f16(base, n)
@@ -51,7 +56,7 @@ end
 for _, type in ipairs { "bf16", "f16", "i8" } do
     rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end
 end
-function rvv.load_words_partial(base, offset, n) return call("vle32_v_u32m1", at(base, offset), n) end
+function rvv.load_words_partial(base, offset, n) return first("vle32_v_u32m1", rvv.index_zero(), at(base, offset), n) end
 function rvv.load_words(base, offset) return rvv.load_words_partial(base, offset, 4) end
 function rvv.unpack_bf16(words)
     return { upper_half(words), call("vreinterpret_v_u32m1_f32m1", call("vand_vx_u32m1", words, "0xffff0000u", 4)) }
