@@ -41,6 +41,7 @@ lld-19                   | links it
 qemu-user-static         | runs AArch64 and RISC-V
 nodejs                   | runs WebAssembly
 cppcheck                 | what MISRA.md lists
+python3-yaml             | reads the files for Zephyr and ESP-IDF
 '
 
 say() { printf '%s\n' "$*" >&2; }

@@ -129,7 +129,7 @@ ok "limits, with what would fit; wrong options; nothing is written"
 
 bundle wrapped kws --arithmetic integer --without-misra --wrap zephyr,esp-idf,platformio,arduino,cmsis-pack
 /usr/bin/python3 - "$work/wrapped" <<'END' || fail "files of build systems"
-import json, os, re, sys, xml.etree.ElementTree as tree
+import json, os, re, sys, xml.etree.ElementTree as tree, yaml
 folder = sys.argv[1]
 def lines(path): return open(os.path.join(folder, path)).read().splitlines()
 package = tree.parse(os.path.join(folder, "lookupc.kws.pdsc")).getroot()
@@ -142,10 +142,11 @@ library = json.load(open(folder + "/library.json"))
 assert re.fullmatch(r"\d+\.\d+\.\d+", library["version"]) and os.path.exists(folder + "/inc/" + library["headers"])
 properties = dict(line.split("=", 1) for line in lines("library.properties"))
 assert {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url", "architectures"} <= set(properties)
-for path in "zephyr/module.yml", "idf_component.yml": # keys and scalars only
-    assert all(re.fullmatch(r"( *[a-z]+:( .+)?|#.*)", line) for line in lines(path)), path
-module = dict(line.strip().split(": ", 1) for line in lines("zephyr/module.yml") if ": " in line and not line.startswith("#"))
-assert os.path.exists(os.path.join(folder, module["cmake"], "CMakeLists.txt")) and os.path.exists(os.path.join(folder, module["kconfig"]))
+module = yaml.safe_load(open(folder + "/zephyr/module.yml"))
+assert set(module) <= {"name", "build"} and set(module["build"]) == {"cmake", "kconfig"}, module # of Zephyr's schema of a module
+assert os.path.exists(os.path.join(folder, module["build"]["cmake"], "CMakeLists.txt")) and os.path.exists(os.path.join(folder, module["build"]["kconfig"]))
+component = yaml.safe_load(open(folder + "/idf_component.yml"))
+assert re.fullmatch(r"\d+\.\d+\.\d+", component["version"]) and all(isinstance(value, (str, list, dict)) for value in component.values()), component
 END
 mkdir "$work/cmake"
 cat >"$work/cmake/CMakeLists.txt" <<'END'
