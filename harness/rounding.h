@@ -19,8 +19,8 @@
    sees both through its rows.
 
    A projection in i16 rounds the inputs of every product to multiples of U = largest |input| / 32767 of the token: each is off by an amount
-   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ROUNDING_INPUT_FACTOR then stands for F: a quarter of the
-   bound, which is all that random tokens may use, is five standard deviations.
+   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ROUNDING_INPUT_FACTOR then stands for F: a quarter of
+   the bound, which is all that random tokens may use, is five standard deviations.
 
    Tables of integers in units of their rows' scales: a kernel may round the scores of a token, scales included, to multiples of 1/65535 of
    the largest. Each is then off by an amount spread evenly over one such unit; ROUNDING_SCORE_FACTOR times the root of the sum of the
