@@ -71,11 +71,7 @@ end
 
 -- Raises one line for a name that is none, also none of other CPUs.
 function isa.check(name)
-    for _, list in ipairs { isa.names, isa.foreign } do
-        for _, known in ipairs(list) do
-            if known == name then return end
-        end
-    end
+    if contains(isa.names, name) or contains(isa.foreign, name) then return end
     error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.names, ", ") .. ", " .. table.concat(isa.foreign, ", "), 0)
 end
 
@@ -89,9 +85,7 @@ end
 function isa.select(text)
     local wanted = {}
     for name in (text .. ","):gmatch("([^,]*),") do
-        local known = false
-        for _, candidate in ipairs(isa.names) do known = known or candidate == name end
-        if not known then error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0) end
+        if not contains(isa.names, name) then error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0) end
         wanted[name] = true
     end
     local list = {}

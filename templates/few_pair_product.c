@@ -13,9 +13,8 @@ $(i)$(to) = $(isa.dot_pairs(to, before .. "x" .. t, before .. "w" .. n - 1));
 //$         end
 //$     end
 //$ end
-//$ local function scaled(vector, value)
-//$     local scale = vector.partial and isa.load_partial("scales", vector.y, vector.floats) or isa.load_unaligned("scales", vector.y)
-//$     return isa.mul(isa.float_of(value), scale)
+//$ local function scales_of(vector, at)
+//$     return vector.partial and isa.load_partial("scales", at, vector.floats) or isa.load_unaligned("scales", at)
 //$ end
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
@@ -77,11 +76,9 @@ $(inner)}
 //$ local name = t .. "_" .. n - 1
 //$ local total = chains > 1 and isa.index_add("sum" .. name, "next" .. name) or "sum" .. name
 //$ if block.folds > 1 then
-//$     local scale = sum("fold * " .. block.fold_gap, vector.y)
-//$     local gain = vector.partial and isa.load_partial("scales", scale, vector.floats) or isa.load_unaligned("scales", scale)
-$(inner)y$(name) = $(isa.fma(isa.float_of(total), gain, "y" .. name));
+$(inner)y$(name) = $(isa.fma(isa.float_of(total), scales_of(vector, sum("fold * " .. block.fold_gap, vector.y)), "y" .. name));
 //$ else
-$(inner)const $(isa.vector) y$(name) = $(scaled(vector, total));
+$(inner)const $(isa.vector) y$(name) = $(isa.mul(isa.float_of(total), scales_of(vector, vector.y)));
 //$ end
 //$ end
 //$ end

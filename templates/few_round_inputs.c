@@ -6,12 +6,14 @@
 //$     if n <= 0 then return isa.zero() end
 //$     return n >= lanes and isa.load_unaligned("x", at) or isa.load_partial("x", at, n)
 //$ end
+//$ -- What ends the names of the variables for the floats from `at` on.
+//$ local function number(at) return at == "i" and "" or at end
 //$ local function measure(i, at, n)
-$(i)const $(isa.vector) $(at == "i" and "v" or "v" .. at) = $(some(at, n));
-//$     local name = at == "i" and "v" or "v" .. at
-$(i)const $(isa.vector) size$(at == "i" and "" or at) = $(isa.abs(name));
-$(i)most = $(isa.max("most", "size" .. (at == "i" and "" or at)));
-$(i)finite = $(isa.fma(isa.zero(), name, "finite"));
+//$     local v, size = "v" .. number(at), "size" .. number(at)
+$(i)const $(isa.vector) $(v) = $(some(at, n));
+$(i)const $(isa.vector) $(size) = $(isa.abs(v));
+$(i)most = $(isa.max("most", size));
+$(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
 /* The $(rows) inputs of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/32767 of the largest. A NaN or an
@@ -46,9 +48,10 @@ $(i)}
     const float scale = largest > 1e-34f ? 32767.0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
 //$ local function words(i, at, n)
-$(i)const $(isa.vector) low$(at == "i" and "" or at) = $(isa.mul(some(at, n), "inverse"));
-$(i)const $(isa.vector) high$(at == "i" and "" or at) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
-$(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, "low" .. (at == "i" and "" or at), "high" .. (at == "i" and "" or at)));
+//$     local low, high = "low" .. number(at), "high" .. number(at)
+$(i)const $(isa.vector) $(low) = $(isa.mul(some(at, n), "inverse"));
+$(i)const $(isa.vector) $(high) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
+$(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, low, high));
 //$ end
 //$ if whole > 0 then
     for (size_t i = 0; i < $(whole); i += $(pair)) {

@@ -1,4 +1,5 @@
 /* Lets run.c run the dense FFN beside a model, which is no firmware bundle: its weights are linked in by rival.S. */
+#define RIVAL /* whose header declares no RAM */
 #include MODEL_HEADER
 
 extern const unsigned char rival_weights[];

@@ -17,6 +17,10 @@ static MODEL(weights) weights;
 static INPUT x[MACRO(D)];
 static OUTPUT y[MACRO(D_OUT)];
 
+#ifndef RIVAL
+_Static_assert(MACRO(RAM_BYTES) == sizeof scratch + sizeof weights, "what a caller gives is the RAM that the header declares");
+#endif
+
 #if defined(__arm__) || defined(__aarch64__)
 #define STACK_POINTER(pointer) __asm__ volatile("mov %0, sp" : "=r"(pointer))
 #elif defined(__riscv)
