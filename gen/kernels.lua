@@ -242,6 +242,10 @@ local function kernel_values(p, v, symbol)
         slots_text = "[" .. p.shape.h .. "]" .. (p.shape.neighbours > 1 and "[" .. p.shape.neighbours .. "]" or ""),
     }
     values.helper = p.names.helper(few)
+    -- Whether the hash asks for rows of which it has just found the codes.
+    values.asks = v.early and p.makes_codes or false
+    values.ask_parameter, values.ask_argument = values.asks and ", const " .. p.names.weights .. " *ask" or "", values.asks and ", token == 0 ? ask : NULL" or ""
+    values.line_elements = blob.align // p.tables.bytes
     -- What a projection works in beside its vectors: parameters, arguments.
     local parameters, arguments = {}, {}
     for i, buffer in ipairs(v.work) do parameters[i], arguments[i] = ", " .. buffer.storage .. " *restrict " .. buffer.name, ", " .. buffer.name end
@@ -284,7 +288,7 @@ local function gather_values(p, v, values)
     local m = p.shape.neighbours
     local sizes = { math.min(v.group, p.shape.h) * m, p.shape.h % v.group * m } -- of a call, in rows that a token takes
     local function all_multiples(n) return sizes[1] % n == 0 and sizes[2] % n == 0 end
-    values.pitch, values.line_elements = p.pitch, blob.align // p.tables.bytes
+    values.pitch = p.pitch
     values.loads, values.ask, values.dot = {}, v.ask or false, v.dot or false
     values.together, values.rest_rows = {}, v.unroll > 1 and not all_multiples(v.unroll)
     for r = 0, v.unroll - 1 do values.together[r + 1] = r end
@@ -359,6 +363,7 @@ local function code_files(p, v, add, templates)
         end)
     end
     add(templates.hash, v.names.hash, v, function(values)
+        values.pitch = p.pitch
         values.transposes, values.step = transposes_of(p.shape.tau, v.isa.lanes), v.regime == "few" and v.isa.lanes or v.tile
         values.panel_floats = p.shape.tau * v.isa.lanes
         values.aligned_floats = not v.isa.any_alignment and values.panel_floats + blob.align // 4
