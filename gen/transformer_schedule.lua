@@ -125,7 +125,7 @@ return space.new {
         default = function(_, isa, s) return largest(parts(isa, 8 * isa.lanes, s["attention.rows"]), 4) end,
     },
     {
-        key = "attention.ahead", doc = "1: a tile's keys ask for its values, those for the next keys; 0: the core is on its own",
+        key = "attention.ahead", doc = "1: a tile asks for the next one, lines of all its pages in turn; 0: the core is on its own",
         values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
         default = function(_, isa) return isa.prefetch and 1 or 0 end,
     },
