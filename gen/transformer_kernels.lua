@@ -1,4 +1,5 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops over.
+local attention_ahead = require "gen.attention_ahead"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
 local transformer_plan = require "gen.transformer_plan"
@@ -51,48 +52,9 @@ function transformer_kernels.product_values(p, v, values)
     end
 end
 
--- The largest power of two up to `most` that divides all of `numbers`.
-local function power_in(most, numbers)
-    local power, divides = 1, true
-    while divides and 2 * power <= most do
-        for _, number in ipairs(numbers) do divides = divides and number % (2 * power) == 0 end
-        power = divides and 2 * power or power
-    end
-    return power
-end
-
--- How a tile asks for the keys and values of the next one: for a line of each of their pages, then for the next line of each, since memory gives more
--- to several pages at a time than to one after the other. Scores ask for the first half of every page, sums for the second one, a line after
--- some elements of a key or after some values. What first-level caches have no room for goes to the second level.
-local function asked_of(p, values)
-    local cache, keys, line, width = p.shape.cache, transformer_plan.keys, values.line_elements, p.shape.width
-    local asked, lines, blocks, strip = { streams = {} }, 0, 0, values.score_vectors * values.lanes
-    for _, part in ipairs { { "next_key", width }, { "next_value", cache.pitch } } do
-        local all = -(-keys * part[2] // line)
-        local pages = -(-all // (4096 // 64))
-        local each = -(-all // pages)
-        for i = 0, pages - 1 do table.insert(asked.streams, { base = part[1], at = i * each * line }) end
-        lines = math.max(lines, each)
-    end
-    local half = (lines + 1) // 2
-    for _, block in ipairs(values.sum_blocks) do blocks = blocks + block.count end
-    asked.scores = power_in(width * (keys // strip) // half, { width, line })
-    asked.sums = power_in(blocks * keys // half, { keys, line })
-    asked.of_strip = width // asked.scores * line // strip -- elements of a page for each position before the strip
-    local from = half * line
-    for _, block in ipairs(values.sum_blocks) do
-        local elements = keys // asked.sums * line
-        block.asks_from, block.asks = from, elements // (block.vectors * values.lanes)
-        from = from + block.count * elements
-    end
-    asked.word = 2 * keys * (width + cache.pitch) * cache.type.bytes > 32768 and "prefetch" or "prefetch_once"
-    return asked
-end
-
 local function attention_values(p, v, values)
     local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
     values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
-    values.ahead = s["attention.ahead"] > 0
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
@@ -109,7 +71,9 @@ local function attention_values(p, v, values)
             at = at + vectors * count * lanes
         end
     end
-    values.asked = values.ahead and asked_of(p, values)
+    attention_ahead[s["attention.ahead"]](p, values)
+    -- What a first-level cache has no room for goes to the second level.
+    values.ask = isa[2 * transformer_plan.keys * (p.shape.width + p.shape.cache.pitch) * kept.bytes > 32768 and "prefetch" or "prefetch_once"]
 end
 
 local function blocks_values(p, v, values)

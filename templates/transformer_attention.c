@@ -1,23 +1,33 @@
 //$ lines("", prologue)
-//$ local next_parameters = ahead and "const " .. kept.storage .. " *next_key, const " .. kept.storage .. " *next_value, " or ""
+//$ -- Of the addresses that one who asks for the next tile takes: the parameters; the arguments, each as of(base) says.
+//$ local function asks_parameters(asks)
+//$     local text = ""
+//$     for _, base in ipairs(asks.bases) do text = text .. "const " .. kept.storage .. " *" .. base .. ", " end
+//$     return text
+//$ end
+//$ local function asks_arguments(asks, of)
+//$     local text = ""
+//$     for _, base in ipairs(asks.bases) do text = text .. of(base) .. ", " end
+//$     return text
+//$ end
 //$ local function times(name, factor) return factor == 1 and name or name .. " * " .. factor end
-//$ local function ask(i, before, counter, every)
-//$     local within = every > 1 and "    " or ""
-//$     if every > 1 then
-$(i)if ($(counter) % $(every) == 0) {
+//$ local function ask_next(i, asks, before, counter)
+//$     local within = asks.every > 1 and i .. "    " or i
+//$     if asks.every > 1 then
+$(i)if ($(counter) % $(asks.every) == 0) {
 //$     end
-//$     for _, stream in ipairs(asked.streams) do
-$(i)$(within)$(isa[asked.word](stream.base, sum(before .. times(counter, line_elements // every), stream.at)));
+//$     for _, stream in ipairs(asks.streams) do
+$(within)$(ask(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
 //$     end
-//$     if every > 1 then
+//$     if asks.every > 1 then
 $(i)}
 //$     end
 //$ end
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(ahead and "; asks for half of the next tile" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(next_parameters)float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_asks.bases > 0 and "; asks for half of the next tile" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(asks_parameters(score_asks))float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
 //$ for r = 0, rows - 1 do
@@ -26,9 +36,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ end
 //$ end
         for (size_t i = 0; i < $(shape.width); ++i) {
-//$ if ahead then
-//$ ask("            ", score_vectors * lanes < keys and times("at", asked.of_strip) .. " + " or "", "i", asked.scores)
-//$ end
+//$ ask_next("            ", score_asks, score_vectors * lanes < keys and times("at", asks_of_strip) .. " + " or "", "i")
 //$ for n = 0, score_vectors - 1 do
             const $(isa.vector) k$(n) = $(load_kept("key", sum("i * " .. keys .. " + at", n * lanes)));
 //$ end
@@ -55,7 +63,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(next_parameters)float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(block.asks))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
@@ -64,9 +72,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 //$ end
     for (size_t k = 0; k < count; ++k, value += $(shape.cache.pitch)) {
-//$ if ahead then
-//$ ask("        ", "", "k", asked.sums)
-//$ end
+//$ ask_next("        ", block.asks, "", "k")
 //$ for n = 0, block.vectors - 1 do
         const $(isa.vector) v$(n) = $(load_kept("value", n * lanes));
 //$ end
@@ -86,15 +92,16 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(next_parameters)float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(sum_blocks[1].asks))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local asked_at = ahead and sum(times("at", block.asks), block.asks_from - block.at * block.asks)
+//$ local function from(base) return base .. " + " .. sum(times("at", block.asks_further), block.asks_from - block.at * block.asks_further) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(ahead and "next_key + " .. asked_at .. ", next_value + " .. asked_at .. ", " or "")sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(asks_arguments(block.asks, from))sums + at);
 //$ else
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(ahead and sum("next_key", block.asks_from) .. ", " .. sum("next_value", block.asks_from) .. ", " or "")$(sum("sums", block.at)));
+//$ local function from(base) return sum(base, block.asks_from) end
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(asks_arguments(block.asks, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
@@ -183,7 +190,7 @@ void $(symbol)($(attention_parameters),
 //$ if shape.ring then
         const size_t place = $(in_ring("tile"));
 //$ end
-//$ if ahead then
+//$ if #score_asks.bases > 0 then
         /* behind the last tile of a head come the keys and the values of the next one */
         const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and shape.cache.positions or shape.cache.positions .. " + " .. in_ring(oldest));
         const $(kept.storage) *next_key = key + next * $(shape.width), *next_value = value + next * $(shape.cache.pitch);
@@ -192,10 +199,11 @@ void $(symbol)($(attention_parameters),
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
-//$ local nexts = ahead and "row ? tile_key : next_key, row ? tile_value : next_value, " or ""
+//$ -- Other rows of queries ask for what is there.
+//$ local function from(base) return "row ? " .. base:gsub("next", "tile") .. " : " .. base end
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(nexts)score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(asks_arguments(score_asks, from))score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -223,7 +231,7 @@ void $(symbol)($(attention_parameters),
         row = 0;
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(nexts)sums + row * $(shape.cache.pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(asks_arguments(sum_blocks[1].asks, from))sums + row * $(shape.cache.pitch));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {
