@@ -72,8 +72,6 @@ local function attention_values(p, v, values)
         end
     end
     attention_ahead[s["attention.ahead"]](p, values)
-    -- What a first-level cache has no room for goes to the second level.
-    values.ask = isa[2 * transformer_plan.keys * (p.shape.width + p.shape.cache.pitch) * kept.bytes > 32768 and "prefetch" or "prefetch_once"]
 end
 
 local function blocks_values(p, v, values)

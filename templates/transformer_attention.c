@@ -1,8 +1,8 @@
 //$ lines("", prologue)
-//$ -- Of the addresses that one who asks for the next tile takes: the parameters; the arguments, each as of(base) says.
+//$ -- Of the addresses that are asked for: the parameters; the arguments, each as of(base) says.
 //$ local function asks_parameters(asks)
 //$     local text = ""
-//$     for _, base in ipairs(asks.bases) do text = text .. "const " .. kept.storage .. " *" .. base .. ", " end
+//$     for _, base in ipairs(asks.bases) do text = text .. "const " .. kept.storage .. " *" .. base.name .. ", " end
 //$     return text
 //$ end
 //$ local function asks_arguments(asks, of)
@@ -17,7 +17,7 @@
 $(i)if ($(counter) % $(asks.every) == 0) {
 //$     end
 //$     for _, stream in ipairs(asks.streams) do
-$(within)$(ask(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
+$(within)$(isa.prefetch_once(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
 //$     end
 //$     if asks.every > 1 then
 $(i)}
@@ -26,7 +26,7 @@ $(i)}
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_asks.bases > 0 and "; asks for half of the next tile" or ""). */
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_asks.bases > 0 and "; asks for as much of what is read next" or ""). */
 static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(asks_parameters(score_asks))float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
@@ -96,11 +96,11 @@ static inline void $(helper)_sums_$(rows)(const float *restrict weight, const fl
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local function from(base) return base .. " + " .. sum(times("at", block.asks_further), block.asks_from - block.at * block.asks_further) end
+//$ local function from(base) return base.name .. " + " .. sum(times("at", block.asks_further), block.asks_from - block.at * block.asks_further) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
         $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(asks_arguments(block.asks, from))sums + at);
 //$ else
-//$ local function from(base) return sum(base, block.asks_from) end
+//$ local function from(base) return sum(base.name, block.asks_from) end
     $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(asks_arguments(block.asks, from))$(sum("sums", block.at)));
 //$ end
 //$ end
@@ -191,16 +191,15 @@ void $(symbol)($(attention_parameters),
         const size_t place = $(in_ring("tile"));
 //$ end
 //$ if #score_asks.bases > 0 then
-        /* behind the last tile of a head come the keys and the values of the next one */
+        /* behind the last tile of a head comes the first one of the next head */
         const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and shape.cache.positions or shape.cache.positions .. " + " .. in_ring(oldest));
-        const $(kept.storage) *next_key = key + next * $(shape.width), *next_value = value + next * $(shape.cache.pitch);
+        const $(kept.storage) *next_key = key + next * $(shape.width)$(#score_asks.bases > 1 and ", *next_value = value + next * " .. shape.cache.pitch or "");
 //$ end
         const $(kept.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(shape.cache.pitch);
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
-//$ -- Other rows of queries ask for what is there.
-//$ local function from(base) return "row ? " .. base:gsub("next", "tile") .. " : " .. base end
+//$ local function from(base) return "row ? " .. base.other .. " : " .. base.first end
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
             $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(asks_arguments(score_asks, from))score + row * $(keys));

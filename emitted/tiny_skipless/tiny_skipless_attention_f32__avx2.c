@@ -27,7 +27,7 @@ static inline __m256 tiny_skipless_attention_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for half of the next tile. */
+/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
@@ -121,7 +121,7 @@ static inline void tiny_skipless_attention_sums_4(const float *restrict weight, 
     tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for half of the next tile. */
+/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
 static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
@@ -185,7 +185,7 @@ static inline void tiny_skipless_attention_sums_2(const float *restrict weight, 
     tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for half of the next tile. */
+/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
 static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
@@ -289,7 +289,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     for (size_t i = 0; i < rows * 16; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
-        /* behind the last tile of a head come the keys and the values of the next one */
+        /* behind the last tile of a head comes the first one of the next head */
         const size_t next = tile + 32 < end ? tile + 32 : 256;
         const float *next_key = key + next * 16, *next_value = value + next * 16;
         const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
