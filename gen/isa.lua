@@ -36,6 +36,8 @@
 --   store_pairs(base, offset, a, b): twice as many floats as lanes, the first ones in a, rounded to 16-bit integers, two to a word
 --   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   reduce(v, "max" or "add"): the list of { type, name, value } that makes one float of all lanes, and the C expression of that float
+--   max_size(most, v): the larger one of |v| and `most`, an `index` of the bits of such floats, where NaN and infinity are the largest;
+--   reduce_sizes(most): as reduce, the largest lane as a float; nil where floats are compared as fast
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 

@@ -97,7 +97,7 @@ local function few_of(m, shape, isa, choices, chunk)
     local few = {
         regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
         chunk = chunk, group = choices["few.group"], unroll = 1, dot = dot,
-        prefetch = choices["few.prefetch"] == 1, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
+        prefetch = choices["few.prefetch"] > 0, early = choices["few.prefetch"] == 2 and gather.early(shape) or nil, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.split = split_of(shape, projection, few.tokens, few.threshold)

@@ -58,15 +58,15 @@ $(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape
 //$ local x_stride, before = p.x_stride * tile, unpacked and "unpacked, " or ""
 //$ if integers then
 //$     x_stride = x_stride // projection.word.rows
-//$     before = sum("scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, "
+//$     before = sum("scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
 //$ end
-//$ if p.count > 1 then
+//$ if p.count > 1 and not blocks_argument then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
 $(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(from_step), $(sum("w", p.offset)) + block * $(p.block_words),
 $(i)        $(before)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
 $(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(from_step), $(sum("w", p.offset)),
-$(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles);
+$(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
 //$ if #stage.passes > 0 then

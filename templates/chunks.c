@@ -4,7 +4,7 @@
 
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
-        $(v.names.project)(weights, x + first * $(shape.x_step), left, code, score, scratch);
+        $(asks and helper .. "_codes" or v.names.project)(weights, x + first * $(shape.x_step), left, code, score, scratch$(asks and ", weights" or ""));
         $(v.names.gather)(weights, code, score, y + first * $(shape.y_step), left, scratch);
     }
 }

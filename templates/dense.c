@@ -25,12 +25,12 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = shape.bits * tile, unpacked and "unpacked, " or ""
-//$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and " + block * " .. p.outputs or "") .. ", units, " end
-//$ if p.count > 1 then
+//$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, " end
+//$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
         $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.outputs * tile), $(y_step), tiles);
 //$ else
-    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles);
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
     for (size_t tile = 0; tile < tiles; ++tile)

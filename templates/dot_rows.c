@@ -73,7 +73,7 @@ $(i)    $(isa.store_partial("y_to", place, part.floats, isa.fma("unit", ordered[
 $(i)}
 //$     end
 //$ end
-//$ if v.prefetch then
+//$ if v.prefetch and not asks then
 $(i)for (size_t k = 0; k < tables; ++k) {
 $(i)    const int8_t *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.vectors_left * dot.columns + s.partial) - 1, line_elements do

@@ -10,6 +10,10 @@
 //$ local function number(at) return at == "i" and "" or at end
 //$ local function measure(i, at, n)
 //$     local v, size = "v" .. number(at), "size" .. number(at)
+//$     if isa.max_size then
+$(i)most = $(isa.max_size("most", some(at, n)));
+//$         return
+//$     end
 $(i)const $(isa.vector) $(v) = $(some(at, n));
 $(i)const $(isa.vector) $(size) = $(isa.abs(v));
 $(i)most = $(isa.max("most", size));
@@ -20,7 +24,11 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
    infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
 static inline float $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers)
 {
+//$ if isa.max_size then
+    $(isa.index) most = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
+//$ else
     $(isa.vector) most = $(isa.zero()), finite = $(isa.zero());
+//$ end
 //$ if rows - rows % lanes > 0 then
     for (size_t i = 0; i < $(rows - rows % lanes); $(lanes == 1 and "++i" or "i += " .. lanes)) {
 //$ measure("        ", "i", lanes)
@@ -29,8 +37,7 @@ static inline float $(helper)_round_$(rows)(const float *restrict x, $(projectio
 //$ if rows % lanes > 0 then
 //$ measure("    ", rows - rows % lanes, rows % lanes)
 //$ end
-//$ local function reduced(i, name, vector, word)
-//$     local steps, result = isa.reduce(vector, word)
+//$ local function reduced(i, name, steps, result)
 //$     if #steps == 0 then
 $(i)const float $(name) = $(result);
 //$     else
@@ -43,8 +50,12 @@ $(i)    $(name) = $(result);
 $(i)}
 //$     end
 //$ end
-//$ reduced("    ", "largest", "most", "max")
-//$ reduced("    ", "exact", "finite", "add")
+//$ if isa.max_size then
+//$ reduced("    ", "largest", isa.reduce_sizes("most"))
+//$ else
+//$ reduced("    ", "largest", isa.reduce("most", "max"))
+//$ reduced("    ", "exact", isa.reduce("finite", "add"))
+//$ end
     const float scale = largest > 1e-34f ? 32767.0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
 //$ local function words(i, at, n)
@@ -61,6 +72,6 @@ $(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, low, high));
 //$ if rest > 0 then
 //$ words("    ", whole, rest)
 //$ end
-    return largest * (1.0f / 32767.0f) + exact;
+    return largest * (1.0f / 32767.0f) + $(isa.max_size and "0.0f * largest" or "exact");
 }
 //$ end

@@ -14,8 +14,11 @@ $(include(hash.template))
    score  [$(shape.h)][$(shape.neighbours)]
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
 //$ end
+//$ if asks then
+   ask    weights whose rows to ask for as soon as their codes are known, or NULL
+//$ end
    None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter))
+void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter)$(ask_parameter))
 {
 //$ if lanes == 1 then
     for (size_t table = 0; table < $(shape.h); ++table)
@@ -51,6 +54,20 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
     }
 //$ else
 
+//$ -- Asks for the beginnings of rows just found, and for their scales: they come while the next tables are hashed. Not a function: gcc
+//$ -- drops calls of one that does nothing else.
+//$ local function ask(first, count, code)
+        if (ask)
+            for (size_t i = 0; i < $(count); ++i) {
+                const size_t number = ($(first) + i) * $(shape.rows) + $(code);
+//$     if tables.scaled then
+                $(isa.prefetch_once("ask->table_scales", "number"));
+//$     end
+//$     for element = 0, v.early - 1, line_elements do
+                $(isa.prefetch("ask->tables", sum("number * " .. pitch, element)));
+//$     end
+            }
+//$ end
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
 //$ if whole > 0 then
     for (size_t table = 0; table < $(whole); table += $(lanes)) {
@@ -58,6 +75,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
             row[i] = z + (table + i) * $(shape.tau);
 //$ transposed()
         $(helper)_hash_lanes(bits, code + table, score + table);
+//$ if asks then ask("table", lanes, "code[table + i]") end
     }
 //$ end
 //$ if rest > 0 then
@@ -72,6 +90,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
             code[$(sum("i", whole))] = last_code[i];
             score[$(sum("i", whole))] = last_score[i];
         }
+//$ if asks then ask(whole, rest, "last_code[i]") end
     }
 //$ end
 //$ end

@@ -42,7 +42,7 @@ $(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. first + n));
 $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. last));
 //$     end
 //$ end
-//$ if v.prefetch then
+//$ if v.prefetch and not asks then
 $(i)for (size_t k = 0; k < $(count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.vectors_left * isa.lanes + s.partial) - 1, line_elements do

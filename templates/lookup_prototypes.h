@@ -11,7 +11,7 @@ void $(v.names.projection)(const $(names.weights) *weights, const float *restric
 //$ else
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work), size_t tiles);
 //$ end
-void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or ""));
+void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.early and ", const " .. names.weights .. " *ask" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);

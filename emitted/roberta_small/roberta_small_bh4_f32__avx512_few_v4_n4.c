@@ -81,15 +81,22 @@ static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, c
     _mm512_storeu_ps(y + 48, y0_3);
 }
 
-/* One block for all tokens; steps are floats from token to token. */
+/* Blocks side by side for all tokens; steps are floats from token to token. */
 static void roberta_small_few_block_64x64(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t tokens)
+    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
 {
-    size_t token = 0;
-    for (; token + 4 <= tokens; token += 4)
-        roberta_small_few_block_64x64_by_4(x + token * x_step, x_step, w, y + token * y_step, y_step);
-    for (; token < tokens; ++token)
-        roberta_small_few_block_64x64_by_1(x + token * x_step, w, y + token * y_step);
+    if (tokens == 1) { /* without loops over tokens inside */
+        for (size_t block = 0; block < blocks; ++block, x += 64, w += 4096, y += 64)
+            roberta_small_few_block_64x64_by_1(x, w, y);
+        return;
+    }
+    for (size_t block = 0; block < blocks; ++block, x += 64, w += 4096, y += 64) {
+        size_t token = 0;
+        for (; token + 4 <= tokens; token += 4)
+            roberta_small_few_block_64x64_by_4(x + token * x_step, x_step, w, y + token * y_step, y_step);
+        for (; token < tokens; ++token)
+            roberta_small_few_block_64x64_by_1(x + token * x_step, w, y + token * y_step);
+    }
 }
 
 /* Hadamard transform over 8 wires of 64 rows, in place.
@@ -171,30 +178,26 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        for (size_t block = 0; block < 8; ++block)
-            roberta_small_few_block_64x64(x + block * 64, 512, w + block * 4096,
-                a + block * 64, 512, tiles);
+        roberta_small_few_block_64x64(x, 512, w,
+            a, 512, tiles, 8);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_few_butterfly_8x64(a + tile * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        for (size_t block = 0; block < 8; ++block)
-            roberta_small_few_block_64x64(a + block * 64, 512, w + 32768 + block * 4096,
-                b + block * 64, 512, tiles);
+        roberta_small_few_block_64x64(a, 512, w + 32768,
+            b, 512, tiles, 8);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_few_butterfly_8x64(b + tile * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        for (size_t block = 0; block < 8; ++block)
-            roberta_small_few_block_64x64(b + block * 64, 512, w + 65536 + block * 4096,
-                a + block * 64, 512, tiles);
+        roberta_small_few_block_64x64(b, 512, w + 65536,
+            a, 512, tiles, 8);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_few_butterfly_8x64(a + tile * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        for (size_t block = 0; block < 8; ++block)
-            roberta_small_few_block_64x64(a + block * 64, 512, w + 98304 + block * 4096,
-                y + block * 64, 1024, tiles);
+        roberta_small_few_block_64x64(a, 512, w + 98304,
+            y, 1024, tiles, 8);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_few_butterfly_8x64(y + tile * 1024);
     }

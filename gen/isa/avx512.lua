@@ -88,9 +88,9 @@ avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX5
 } } }
 avx512.type_needs.i16 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_pairs(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
-function avx512.store_pairs(base, offset, a, b)
-    local function halves(v) return call("cvtepi32_epi16", call("cvtps_epi32", v)) end
-    return avx512.store_words(base, offset, call("inserti64x4", call("castsi256_si512", halves(a)), halves(b), "1"))
+function avx512.store_pairs(base, offset, a, b) -- packs_epi32 packs each quarter on its own
+    local quarters = call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b))
+    return avx512.store_words(base, offset, call("permutexvar_epi64", call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7"), quarters))
 end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end

@@ -75,6 +75,22 @@ return function(bits)
         end,
         index_add = function(a, b) return call("add_epi32", a, b) end,
         index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
+        max_size = function(most, v)
+            return call("max_epi32", most, call("and_si" .. bits, call("castps_si" .. bits, v), call("set1_epi32", "0x7fffffff")))
+        end,
+        -- Halves, until one is left.
+        reduce_sizes = function(most)
+            local steps = {}
+            local function let(type, name, a, b) steps[#steps + 1] = { type = type, name = name, value = (type == "__m256i" and "_mm256" or "_mm") .. "_max_epi32(" .. a .. ", " .. b .. ")" } end
+            if bits == 512 then
+                let("__m256i", "eight", "_mm512_castsi512_si256(" .. most .. ")", "_mm512_extracti64x4_epi64(" .. most .. ", 1)")
+                most = "eight"
+            end
+            let("__m128i", "four", "_mm256_castsi256_si128(" .. most .. ")", "_mm256_extracti128_si256(" .. most .. ", 1)")
+            let("__m128i", "two", "four", "_mm_shuffle_epi32(four, 0x4e)")
+            let("__m128i", "one", "two", "_mm_shuffle_epi32(two, 0xb1)")
+            return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"
+        end,
         reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
     }
 end

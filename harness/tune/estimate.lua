@@ -123,7 +123,7 @@ local function few(p, isa, s, caches, batch, dot)
     cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
     cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in bursts.
-    local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] == 1
+    local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] > 0
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
     local hidden = from >= l2_rate and 1 or not asks and 0.4 or lines > 2 and 0.75 or followed

@@ -66,15 +66,22 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint
     _mm256_storeu_ps(y + 8, y0_1);
 }
 
-/* One block for all tokens; steps are floats from token to token. */
+/* Blocks side by side for all tokens; steps are floats from token to token. */
 static void tiny_few_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w,
-    float *restrict y, size_t y_step, size_t tokens)
+    float *restrict y, size_t y_step, size_t tokens, size_t blocks)
 {
-    size_t token = 0;
-    for (; token + 2 <= tokens; token += 2)
-        tiny_few_block_16x16_by_2(x + token * x_step, x_step, w, y + token * y_step, y_step);
-    for (; token < tokens; ++token)
-        tiny_few_block_16x16_by_1(x + token * x_step, w, y + token * y_step);
+    if (tokens == 1) { /* without loops over tokens inside */
+        for (size_t block = 0; block < blocks; ++block, x += 16, w += 128, y += 16)
+            tiny_few_block_16x16_by_1(x, w, y);
+        return;
+    }
+    for (size_t block = 0; block < blocks; ++block, x += 16, w += 128, y += 16) {
+        size_t token = 0;
+        for (; token + 2 <= tokens; token += 2)
+            tiny_few_block_16x16_by_2(x + token * x_step, x_step, w, y + token * y_step, y_step);
+        for (; token < tokens; ++token)
+            tiny_few_block_16x16_by_1(x + token * x_step, w, y + token * y_step);
+    }
 }
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
@@ -152,30 +159,26 @@ void tiny_bh4_bf16__avx2_few_v4_n2(const tiny_weights *weights, const float *res
     const uint32_t *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    for (size_t block = 0; block < 4; ++block)
-        tiny_few_block_16x16(x + block * 16, 64, w + block * 128,
-            a + block * 16, 64, tiles);
+    tiny_few_block_16x16(x, 64, w,
+        a, 64, tiles, 4);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_few_butterfly_4x16(a + tile * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    for (size_t block = 0; block < 4; ++block)
-        tiny_few_block_16x16(a + block * 16, 64, w + 512 + block * 128,
-            b + block * 16, 64, tiles);
+    tiny_few_block_16x16(a, 64, w + 512,
+        b, 64, tiles, 4);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_few_butterfly_4x16(b + tile * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    for (size_t block = 0; block < 4; ++block)
-        tiny_few_block_16x16(b + block * 16, 64, w + 1024 + block * 128,
-            a + block * 16, 64, tiles);
+    tiny_few_block_16x16(b, 64, w + 1024,
+        a, 64, tiles, 4);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_few_butterfly_4x16(a + tile * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    for (size_t block = 0; block < 4; ++block)
-        tiny_few_block_16x16(a + block * 16, 64, w + 1536 + block * 128,
-            z + block * 16, 64, tiles);
+    tiny_few_block_16x16(a, 64, w + 1536,
+        z, 64, tiles, 4);
     for (size_t tile = 0; tile < tiles; ++tile)
         tiny_few_butterfly_4x16_need48(z + tile * 64);
 
