@@ -1,5 +1,6 @@
 -- What the kernel templates print: from the plan's numbers to the names, lists and words that a template loops over.
 local blob = require "gen.blob"
+local gather = require "gen.gather"
 local literal = require "gen.literal"
 local product = require "gen.product"
 
@@ -280,6 +281,7 @@ local function gather_values(p, v, values)
     local function all_multiples(n) return sizes[1] % n == 0 and sizes[2] % n == 0 end
     values.pitch, values.line_elements = p.pitch, blob.align // p.tables.bytes
     values.loads, values.ask, values.dot = {}, v.ask or false, v.dot or false
+    values.sums_of_integers = false
     values.together, values.rest_rows = {}, v.unroll > 1 and not all_multiples(v.unroll)
     for r = 0, v.unroll - 1 do values.together[r + 1] = r end
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
@@ -290,11 +292,34 @@ local function gather_values(p, v, values)
     values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
     if v.dot then
         local dot = isa.dot
+        values.sums_of_integers = v.tile > 1
         values.quads_partial = not all_multiples(dot.rows)
-        -- Words of the scores of a call; one token's are made a vector of tables at a time.
-        local most = v.tile == 1 and blob.round_up(sizes[1], isa.lanes) or blob.round_up(sizes[1], dot.rows)
-        values.dot_words = most // dot.rows
-        values.quad_at = "k / " .. dot.rows .. (v.tile == 1 and "" or " * " .. v.tile)
+        if values.sums_of_integers then
+            values.quads_partial = p.shape.h % dot.rows > 0
+            values.dot_quads = blob.round_up(p.shape.h, dot.rows) // dot.rows
+            values.dot_pitch = function(columns) return gather.dot_pitch(dot, columns) end
+            values.dot_zeros, values.math_min = 0, math.min
+            for _, tile in ipairs(v.gather) do values.dot_zeros = math.max(values.dot_zeros, values.dot_pitch(tile.width)) end
+            values.dot_places = { { pitch = p.pitch, apart = v.pack ~= nil } }
+            if v.pack then table.insert(values.dot_places, 1, { pitch = v.pack.pitch }) end
+            values.dot_name = function(run, t, place)
+                return values.helper .. (run.last and "_end_" or "_sum_") .. run.tables .. "x" .. t.width .. (place.apart and "_apart" or "")
+            end
+            -- The functions that are needed: by tables of a call, and whether those are the last of a span.
+            local known = {}
+            values.dot_runs = {}
+            local function add(run)
+                local key = (run.last and "end" or "sum") .. run.tables
+                if not known[key] then known[key], values.dot_runs[#values.dot_runs + 1] = true, run end
+            end
+            for _, span in ipairs(v.spans) do
+                if span.tables > v.group then add(span.group) end
+                add(span.last)
+            end
+        end
+        -- Words of one token's scores of a call, which are made a vector of tables at a time.
+        values.dot_words = blob.round_up(sizes[1], isa.lanes) // dot.rows
+        values.quad_at = "k / " .. dot.rows
         values.zeros = function(name)
             local list = {}
             for n = 0, 3 do list[n + 1] = name .. n .. " = " .. isa.index_zero() end

@@ -137,7 +137,17 @@ local function variant_of(m, shape, isa, choices, openmp)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
-    if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
+    if v.dot then
+        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between groups of tables.
+        local pitch = gather.dot_pitch(v.dot, choices["gather.columns"])
+        v.spans = gather.spans(shape, v.group)
+        buffers[#buffers + 1] = { name = "words", bytes = v.chunk * blob.round_up(shape.h, v.dot.rows) * 2 }
+        buffers[#buffers + 1] = { name = "score_units", bytes = v.chunk * #v.spans * 4 }
+        buffers[#buffers + 1] = { name = "zeros", bytes = pitch * 4 }
+        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * pitch * 4 } end
+    elseif gather.sums_wait(shape, choices) then
+        buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 }
+    end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
@@ -170,11 +180,14 @@ local function firmware_of(m, shape, isa, choices)
     return v
 end
 
+-- Buffers of the gather, which a plan that takes another's codes may have elsewhere.
+local of_gather = { words = true, score_units = true, zeros = true, sums = true, slice = true }
+
 -- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in scratch.
 local function take_codes(kernels, others)
     for _, stage in ipairs { "load", "projection", "hash", "project" } do kernels.names[stage] = others.names[stage] end
     for place, at in pairs(others.scratch) do
-        assert(kernels.scratch[place] == at or place == "sums" or place == "slice", place)
+        assert(kernels.scratch[place] == at or of_gather[place], place)
     end
 end
 
