@@ -50,17 +50,19 @@ function plan.scratch_of(list, align)
 end
 
 -- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
---   integers, units   inputs rounded to words of integers, and the units of the tokens
+--   integers, units   inputs rounded to words of integers, and the units of the tokens; largest: their largest
 --   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
     if word.integers then
         local pitch = blob.round_up((shape.padded + 1) // 2, many and 1 or lanes)
         local tile = many and "[tile]" or ""
-        return {
+        local list = {
             { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. tile .. " words" },
             { name = "units", storage = "float", bytes = tokens * 4, text = "[tiles]" .. tile },
         }
+        if many then list[3] = { name = "largest", storage = "float", bytes = tokens * 16, text = "[tiles][x, outputs of a stage][2][tile]" } end
+        return list
     end
     if word.rows > 1 and many then
         return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }

@@ -1,22 +1,20 @@
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
 //$ local width = lanes == 1 and 1 or vectors
-//$ for _, rows in ipairs(rounded_rows) do
+//$ for _, rows in ipairs(largest_rows) do
 //$ local together = rows > 1 and 8 * width <= isa.registers and 2 or 1
 
-/* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit, 1/32767 of the largest. A NaN or an infinity makes
-   the unit NaN; inputs that are all below 1e-34 count as zeros.
-   x         [$(rows)][$(tile)]
-   integers  [$((rows + 1) // 2)][$(tile)]
-   units     [$(tile)] */
-static void $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers, float *restrict units)
+/* The largest of $(rows) inputs of each token, and what is NaN if one is NaN or infinite, else 0.
+   x        [$(rows)][$(tile)]
+   largest  [2][$(tile)] */
+static void $(helper)_largest_$(rows)(const float *restrict x, float *restrict largest)
 {
 //$ local i = "    "
 //$ local function at(n) return n * lanes end
 //$ if width * lanes < tile then
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++integers, ++units) {
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest) {
 //$     i = "        "
 //$ end
-//$ local function largest(i, row, r)
+//$ local function measure(i, row, r)
 //$     for n = 0, width - 1 do
 $(i)const $(isa.vector) v$(r)_$(n) = $(isa.load("x", sum(row, r * tile + at(n))));
 //$     end
@@ -32,23 +30,45 @@ $(i)$(isa.vector) most$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero())
 //$     end
 //$ end
 $(i)for (size_t row = 0; row < $(rows - rows % together); $(together == 1 and "++row" or "row += " .. together)) {
-//$ for r = 0, together - 1 do largest(i .. "    ", "row * " .. tile, r) end
+//$ for r = 0, together - 1 do measure(i .. "    ", "row * " .. tile, r) end
 $(i)}
 //$ if rows % together > 0 then
 $(i){
-//$     largest(i .. "    ", tostring((rows - 1) * tile), 0)
+//$     measure(i .. "    ", tostring((rows - 1) * tile), 0)
 $(i)}
 //$ end
 //$ for n = 0, width - 1 do
 //$     local most, finite = "most0_" .. n, "finite0_" .. n
-//$     if together > 1 then
-$(i)const $(isa.vector) most$(n) = $(isa.max(most, "most1_" .. n));
-$(i)const $(isa.vector) finite$(n) = $(isa.add(finite, "finite1_" .. n));
-//$         most, finite = "most" .. n, "finite" .. n
-//$     end
-$(i)const $(isa.vector) some$(n) = $(isa.max(most, isa.broadcast("1e-34f")));
+//$     if together > 1 then most, finite = isa.max(most, "most1_" .. n), isa.add(finite, "finite1_" .. n) end
+$(i)$(isa.store("largest", at(n), most));
+$(i)$(isa.store("largest", tile + at(n), finite));
+//$ end
+//$ if width * lanes < tile then
+    }
+//$ end
+}
+//$ end
+//$ for _, rows in ipairs(rounded_rows) do
+
+/* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit, 1/32767 of the largest. A NaN or an infinity makes
+   the unit NaN; inputs that are all below 1e-34 count as zeros.
+   x         [$(rows)][$(tile)]
+   largest   [2][$(tile)]
+   integers  [$((rows + 1) // 2)][$(tile)]
+   units     [$(tile)] */
+static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict largest, $(projection.word.storage) *restrict integers, float *restrict units)
+{
+//$ local i = "    "
+//$ local function at(n) return n * lanes end
+//$ if width * lanes < tile then
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest, ++integers, ++units) {
+//$     i = "        "
+//$ end
+//$ for n = 0, width - 1 do
+$(i)const $(isa.vector) most$(n) = $(isa.load("largest", at(n)));
+$(i)const $(isa.vector) some$(n) = $(isa.max("most" .. n, isa.broadcast("1e-34f")));
 $(i)const $(isa.vector) inverse$(n) = $(isa.div(isa.broadcast("32767.0f"), "some" .. n));
-$(i)$(isa.store("units", at(n), isa.fma(most, isa.broadcast("(1.0f / 32767.0f)"), finite)));
+$(i)$(isa.store("units", at(n), isa.fma("most" .. n, isa.broadcast("(1.0f / 32767.0f)"), isa.load("largest", tile + at(n)))));
 //$ end
 //$ if rows > 1 then
 $(i)for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
