@@ -69,7 +69,11 @@ local choices = {
         default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
             local tile = s["tile.vectors"] * isa.lanes
             local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), (128 << 20) // code_bytes(shape, tile))
-            return clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
+            tiles = clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
+            -- Weights are shared enough by 64 tokens: no more where inputs and outputs beside those buffers leave L2.
+            local rows = shape.d + (2 + shape.repeats) * shape.padded
+            while tiles > 1 and tiles * tile > 64 and rows * tiles * tile * 4 > isa.l2_bytes do tiles = tiles // 2 end
+            return tiles
         end,
     },
     {

@@ -117,10 +117,10 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
 void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
-    float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
+    float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 64;
-    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 5505024) : NULL;
+    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 4849664) : NULL;
     const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {

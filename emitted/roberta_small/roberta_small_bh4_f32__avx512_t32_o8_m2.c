@@ -228,7 +228,7 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
     }
 }
 
-/* BH4 projection of up to 4 tiles of 32 tokens (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of up to 2 tiles of 32 tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 512 rows, each W 8 blocks of 64.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
@@ -236,7 +236,7 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
    a, b     [tiles][512][32], overwritten
    z        [tiles][1024][32], the first 1024 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weights, const float *restrict x,
+void roberta_small_bh4_f32__avx512_t32_o8_m2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;
