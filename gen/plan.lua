@@ -17,6 +17,9 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
+-- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they come back once for all of these.
+local few_chunk = 32
+
 -- The sizes of model `m` with tables and projection of these types (rows of gen/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
 function plan.shape(m, tables, projection)
@@ -164,7 +167,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices, math.min(8, choices["few.threshold"]))
+        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
     return v

@@ -55,7 +55,7 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* scalar, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* scalar, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -82,7 +82,7 @@ void roberta_small_project__avx2_many(const roberta_small_weights *weights, cons
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx2, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* avx2, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -109,7 +109,7 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
