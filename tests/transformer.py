@@ -58,7 +58,8 @@ def random_model(shape, seed):
             bits = s.h * s.tau
             if s.projection == "bh4":
                 repeats = -(-bits // s.d)
-                model["R", layer] = random.standard_normal((repeats, 4, s.d // 8, 8, 8)) / 8
+                blocks = [orthogonal_and_noise(random, 8, 8) for _ in range(repeats * 4 * (s.d // 8))]
+                model["R", layer] = np.reshape(blocks, (repeats, 4, s.d // 8, 8, 8)) / np.sqrt(s.d)
             else:
                 model["R", layer] = random.standard_normal((bits, s.d)) / np.sqrt(s.d)
             model["R.bias", layer] = 0.1 * random.standard_normal(bits)
@@ -176,7 +177,7 @@ def lookup_ffn(s, model, layer, x):
 
 def logits(s, model, tokens, balance=False):
     """Of token numbers [tokens]; a map that is absent does nothing. balance: scales maps so that values, scores and what tells tokens apart
-    neither grow nor shrink from layer to layer."""
+    neither grow nor shrink from layer to layer, in a model that as a whole is well-conditioned: else float32 alone would be off by more than 1e-5."""
 
     def scale(key, layer, factor):
         for name in (key, key + ".bias"):
@@ -205,7 +206,7 @@ def logits(s, model, tokens, balance=False):
         if balance:
             k = k * scale("K", layer, 2 / (size(k) * size(q)))
         mixed = attention(s, q, k, v)
-        if balance:  # what all tokens share would soon be all that is left
+        if balance and s.ffn == "mlp":  # what all tokens share would soon be all that is left; GLUs and tables keep tokens apart
             shared = mixed.mean(axis=0) / np.linalg.norm(mixed.mean(axis=0))
             model["P", layer] = model["P", layer] - 0.9 * np.outer(model["P", layer] @ shared, shared)
         mixed = apply("P", layer, mixed)
