@@ -1,4 +1,5 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops over.
+local attention_ahead = require "gen.attention_ahead"
 local kernels = require "gen.kernels"
 local literal = require "gen.literal"
 local transformer_plan = require "gen.transformer_plan"
@@ -54,7 +55,6 @@ end
 local function attention_values(p, v, values)
     local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
     values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
-    values.ahead = s["attention.ahead"] > 0
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
@@ -71,6 +71,7 @@ local function attention_values(p, v, values)
             at = at + vectors * count * lanes
         end
     end
+    attention_ahead[s["attention.ahead"]](p, values)
 end
 
 local function blocks_values(p, v, values)

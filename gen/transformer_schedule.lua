@@ -125,8 +125,9 @@ return space.new {
         default = function(_, isa, s) return largest(parts(isa, 8 * isa.lanes, s["attention.rows"]), 4) end,
     },
     {
-        key = "attention.ahead", doc = "1: a tile's keys ask for its values, those for the next keys; 0: the core is on its own",
-        values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
-        default = function(_, isa) return isa.prefetch and 1 or 0 end,
+        key = "attention.ahead", doc = "what is read next is asked for: 1: line by line, 2: a line of each of some pages in turn; 0: the core is on its own",
+        values = function(_, isa) return isa.prefetch and { 0, 1, 2 } or { 0 } end,
+        -- Where short vectors take longer to convert what is kept than memory to deliver it, the order does not count, only what asking costs.
+        default = function(shape, isa) return not isa.prefetch and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2 end,
     },
 }

@@ -1,9 +1,33 @@
 //$ lines("", prologue)
+//$ -- Of the addresses that are asked for: the parameters; the arguments, each as of(base) says.
+//$ local function asks_parameters(asks)
+//$     local text = ""
+//$     for _, base in ipairs(asks.bases) do text = text .. "const " .. kept.storage .. " *" .. base.name .. ", " end
+//$     return text
+//$ end
+//$ local function asks_arguments(asks, of)
+//$     local text = ""
+//$     for _, base in ipairs(asks.bases) do text = text .. of(base) .. ", " end
+//$     return text
+//$ end
+//$ local function times(name, factor) return factor == 1 and name or name .. " * " .. factor end
+//$ local function ask_next(i, asks, before, counter)
+//$     local within = asks.every > 1 and i .. "    " or i
+//$     if asks.every > 1 then
+$(i)if ($(counter) % $(asks.every) == 0) {
+//$     end
+//$     for _, stream in ipairs(asks.streams) do
+$(within)$(isa.prefetch_once(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
+//$     end
+//$     if asks.every > 1 then
+$(i)}
+//$     end
+//$ end
 $(include("templates/exp.c"))
 //$ for _, rows in ipairs(together) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(ahead and "; asks for as much of `next`" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_asks.bases > 0 and "; asks for as much of what is read next" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(asks_parameters(score_asks))float *restrict score)
 {
     for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
 //$ for r = 0, rows - 1 do
@@ -12,11 +36,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ end
 //$ end
         for (size_t i = 0; i < $(shape.width); ++i) {
-//$ if ahead then
-//$ for line = 0, score_vectors * lanes - 1, line_elements do
-            $(isa.prefetch_once("next", sum("at * " .. shape.width .. " + i * " .. score_vectors * lanes, line)));
-//$ end
-//$ end
+//$ ask_next("            ", score_asks, score_vectors * lanes < keys and times("at", asks_of_strip) .. " + " or "", "i")
 //$ for n = 0, score_vectors - 1 do
             const $(isa.vector) k$(n) = $(load_kept("key", sum("i * " .. keys .. " + at", n * lanes)));
 //$ end
@@ -43,7 +63,7 @@ static inline void $(helper)_scores_$(rows)(const float *restrict query, const $
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(block.asks))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
@@ -52,11 +72,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 //$ end
     for (size_t k = 0; k < count; ++k, value += $(shape.cache.pitch)) {
-//$ if ahead then
-//$ for line = 0, block.vectors * lanes - 1, line_elements do
-        $(isa.prefetch_once("next", sum("k * " .. block.vectors * lanes, line)));
-//$ end
-//$ end
+//$ ask_next("        ", block.asks, "", "k")
 //$ for n = 0, block.vectors - 1 do
         const $(isa.vector) v$(n) = $(load_kept("value", n * lanes));
 //$ end
@@ -76,14 +92,16 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(ahead and "const " .. kept.storage .. " *next, " or "")float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(sum_blocks[1].asks))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
+//$ local function from(base) return base.name .. " + " .. sum(times("at", block.asks_further), block.asks_from - block.at * block.asks_further) end
     for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(ahead and "next + at * " .. keys .. ", " or "")sums + at);
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(asks_arguments(block.asks, from))sums + at);
 //$ else
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(ahead and sum("next", block.at * keys) .. ", " or "")$(sum("sums", block.at)));
+//$ local function from(base) return sum(base.name, block.asks_from) end
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(asks_arguments(block.asks, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
@@ -165,18 +183,26 @@ void $(symbol)($(attention_parameters),
         total[i] = 0.0f;
     for (size_t i = 0; i < rows * $(shape.cache.pitch); ++i)
         sums[i] = 0.0f;
-    for (size_t tile = $(shape.window and "begin / " .. keys .. " * " .. keys or 0); tile < $(stop); tile += $(keys)) {
+//$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
+    for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"
+//$ local function in_ring(name) return shape.ring and name .. " % " .. shape.cache.positions or name end
 //$ if shape.ring then
-        const size_t place = tile % $(shape.cache.positions);
+        const size_t place = $(in_ring("tile"));
+//$ end
+//$ if #score_asks.bases > 0 then
+        /* behind the last tile of a head comes the first one of the next head */
+        const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and shape.cache.positions or shape.cache.positions .. " + " .. in_ring(oldest));
+        const $(kept.storage) *next_key = key + next * $(shape.width)$(#score_asks.bases > 1 and ", *next_value = value + next * " .. shape.cache.pitch or "");
 //$ end
         const $(kept.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(shape.cache.pitch);
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
+//$ local function from(base) return "row ? " .. base.other .. " : " .. base.first end
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(ahead and "row ? tile_key : tile_value, " or "")score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(asks_arguments(score_asks, from))score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -204,7 +230,7 @@ void $(symbol)($(attention_parameters),
         row = 0;
 //$ for _, rows in ipairs(together) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(ahead and "row ? tile_value : tile_key + " .. keys * shape.width .. ", " or "")sums + row * $(shape.cache.pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(asks_arguments(sum_blocks[1].asks, from))sums + row * $(shape.cache.pitch));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {

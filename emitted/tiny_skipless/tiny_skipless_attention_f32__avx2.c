@@ -27,8 +27,8 @@ static inline __m256 tiny_skipless_attention_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -40,7 +40,10 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
         __m256 s3_0 = _mm256_setzero_ps();
         __m256 s3_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
+            if (i % 2 == 0) {
+                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+            }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -68,7 +71,7 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -83,7 +86,10 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
     __m256 y3_0 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 48));
     __m256 y3_1 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 56));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -110,13 +116,13 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -124,7 +130,10 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
         __m256 s1_0 = _mm256_setzero_ps();
         __m256 s1_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
+            if (i % 2 == 0) {
+                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+            }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -142,7 +151,7 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -151,7 +160,10 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
     __m256 y1_0 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 16));
     __m256 y1_1 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 24));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -168,19 +180,22 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
         __m256 s0_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 16), _MM_HINT_T0);
+            if (i % 2 == 0) {
+                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+            }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
             const __m256 q0 = _mm256_set1_ps(query[i]);
@@ -193,13 +208,16 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
     __m256 y0_1 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums + 8));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
@@ -211,9 +229,9 @@ static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict wei
 }
 
 /* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
 /* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
@@ -271,16 +289,19 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     for (size_t i = 0; i < rows * 16; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
+        /* behind the last tile of a head comes the first one of the next head */
+        const size_t next = tile + 32 < end ? tile + 32 : 256;
+        const float *next_key = key + next * 16, *next_value = value + next * 16;
         const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
 
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
@@ -293,11 +314,11 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
             tiny_skipless_attention_softmax(score + r * 32, total + r * 8, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m256 totals = _mm256_loadu_ps(total + r * 8);

@@ -27,8 +27,8 @@ static inline __m512 tiny_skipless_attention_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 32) {
         __m512 s0_0 = _mm512_setzero_ps();
@@ -40,8 +40,8 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
         __m512 s3_0 = _mm512_setzero_ps();
         __m512 s3_1 = _mm512_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 32), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next + at * 16 + i * 32 + 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
             const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
             const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
             const __m512 q0 = _mm512_set1_ps(query[i]);
@@ -69,7 +69,7 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
@@ -80,7 +80,10 @@ static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict wei
     const __m512 f3 = _mm512_set1_ps(factor[3]);
     __m512 y3_0 = _mm512_mul_ps(f3, _mm512_loadu_ps(sums + 48));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
@@ -98,13 +101,13 @@ static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_4_by_1(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_4_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 32) {
         __m512 s0_0 = _mm512_setzero_ps();
@@ -112,8 +115,8 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
         __m512 s1_0 = _mm512_setzero_ps();
         __m512 s1_1 = _mm512_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 32), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next + at * 16 + i * 32 + 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
             const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
             const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
             const __m512 q0 = _mm512_set1_ps(query[i]);
@@ -131,14 +134,17 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
     const __m512 f1 = _mm512_set1_ps(factor[1]);
     __m512 y1_0 = _mm512_mul_ps(f1, _mm512_loadu_ps(sums + 16));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
@@ -150,20 +156,20 @@ static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_2_by_1(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_2_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of `next`. */
-static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next, float *restrict score)
+/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
+static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 32) {
         __m512 s0_0 = _mm512_setzero_ps();
         __m512 s0_1 = _mm512_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next + at * 16 + i * 32), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next + at * 16 + i * 32 + 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
             const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
             const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
             const __m512 q0 = _mm512_set1_ps(query[i]);
@@ -176,12 +182,15 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
     for (size_t k = 0; k < count; ++k, value += 16) {
-        _mm_prefetch((const char *) (next + k * 16), _MM_HINT_T0);
+        if (k % 2 == 0) {
+            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+        }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
@@ -190,9 +199,9 @@ static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict wei
 }
 
 /* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next, float *restrict sums)
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next, sums);
+    tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
 }
 
 /* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
@@ -248,16 +257,19 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     for (size_t i = 0; i < rows * 16; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
+        /* behind the last tile of a head comes the first one of the next head */
+        const size_t next = tile + 32 < end ? tile + 32 : 256;
+        const float *next_key = key + next * 16, *next_value = value + next * 16;
         const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
 
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : tile_value, score + row * 32);
+            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
@@ -270,11 +282,11 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
             tiny_skipless_attention_softmax(score + r * 32, total + r * 16, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
         for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_value : tile_key + 512, sums + row * 16);
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m512 totals = _mm512_loadu_ps(total + r * 16);
