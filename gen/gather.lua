@@ -6,7 +6,8 @@ local lines_ahead = 32 -- of which a copy asks: more than a core can have under 
 
 local early_lines = 3 -- of a row, asked for by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
 
-gather.most_dot_tables = 256 -- summed at a time: a sum of products of two bytes stays exact in float32
+-- Rows summed at a time as integers: a sum of products of two bytes stays exact in float32, one of a score and a byte below 2^31.
+gather.most_dot_tables = 256
 
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it in
 -- one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens can
@@ -30,6 +31,21 @@ end
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores must not be
 -- negative, which those of a vertex beside the best one may be.
 function gather.dot(shape, isa) return shape.neighbours == 1 and isa.dot or nil end
+
+-- How the sums of integers of many tokens are made, `group` tables after the others: { {table, tables, group, last} }, spans of tables whose
+-- scores have one unit a token. All groups but the last are summed by `group`, { tables, last }, and wait.
+function gather.spans(shape, group)
+    local spans = {}
+    for first = 0, shape.h - 1, gather.most_dot_tables do
+        local tables = math.min(gather.most_dot_tables, shape.h - first)
+        spans[#spans + 1] = { table = first, tables = tables, group = { tables = group, last = false },
+            last = { tables = (tables - 1) % group + 1, last = true } }
+    end
+    return spans
+end
+
+-- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
+function gather.dot_pitch(dot, columns) return (columns + dot.columns - 1) // dot.columns * dot.columns end
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column `from`.
 -- A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of

@@ -1,5 +1,6 @@
 -- What the kernel templates print: from the plan's numbers to the names, lists and words that a template loops over.
 local blob = require "gen.blob"
+local gather = require "gen.gather"
 local literal = require "gen.literal"
 local product = require "gen.product"
 
@@ -162,6 +163,7 @@ function kernels.name_passes(passes, list, seen)
         local all = pass.radix * pass.stride
         pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
             .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
+            .. (pass.largest and "_largest" or pass.residual and (pass.residual.rows > 0 and "_residual" .. pass.residual.rows or "_bias") or "")
         if not seen[pass.name] then
             seen[pass.name] = true
             list[#list + 1] = pass
@@ -169,7 +171,47 @@ function kernels.name_passes(passes, list, seen)
     end
 end
 
+-- Pass `pass` that does more with its outputs than store them.
+local function pass_with(pass, more) return setmetatable(more, { __index = pass }) end
+
+-- Whether a pass can add the residual to the first `rows` rows: all of a wire's rows have one, or none.
+local function takes_residual(pass, rows)
+    for _, segment in ipairs(pass.segments) do
+        for wire = 0, segment.need - 1 do
+            local first = wire * pass.stride
+            if first + segment.from < rows and first + segment.to > rows then return false end
+        end
+    end
+    return pass.groups == 1 or rows == 0 or rows >= pass.groups * pass.radix * pass.stride
+end
+
+-- Steps of the stages of `group`: their passes. With many tokens the last one of a stage, which has the outputs in registers, finds the
+-- largest for the rounding of the next stage, or adds residual and bias.
+local function finish_stages(p, v, group, residual)
+    local integers = p.projection.word.integers
+    group.finished = false
+    for number, stage in ipairs(group.stages) do
+        stage.steps = table.move(stage.passes, 1, #stage.passes, 1, {})
+        stage.measured = false
+        local last = stage.passes[#stage.passes]
+        if v.regime == "many" and last then
+            if number == 4 and takes_residual(last, residual and group.residual_rows or 0) then
+                group.finished = true
+                stage.steps[#stage.steps] = pass_with(last, { residual = { rows = residual and group.residual_rows or 0, gain = residual } })
+            elseif number < 4 and integers and v.isa.lanes > 1 and last.radix + 2 * v.vectors + 2 <= v.isa.registers then
+                stage.steps[#stage.steps] = pass_with(last, { largest = true })
+            end
+        end
+        if number > 1 then
+            local before = group.stages[number - 1].steps
+            stage.measured = #before > 0 and before[#before].largest or false
+        end
+    end
+end
+
 local function bh4_values(p, v, values)
+    local residual = p.residual and (p.model.norm and "vector" or literal.float(1 - p.shape.decay)) or false
+    local apart = false -- whether the largest of a stage's outputs is found by itself
     local products, passes, seen = {}, {}, {}
     local groups = v.projection.groups
     for i, group in ipairs(groups) do
@@ -177,26 +219,35 @@ local function bh4_values(p, v, values)
         if group.count > 1 then group.target = "y" end
         group.after = i < #groups and group.words or 0
         group.residual_rows = math.min(p.shape.d, group.need)
-        values.biased = values.biased or not p.residual or group.need > p.shape.d
+        finish_stages(p, v, group, residual)
+        values.biased = values.biased or not group.finished and (not p.residual or group.need > p.shape.d)
+        values.residual_apart = values.residual_apart or not group.finished and residual
         for _, stage in ipairs(group.stages) do
             stage.text = kernels.describe_stage(stage)
             for _, item in ipairs(stage.products) do
                 item.offset = item.at - group.at
                 products[#products + 1] = item
             end
-            kernels.name_passes(stage.passes, passes, seen)
+            kernels.name_passes(stage.steps, passes, seen)
+            if stage.number > 1 and not stage.measured then apart = true end
         end
     end
     values.name_products(v, products, values)
     values.rounded_rows = p.shape.d == p.shape.padded and { p.shape.padded } or { p.shape.d, p.shape.padded }
+    values.largest_rows = apart and values.rounded_rows or { p.shape.d }
     values.passes, values.groups = passes, groups
+    -- What the pass of a group takes beside its rows.
+    values.pass_arguments = function(pass, group)
+        if pass.largest then return ", " .. values.largest_at(1) end
+        if not pass.residual then return "" end
+        local x = pass.residual.rows > 0 and ", x + tile * " .. values.x_step * v.tile or ""
+        return x .. (residual == "vector" and pass.residual.rows > 0 and ", weights->residual" or "") .. ", " .. sum("weights->projection_bias", group.first * p.shape.padded)
+            .. (group.count > 1 and " + repeat * " .. p.shape.padded or "")
+    end
     values.buffer_rows, values.z_rows = v.projection.rows, v.projection.rows.z
     values.blocks_total = p.shape.padded // p.shape.block
-    values.residual = false
+    values.residual, values.residual_apart = residual, values.residual_apart or false
     values.biased = values.biased or false
-    if p.residual then
-        values.residual = p.model.norm and "vector" or literal.float(1 - p.shape.decay)
-    end
 end
 
 -- The steps { name, value } that the first `count` results depend on, in their order.
@@ -262,8 +313,13 @@ local function kernel_values(p, v, symbol)
         return text
     end
     local integers = p.projection.word.integers
-    values.round_inputs = function(source, step, rows)
-        local round = values.helper .. "_round_" .. rows .. "(" .. source .. " + tile * " .. step .. ", integers + tile * " .. values.integers.pitch
+    -- Calls: of the largest inputs of a tile, of their rounding; `place` 0 are those of x, 1 those of a stage.
+    values.largest_at = function(place) return sum("largest + tile * " .. 4 * v.tile, place * 2 * v.tile) end
+    values.largest_of = integers and not few and function(source, step, rows, place)
+        return values.helper .. "_largest_" .. rows .. "(" .. source .. " + tile * " .. step .. ", " .. values.largest_at(place) .. ")"
+    end
+    values.round_inputs = function(source, step, rows, place)
+        local round = values.helper .. "_round_" .. rows .. "(" .. source .. " + tile * " .. step .. (few and "" or ", " .. values.largest_at(place)) .. ", integers + tile * " .. values.integers.pitch
         return few and "units[tile] = " .. round .. ")" or round .. ", units + tile * " .. v.tile .. ")"
     end
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
@@ -290,6 +346,7 @@ local function gather_values(p, v, values)
     local function all_multiples(n) return sizes[1] % n == 0 and sizes[2] % n == 0 end
     values.pitch = p.pitch
     values.loads, values.ask, values.dot = {}, v.ask or false, v.dot or false
+    values.sums_of_integers = false
     values.together, values.rest_rows = {}, v.unroll > 1 and not all_multiples(v.unroll)
     for r = 0, v.unroll - 1 do values.together[r + 1] = r end
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
@@ -300,11 +357,34 @@ local function gather_values(p, v, values)
     values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
     if v.dot then
         local dot = isa.dot
+        values.sums_of_integers = v.tile > 1
         values.quads_partial = not all_multiples(dot.rows)
-        -- Words of the scores of a call; one token's are made a vector of tables at a time.
-        local most = v.tile == 1 and blob.round_up(sizes[1], isa.lanes) or blob.round_up(sizes[1], dot.rows)
-        values.dot_words = most // dot.rows
-        values.quad_at = "k / " .. dot.rows .. (v.tile == 1 and "" or " * " .. v.tile)
+        if values.sums_of_integers then
+            values.quads_partial = p.shape.h % dot.rows > 0
+            values.dot_quads = blob.round_up(p.shape.h, dot.rows) // dot.rows
+            values.dot_pitch = function(columns) return gather.dot_pitch(dot, columns) end
+            values.dot_zeros, values.math_min = 0, math.min
+            for _, tile in ipairs(v.gather) do values.dot_zeros = math.max(values.dot_zeros, values.dot_pitch(tile.width)) end
+            values.dot_places = { { pitch = p.pitch, apart = v.pack ~= nil } }
+            if v.pack then table.insert(values.dot_places, 1, { pitch = v.pack.pitch }) end
+            values.dot_name = function(run, t, place)
+                return values.helper .. (run.last and "_end_" or "_sum_") .. run.tables .. "x" .. t.width .. (place.apart and "_apart" or "")
+            end
+            -- The functions that are needed: by tables of a call, and whether those are the last of a span.
+            local known = {}
+            values.dot_runs = {}
+            local function add(run)
+                local key = (run.last and "end" or "sum") .. run.tables
+                if not known[key] then known[key], values.dot_runs[#values.dot_runs + 1] = true, run end
+            end
+            for _, span in ipairs(v.spans) do
+                if span.tables > v.group then add(span.group) end
+                add(span.last)
+            end
+        end
+        -- Words of one token's scores of a call, which are made a vector of tables at a time.
+        values.dot_words = blob.round_up(sizes[1], isa.lanes) // dot.rows
+        values.quad_at = "k / " .. dot.rows
         values.zeros = function(name)
             local list = {}
             for n = 0, 3 do list[n + 1] = name .. n .. " = " .. isa.index_zero() end
@@ -359,6 +439,7 @@ local function code_files(p, v, add, templates)
     else
         add("templates/dense.c", v.names.projection, v, function(values)
             values.products, values.rounded_rows = v.projection.products, { p.shape.d }
+            values.largest_rows = values.rounded_rows
             values.name_products(v, values.products, values)
         end)
     end

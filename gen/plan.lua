@@ -17,6 +17,9 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
+-- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they come back once for all of these.
+local few_chunk = 32
+
 -- The sizes of model `m` with tables and projection of these types (rows of gen/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
 function plan.shape(m, tables, projection)
@@ -50,17 +53,19 @@ function plan.scratch_of(list, align)
 end
 
 -- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
---   integers, units   inputs rounded to words of integers, and the units of the tokens
+--   integers, units   inputs rounded to words of integers, and the units of the tokens; largest: their largest
 --   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
     if word.integers then
         local pitch = blob.round_up((shape.padded + 1) // 2, many and 1 or lanes)
         local tile = many and "[tile]" or ""
-        return {
+        local list = {
             { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. tile .. " words" },
             { name = "units", storage = "float", bytes = tokens * 4, text = "[tiles]" .. tile },
         }
+        if many then list[3] = { name = "largest", storage = "float", bytes = tokens * 16, text = "[tiles][x, outputs of a stage][2][tile]" } end
+        return list
     end
     if word.rows > 1 and many then
         return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }
@@ -137,7 +142,17 @@ local function variant_of(m, shape, isa, choices, openmp)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
-    if gather.sums_wait(shape, choices) then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 } end
+    if v.dot then
+        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between groups of tables.
+        local pitch = gather.dot_pitch(v.dot, choices["gather.columns"])
+        v.spans = gather.spans(shape, v.group)
+        buffers[#buffers + 1] = { name = "words", bytes = v.chunk * blob.round_up(shape.h, v.dot.rows) * 2 }
+        buffers[#buffers + 1] = { name = "score_units", bytes = v.chunk * #v.spans * 4 }
+        buffers[#buffers + 1] = { name = "zeros", bytes = pitch * 4 }
+        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * pitch * 4 } end
+    elseif gather.sums_wait(shape, choices) then
+        buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 }
+    end
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
@@ -152,7 +167,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices, math.min(8, choices["few.threshold"]))
+        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
     return v
@@ -170,11 +185,14 @@ local function firmware_of(m, shape, isa, choices)
     return v
 end
 
+-- Buffers of the gather, which a plan that takes another's codes may have elsewhere.
+local of_gather = { words = true, score_units = true, zeros = true, sums = true, slice = true }
+
 -- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in scratch.
 local function take_codes(kernels, others)
     for _, stage in ipairs { "load", "projection", "hash", "project" } do kernels.names[stage] = others.names[stage] end
     for place, at in pairs(others.scratch) do
-        assert(kernels.scratch[place] == at or place == "sums" or place == "slice", place)
+        assert(kernels.scratch[place] == at or of_gather[place], place)
     end
 end
 

@@ -15,6 +15,7 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 
 local most_waiting = 4096 -- tokens of a chunk, unless asked for
 local two_lines = 128     -- bytes
+local most_dot_lines = 16 -- of four rows each, written out
 
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
@@ -68,7 +69,11 @@ local choices = {
         default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
             local tile = s["tile.vectors"] * isa.lanes
             local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), (128 << 20) // code_bytes(shape, tile))
-            return clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
+            tiles = clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
+            -- Weights are shared enough by 64 tokens: no more where inputs and outputs beside those buffers leave L2.
+            local rows = shape.d + (2 + shape.repeats) * shape.padded
+            while tiles > 1 and tiles * tile > 64 and rows * tiles * tile * 4 > isa.l2_bytes do tiles = tiles // 2 end
+            return tiles
         end,
     },
     {
@@ -85,7 +90,11 @@ local choices = {
         end,
         default = function(shape, isa)
             -- Pieces under two lines cost more to find than to read. Where they are copied, over 64 columns leave a group too few tables.
-            if packs(shape, isa) then return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes)) end
+            if packs(shape, isa) then
+                -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
+                if gather.dot(shape, isa) then return math.min(shape.d_out, 64) end
+                return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
+            end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then
             -- full); otherwise, and for short elements, whole rows.
             local columns = power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
@@ -95,8 +104,9 @@ local choices = {
     },
     {
         key = "gather.group", doc = "tables gathered in one pass over the tokens",
-        values = function(shape)
-            local list = powers(1, math.min(shape.h, 64))
+        values = function(shape, isa)
+            local dot = gather.dot(shape, isa) -- whole words of scores
+            local list = powers(dot and math.min(shape.h, dot.rows) or 1, math.min(shape.h, 64))
             if shape.h <= 64 and list[#list] ~= shape.h then list[#list + 1] = shape.h end
             return list
         end,
@@ -104,10 +114,13 @@ local choices = {
             -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it where rows are
             -- short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
             -- Of a table that gives m rows the m-th part is enough.
+            -- Sums of integers that wait cost as much, but their kernels have no loop to start: 32.
             local m = shape.neighbours
+            local most = packs(shape, isa) and gather.dot(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             local room = packs(shape, isa) and isa.l2_bytes // 2 or shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
-            return power_of_two_at_most(math.min(clamp(room // slice, (4 + m - 1) // m, (16 + m - 1) // m), shape.h))
+            local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (most + m - 1) // m), shape.h)
+            return gather.dot(shape, isa) and tables < gather.dot(shape, isa).rows and tables or power_of_two_at_most(tables)
         end,
     },
     {
@@ -120,9 +133,18 @@ local choices = {
     },
     {
         key = "gather.unroll", doc = "tables written out in one step of the gather's loop",
-        values = function(shape, isa, s) return powers(1, gather.dot(shape, isa) and 1 or math.min(8, s["gather.group"])) end,
+        values = function(shape, isa, s)
+            local dot = gather.dot(shape, isa)
+            return dot and powers(dot.rows, math.max(dot.rows, s["gather.group"])) or powers(1, math.min(8, s["gather.group"]))
+        end,
         default = function(shape, isa, s)
-            return (isa.lanes == 1 or gather.dot(shape, isa)) and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
+            -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
+            local dot = gather.dot(shape, isa)
+            if dot then
+                local lines = math.max(1, math.min(s["gather.vectors"] // dot.vectors, (s["gather.columns"] + dot.columns - 1) // dot.columns))
+                return power_of_two_at_most(clamp(most_dot_lines // lines * dot.rows, dot.rows, math.max(dot.rows, s["gather.group"])))
+            end
+            return isa.lanes == 1 and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
         end,
     },
     {
@@ -151,12 +173,14 @@ end
 local function add(choice) choices[#choices + 1] = choice end
 add {
     key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
+    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 65536 } or { 0 } end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
         if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
+        -- Copied pieces summed as integers are worth it earlier.
+        if gather.dot(shape, isa) and packs(shape, isa) then return 384 end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }

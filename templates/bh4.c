@@ -9,7 +9,7 @@ $(include("templates/butterfly.c"))
 //$ if biased then
 $(include(parts.bias))
 //$ end
-//$ if residual then
+//$ if residual_apart then
 $(include(parts.residual))
 //$ end
 
@@ -30,6 +30,11 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     const $(projection.word.storage) *w = weights->projection;
 //$ if integers then
     const float *scales = weights->projection_scales;
+//$     if largest_of then
+
+    for (size_t tile = 0; tile < tiles; ++tile)
+        $(largest_of("x", x_step * tile, shape.d, 0));
+//$     end
 //$ end
 //$ for _, group in ipairs(groups) do
 
@@ -49,8 +54,16 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 $(i)/* stage $(stage.number): $(stage.text) */
 //$ local source, from_step = stage.source, (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile
 //$ if integers then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)
-$(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape.padded));
+//$ local place = stage.number == 1 and 0 or 1
+//$ local measured = largest_of and place == 1 and not stage.measured
+$(i)for (size_t tile = 0; tile < tiles; ++tile)$(measured and " {" or "")
+//$ if measured then
+$(i)    $(largest_of(source, from_step, shape.padded, place));
+//$ end
+$(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape.padded, place));
+//$ if measured then
+$(i)}
+//$ end
 //$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(stage.products) do
@@ -69,12 +82,12 @@ $(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(from_step), 
 $(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
-//$ if #stage.passes > 0 then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#stage.passes > 1 and " {" or "")
-//$ for _, pass in ipairs(stage.passes) do
-$(i)    $(helper)_$(pass.name)($(target) + tile * $(buffer_rows[stage.target] * tile));
+//$ if #stage.steps > 0 then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#stage.steps > 1 and " {" or "")
+//$ for _, pass in ipairs(stage.steps) do
+$(i)    $(helper)_$(pass.name)($(target) + tile * $(buffer_rows[stage.target] * tile)$(pass_arguments(pass, group)));
 //$ end
-//$ if #stage.passes > 1 then
+//$ if #stage.steps > 1 then
 $(i)}
 //$ end
 //$ end
@@ -91,10 +104,12 @@ $(i)}
 //$ end
 //$ end
 //$ end
+//$ if residual_apart or biased then
 
     /* residual and bias */
     for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, group in ipairs(groups) do
+//$ if not group.finished then
 //$ local i, row0 = "        ", tostring(group.first * shape.padded)
 //$ local z_at = "z + " .. group.first * shape.padded * tile
 //$ if group.first == 0 then z_at = "z" end
@@ -119,5 +134,7 @@ $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(gro
         }
 //$ end
 //$ end
+//$ end
     }
+//$ end
 }

@@ -19,8 +19,14 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *
 
 //$ local source, from_step = "x", x_step * tile
 //$ if integers then
-    for (size_t tile = 0; tile < tiles; ++tile)
-        $(round_inputs("x", from_step, shape.d));
+    for (size_t tile = 0; tile < tiles; ++tile)$(largest_of and " {" or "")
+//$ if largest_of then
+        $(largest_of("x", from_step, shape.d, 0));
+//$ end
+        $(round_inputs("x", from_step, shape.d, 0));
+//$ if largest_of then
+    }
+//$ end
 //$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(products) do

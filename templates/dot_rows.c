@@ -25,25 +25,7 @@ $(i)    $(isa.prefetch("row" .. r, sum("following", element)));
 $(i)    const $(word) scores_high = $(dot.broadcast("token_high[" .. quad_at .. "]"));
 $(i)    const $(word) scores_low = $(dot.broadcast("token_low[" .. quad_at .. "]"));
 //$     for _, line in ipairs(list) do
-//$         local from = sum(at, line.at)
-$(i)    {
-//$         local rows = {}
-//$         for r = 0, dot.rows - 1 do
-//$             rows[r + 1] = "line" .. r
-$(i)        const $(word) line$(r) = $(line.columns == dot.columns and dot.load("row" .. r, from) or dot.load_partial("row" .. r, from, line.columns));
-//$         end
-//$         local steps, quads = dot.interleave(rows)
-//$         for _, step in ipairs(steps) do
-$(i)        const $(word) $(step.name) = $(step.value);
-//$         end
-//$         for n, quad in ipairs(quads) do
-$(i)        const $(word) quad$(n - 1) = $(quad);
-//$         end
-//$         for n = 0, #quads - 1 do
-$(i)        $(line.high)$(n) = $(dot.dot(line.high .. n, "scores_high", "quad" .. n));
-$(i)        $(line.low)$(n) = $(dot.dot(line.low .. n, "scores_low", "quad" .. n));
-//$         end
-$(i)    }
+$(include("templates/dot_line.c", { line = line, rows = { "line0", "line1", "line2", "line3" }, from = sum(at, line.at), i = i .. "    " }))
 //$     end
 //$     local sums = {}
 //$     for _, line in ipairs(list) do
@@ -52,25 +34,9 @@ $(i)    }
 //$     lines(i .. "    ", keep(sums))
 $(i)}
 //$     for _, line in ipairs(list) do
-$(i){
 //$         local joined = {}
-//$         for n = 0, 3 do
-//$             joined[n + 1] = "sum" .. n
-$(i)    const $(isa.vector) sum$(n) = $(dot.join(line.high .. n, line.low .. n));
-//$         end
-//$         local steps, ordered = dot.order(joined)
-//$         for _, step in ipairs(used(steps, ordered, #line.vectors)) do
-$(i)    const $(isa.vector) $(step.name) = $(step.value);
-//$         end
-//$         for n, part in ipairs(line.vectors) do
-//$             local place = sum(at, part.at)
-//$             if part.floats == isa.lanes then
-$(i)    $(isa.store_unaligned("y_to", place, isa.fma("unit", ordered[n], isa.load_unaligned("y_from", place))));
-//$             else
-$(i)    $(isa.store_partial("y_to", place, part.floats, isa.fma("unit", ordered[n], isa.load_partial("y_from", place, part.floats))));
-//$             end
-//$         end
-$(i)}
+//$         for n = 0, 3 do joined[n + 1] = dot.join(line.high .. n, line.low .. n) end
+$(include("templates/dot_finish.c", { line = line, joined = joined, at = at, i = i, unit = "unit", y_from = "y_from", y_to = "y_to" }))
 //$     end
 //$ end
 //$ if v.prefetch and not asks then

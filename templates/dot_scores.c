@@ -27,8 +27,8 @@ static inline float $(helper)_split_scores(const float *score, size_t tables, ui
 }
 //$ else
    score  [tables][$(tile)], of a tile of tokens
-   high   [$(dot_words)][$(tile)], low likewise; unit [$(tile)] */
-static inline void $(helper)_split_scores(const float *score, size_t tables, uint32_t *high, uint32_t *low, float *unit)
+   words  [($(sum("tables", dot.rows - 1))) / $(dot.rows)][high, low][$(tile)]; unit [$(tile)] */
+static inline void $(helper)_split_scores(const float *score, size_t tables, uint32_t *words, float *unit)
 {
     for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
         $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
@@ -45,8 +45,8 @@ static inline void $(helper)_split_scores(const float *score, size_t tables, uin
 //$         local value = dot.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
             const $(isa.index) q$(r) = $(r > 0 and quads_partial and sum("k", r) .. " < tables ? " .. value .. " : " .. isa.index_zero() or value);
 //$     end
-            $(dot.store_words("high + k / " .. dot.rows .. " * " .. tile, "token", dot.upper_bytes(q)));
-            $(dot.store_words("low + k / " .. dot.rows .. " * " .. tile, "token", dot.lower_bytes(q)));
+            $(isa.store_words("words + k * " .. 2 * tile // dot.rows, "token", dot.upper_bytes(q)));
+            $(isa.store_words("words + k * " .. 2 * tile // dot.rows .. " + " .. tile, "token", dot.lower_bytes(q)));
         }
         $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("most", isa.broadcast("1.0f / 65535.0f")))));
     }

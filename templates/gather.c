@@ -23,7 +23,7 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$         for element = 0, t.width - 1, line_elements do
-        $(isa.prefetch("ahead", element));
+        $(isa.prefetch_passing("ahead", element));
 //$         end
 //$         for line = 0, t.width - 1, line_elements do
 //$             for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
@@ -34,6 +34,9 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
     return slice ? slice : table;
 }
 //$     end
+//$     if sums_of_integers then
+$(include("templates/dot_columns.c", { t = t }))
+//$     else
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
@@ -61,37 +64,14 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ else
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
-//$     if dot then
-        uint32_t high[$(dot_words * tile)], low[$(dot_words * tile)];
-        float units[$(tile)];
-        $(helper)_split_scores(score + first * $(shape.slots), tables, high, low, units);
-//$     end
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * $(shape.slots) + token;
-//$     if dot then
-            const uint32_t *token_high = high + token, *token_low = low + token;
-            const $(isa.vector) unit = $(isa.broadcast("units[token]"));
-//$     else
             const float *token_score = score + first * $(shape.slots) + token;
-//$     end
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
 //$ end
 //$ if ask then
-
-$(i)    /* ask for $(ask.rows > 1 and ask.rows .. " rows" or "a row") of what comes next */
-//$     if ask.every > 1 then
-$(i)    if ((first + token) % $(ask.every) == 0) {
-$(i)        const $(tables.storage) *row = next + (first + token) / $(ask.every) * $(pitch);
-//$     else
-$(i)    for (size_t n = 0; n < $(ask.rows); ++n) {
-$(i)        const $(tables.storage) *row = next + ((first + token) * $(ask.rows) + n) * $(pitch);
-//$     end
-//$     for element = 0, t.width - 1, line_elements do
-$(i)        $(isa.prefetch("row", element));
-//$     end
-$(i)    }
-
+$(include("templates/ask_rows.c", { t = t, i = i }))
 //$ end
 $(include(parts.rows, { s = t.strips, i = i .. "    " }))
 //$ if tile > 1 then
@@ -99,6 +79,7 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
 //$ end
     }
 }
+//$     end
 //$ end
 
 /* Gather: y = bias + sum over the $(shape.neighbours == 1 and "" or shape.neighbours .. " rows of each of ")$(shape.h) tables of score times row (LookupFFN, section "Put it together").
@@ -113,7 +94,9 @@ $(include(parts.rows, { s = t.strips, i = i .. "    " }))
    score    the same shape
    y        [tokens]$(y_rows), any alignment, must not overlap code, score or weights
 //$ local sums = v.scratch.sums
-//$ if sums or pack then
+//$ if sums_of_integers then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
+//$ elseif sums or pack then
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
 //$ else
    scratch  not used
@@ -132,15 +115,29 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 {
 //$ end
 //$ if sums then
-    float *sums = (float *) (void *) ($(sum("(unsigned char *) scratch", sums)));
+    $(sums_of_integers and "int32_t" or "float") *sums = ($(sums_of_integers and "int32_t" or "float") *) (void *) ($(sum("(unsigned char *) scratch", sums)));
 //$ end
 //$ if pack then
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= $(v.packs_from);
     $(tables.storage) *slice = packs ? ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice))) : NULL;
+//$     if not sums_of_integers then
     const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+//$     end
 //$ end
-//$ if not sums and not pack then
+//$ if sums_of_integers then
+    int32_t *zeros = (int32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.zeros)));
+    uint32_t *words = (uint32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.words)));
+    float *score_units = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score_units)));
+
+    for (size_t i = 0; i < $(dot_zeros); ++i)
+        zeros[i] = 0;
+    for (size_t token = 0; token < tokens; token += $(tile)) {
+//$     for n, span in ipairs(v.spans) do
+        $(helper)_split_scores(score + token * $(shape.slots)$(span.table > 0 and " + " .. span.table * tile or ""), $(span.tables), words + token * $(dot_quads * 2)$(span.table > 0 and " + " .. span.table // dot.rows * 2 * tile or ""), $(sum("score_units", (n - 1) * v.chunk)) + token);
+//$     end
+    }
+//$ elseif not sums and not pack then
     (void) scratch;
 //$ end
 
@@ -160,6 +157,9 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
 //$     i = "        "
 //$ end
+//$ if sums_of_integers then
+$(include("templates/dot_calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
+//$ else
 //$ local slots = shape.neighbours * tile -- of a table
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
@@ -190,6 +190,7 @@ $(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$ end
 //$ if rest > 0 then
 //$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
+//$ end
 //$ end
 //$ if t.count > 1 or parts then
     }

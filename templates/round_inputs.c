@@ -1,34 +1,92 @@
+//$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
+//$ local width = lanes == 1 and 1 or vectors
+//$ for _, rows in ipairs(largest_rows) do
+//$ local together = rows > 1 and 8 * width <= isa.registers and 2 or 1
+
+/* The largest of $(rows) inputs of each token, and what is NaN if one is NaN or infinite, else 0.
+   x        [$(rows)][$(tile)]
+   largest  [2][$(tile)] */
+static void $(helper)_largest_$(rows)(const float *restrict x, float *restrict largest)
+{
+//$ local i = "    "
+//$ local function at(n) return n * lanes end
+//$ if width * lanes < tile then
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest) {
+//$     i = "        "
+//$ end
+//$ local function measure(i, row, r)
+//$     for n = 0, width - 1 do
+$(i)const $(isa.vector) v$(r)_$(n) = $(isa.load("x", sum(row, r * tile + at(n))));
+//$     end
+//$     for n = 0, width - 1 do
+$(i)const $(isa.vector) size$(r)_$(n) = $(isa.abs("v" .. r .. "_" .. n));
+$(i)most$(r)_$(n) = $(isa.max("most" .. r .. "_" .. n, "size" .. r .. "_" .. n));
+$(i)finite$(r)_$(n) = $(isa.fma(isa.zero(), "v" .. r .. "_" .. n, "finite" .. r .. "_" .. n));
+//$     end
+//$ end
+//$ for r = 0, together - 1 do
+//$     for n = 0, width - 1 do
+$(i)$(isa.vector) most$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero());
+//$     end
+//$ end
+$(i)for (size_t row = 0; row < $(rows - rows % together); $(together == 1 and "++row" or "row += " .. together)) {
+//$ for r = 0, together - 1 do measure(i .. "    ", "row * " .. tile, r) end
+$(i)}
+//$ if rows % together > 0 then
+$(i){
+//$     measure(i .. "    ", tostring((rows - 1) * tile), 0)
+$(i)}
+//$ end
+//$ for n = 0, width - 1 do
+//$     local most, finite = "most0_" .. n, "finite0_" .. n
+//$     if together > 1 then most, finite = isa.max(most, "most1_" .. n), isa.add(finite, "finite1_" .. n) end
+$(i)$(isa.store("largest", at(n), most));
+$(i)$(isa.store("largest", tile + at(n), finite));
+//$ end
+//$ if width * lanes < tile then
+    }
+//$ end
+}
+//$ end
 //$ for _, rows in ipairs(rounded_rows) do
 
 /* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit, 1/32767 of the largest. A NaN or an infinity makes
    the unit NaN; inputs that are all below 1e-34 count as zeros.
    x         [$(rows)][$(tile)]
+   largest   [2][$(tile)]
    integers  [$((rows + 1) // 2)][$(tile)]
    units     [$(tile)] */
-static void $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers, float *restrict units)
+static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict largest, $(projection.word.storage) *restrict integers, float *restrict units)
 {
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes)) {
-        $(isa.vector) most = $(isa.zero()), finite = $(isa.zero());
-        for (size_t row = 0; row < $(rows); ++row) {
-            const $(isa.vector) v = $(isa.load("x", "row * " .. tile .. " + lane"));
-            const $(isa.vector) size = $(isa.abs("v"));
-            most = $(isa.max("most", "size"));
-            finite = $(isa.fma(isa.zero(), "v", "finite"));
-        }
-        const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
-        const $(isa.vector) inverse = $(isa.div(isa.broadcast("32767.0f"), "some"));
-        $(isa.store("units", "lane", isa.fma("most", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+//$ local i = "    "
+//$ local function at(n) return n * lanes end
+//$ if width * lanes < tile then
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest, ++integers, ++units) {
+//$     i = "        "
+//$ end
+//$ for n = 0, width - 1 do
+$(i)const $(isa.vector) most$(n) = $(isa.load("largest", at(n)));
+$(i)const $(isa.vector) some$(n) = $(isa.max("most" .. n, isa.broadcast("1e-34f")));
+$(i)const $(isa.vector) inverse$(n) = $(isa.div(isa.broadcast("32767.0f"), "some" .. n));
+$(i)$(isa.store("units", at(n), isa.fma("most" .. n, isa.broadcast("(1.0f / 32767.0f)"), isa.load("largest", tile + at(n)))));
+//$ end
 //$ if rows > 1 then
-        for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
-            const $(isa.vector) low = $(isa.mul(isa.load("x", "row * " .. tile .. " + lane"), "inverse"));
-            const $(isa.vector) high = $(isa.mul(isa.load("x", "row * " .. tile .. " + " .. tile .. " + lane"), "inverse"));
-            $(isa.store_words("integers", "row / 2 * " .. tile .. " + lane", isa.pairs("low", "high")));
-        }
+$(i)for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
+//$     for n = 0, width - 1 do
+$(i)    const $(isa.vector) low$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, at(n))), "inverse" .. n));
+$(i)    const $(isa.vector) high$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, tile + at(n))), "inverse" .. n));
+$(i)    $(isa.store_words("integers", sum("row / 2 * " .. tile, at(n)), isa.pairs("low" .. n, "high" .. n)));
+//$     end
+$(i)}
 //$ end
 //$ if rows % 2 == 1 then
-        const $(isa.vector) last = $(isa.mul(isa.load("x", sum("lane", (rows - 1) * tile)), "inverse"));
-        $(isa.store_words("integers", sum("lane", rows // 2 * tile), isa.pairs("last", isa.zero())));
+//$     for n = 0, width - 1 do
+$(i)const $(isa.vector) last$(n) = $(isa.mul(isa.load("x", (rows - 1) * tile + at(n)), "inverse" .. n));
+$(i)$(isa.store_words("integers", rows // 2 * tile + at(n), isa.pairs("last" .. n, isa.zero())));
+//$     end
 //$ end
+//$ if width * lanes < tile then
     }
+//$ end
 }
 //$ end

@@ -119,7 +119,11 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
     for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
     for _, buffer in ipairs(regime.work) do bytes[buffer.name] = buffer.bytes end
-    if regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
+    if regime.schedule and regime.dot then -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
+        local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
+        bytes.words, bytes.score_units, bytes.zeros = regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
+        if regime.group < m.h then bytes.sums = 4 * regime.chunk * columns end
+    elseif regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
     end
     if regime.pack then
@@ -444,12 +448,12 @@ function test.types_of_projections()
     check.equal(bf16.mflop, f32.mflop)
     -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
     for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
-    -- Integers have a float of scale an output of each block, and inputs rounded to words, with a unit a token.
+    -- Integers have a float of scale an output of each block, and inputs rounded to words, with a unit a token and four floats to find it.
     local i16 = plan.build(m, sets, nil, nil, "i16")
     check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
     for i, v in ipairs(i16.variants) do
         local tokens = v.tile * v.tiles
-        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 256 * 4 + (tokens * 4 + 63) // 64 * 64)
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 256 * 4 + (tokens * 4 + 63) // 64 * 64 + tokens * 16)
     end
     -- 13 inputs fill 7 words: the last has one weight and zeros.
     local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")

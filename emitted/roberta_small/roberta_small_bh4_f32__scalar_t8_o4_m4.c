@@ -159,29 +159,54 @@ static void roberta_small_butterfly_8x64(float *v)
     }
 }
 
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void roberta_small_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+/* Hadamard transform over 8 wires of 64 rows, in place.
+   Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
+   v  [512][8] */
+static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t row = 0; row < rows; ++row, z += 8, x += 8) {
-        const float gain = residual[row];
-        const float offset = bias[row];
-        const float z0 = z[0] + offset;
-        z[0] = gain * x[0] + z0;
-        const float z1 = z[1] + offset;
-        z[1] = gain * x[1] + z1;
-        const float z2 = z[2] + offset;
-        z[2] = gain * x[2] + z2;
-        const float z3 = z[3] + offset;
-        z[3] = gain * x[3] + z3;
-        const float z4 = z[4] + offset;
-        z[4] = gain * x[4] + z4;
-        const float z5 = z[5] + offset;
-        z[5] = gain * x[5] + z5;
-        const float z6 = z[6] + offset;
-        z[6] = gain * x[6] + z6;
-        const float z7 = z[7] + offset;
-        z[7] = gain * x[7] + z7;
+    for (size_t row = 0; row < 64; ++row) {
+        for (size_t i = row * 8; i < row * 8 + 8; ++i) {
+            const float v0 = v[i];
+            const float v1 = v[i + 512];
+            const float v2 = v[i + 1024];
+            const float v3 = v[i + 1536];
+            const float v4 = v[i + 2048];
+            const float v5 = v[i + 2560];
+            const float v6 = v[i + 3072];
+            const float v7 = v[i + 3584];
+            const float t0 = v0 + v4;
+            const float t1 = v0 - v4;
+            const float t2 = v1 + v5;
+            const float t3 = v1 - v5;
+            const float t4 = v2 + v6;
+            const float t5 = v2 - v6;
+            const float t6 = v3 + v7;
+            const float t7 = v3 - v7;
+            const float t8 = t0 + t4;
+            const float t9 = t0 - t4;
+            const float t10 = t2 + t6;
+            const float t11 = t2 - t6;
+            const float t12 = t1 + t5;
+            const float t13 = t1 - t5;
+            const float t14 = t3 + t7;
+            const float t15 = t3 - t7;
+            const float t16 = t8 + t10;
+            const float t17 = t8 - t10;
+            const float t18 = t9 + t11;
+            const float t19 = t9 - t11;
+            const float t20 = t12 + t14;
+            const float t21 = t12 - t14;
+            const float t22 = t13 + t15;
+            const float t23 = t13 - t15;
+            v[i] = residual[row] * x[i] + t16 + bias[row];
+            v[i + 512] = residual[row + 64] * x[i + 512] + t17 + bias[row + 64];
+            v[i + 1024] = residual[row + 128] * x[i + 1024] + t18 + bias[row + 128];
+            v[i + 1536] = residual[row + 192] * x[i + 1536] + t19 + bias[row + 192];
+            v[i + 2048] = residual[row + 256] * x[i + 2048] + t20 + bias[row + 256];
+            v[i + 2560] = residual[row + 320] * x[i + 2560] + t21 + bias[row + 320];
+            v[i + 3072] = residual[row + 384] * x[i + 3072] + t22 + bias[row + 384];
+            v[i + 3584] = residual[row + 448] * x[i + 3584] + t23 + bias[row + 448];
+        }
     }
 }
 
@@ -227,13 +252,6 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
             roberta_small_block_64x64(a + block * 512, 4096, w + 98304 + block * 4096,
                 y + block * 512, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(y + tile * 8192);
-    }
-
-    /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_add_residual(z + tile * 8192 + repeat * 4096, x + tile * 4096, weights->residual, weights->projection_bias + repeat * 512, 512);
-        }
+            roberta_small_butterfly_8x64_residual512(y + tile * 8192, x + tile * 4096, weights->residual, weights->projection_bias + repeat * 512);
     }
 }

@@ -68,12 +68,12 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * 16, next = (range + 1) * tiles / ranges * 16;
             roberta_small_project__avx2_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
-                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 6029312);
+                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 5373952);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             roberta_small_gather_columns_f32__avx2_t16_g4_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
-                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 6029312);
+                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 5373952);
     }
 }
 #endif

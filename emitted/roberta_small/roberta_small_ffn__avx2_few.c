@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 8 tokens, features and tables in the lanes.
+/* Codes and scores of up to 32 tokens, features and tables in the lanes.
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tokens][128]; score likewise
@@ -15,10 +15,10 @@
 void roberta_small_project__avx2_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 6144);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 22528);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 38912);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 55296);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + 24576);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 90112);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 155648);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 221184);
 
     for (size_t token = 0; token < tokens; ++token)
         roberta_small_normalise_f32__avx2_few(x + token * 512, normalised + token * 512);
@@ -27,14 +27,14 @@ void roberta_small_project__avx2_few(const roberta_small_weights *weights, const
         roberta_small_sign_hash_gelu_f32__avx2_few(z + token * 1024, code + token * 128, score + token * 128);
 }
 
-/* The whole layer for a few tokens, 8 at a time: y = LookupFFN(x); see roberta_small.h. */
+/* The whole layer for a few tokens, 32 at a time: y = LookupFFN(x); see roberta_small.h. */
 void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 2048);
+    float *score = (float *) (void *) ((unsigned char *) scratch + 8192);
 
-    for (size_t first = 0; first < tokens; first += 8) {
-        const size_t left = tokens - first < 8 ? tokens - first : 8;
+    for (size_t first = 0; first < tokens; first += 32) {
+        const size_t left = tokens - first < 32 ? tokens - first : 32;
         roberta_small_project__avx2_few(weights, x + first * 512, left, code, score, scratch);
         roberta_small_gather_f32__avx2_few(weights, code, score, y + first * 512, left, scratch);
     }

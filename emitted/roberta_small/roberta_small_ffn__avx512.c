@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 4096 tokens, 128 at a time.
+/* Codes and scores of up to 4096 tokens, 64 at a time.
    weights  bound weights
    x        [tokens][512], any alignment
    code     [tiles of 32 tokens][128][32]; score likewise, both 64-byte aligned
@@ -16,19 +16,19 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
     uint16_t *code, float *score, void *scratch)
 {
     float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 3145728);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 3407872);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 3670016);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 3932160);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 3276800);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 3407872);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 3538944);
 
-    for (size_t first = 0; first < tokens; first += 128) {
-        const size_t left = tokens - first < 128 ? tokens - first : 128;
+    for (size_t first = 0; first < tokens; first += 64) {
+        const size_t left = tokens - first < 64 ? tokens - first : 64;
         const size_t tiles = (left + 31) / 32;
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 32;
             const size_t present = left - before < 32 ? left - before : 32;
             roberta_small_load_f32__avx512_t32(x + (first + before) * 512, present, x_tiles + tile * 16384);
         }
-        roberta_small_bh4_f32__avx512_t32_o8_m4(weights, x_tiles, a, b, z, tiles);
+        roberta_small_bh4_f32__avx512_t32_o8_m2(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
             roberta_small_sign_hash_gelu_f32__avx512_t32(z + tile * 32768, code + (first + tile * 32) * 128,
                 score + (first + tile * 32) * 128);
@@ -68,12 +68,12 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * 32, next = (range + 1) * tiles / ranges * 32;
             roberta_small_project__avx512_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
-                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 6029312);
+                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 5373952);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             roberta_small_gather_columns_f32__avx512_t32_g8_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
-                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 6029312);
+                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 5373952);
     }
 }
 #endif

@@ -16,10 +16,10 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
     for (size_t n = 0; n < rows; ++n) {
         const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
         float *piece = slice + n * 64;
-        _mm_prefetch((const char *) (ahead), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_T1);
+        _mm_prefetch((const char *) (ahead), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_NTA);
         _mm256_storeu_si256((__m256i *) (void *) piece, _mm256_loadu_si256((const __m256i *) (const void *) row));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 8), _mm256_loadu_si256((const __m256i *) (const void *) (row + 8)));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 16), _mm256_loadu_si256((const __m256i *) (const void *) (row + 16)));

@@ -16,10 +16,10 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
     for (size_t n = 0; n < rows; ++n) {
         const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
         float *piece = slice + n * 64;
-        _mm_prefetch((const char *) (ahead), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_T1);
-        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_T1);
+        _mm_prefetch((const char *) (ahead), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_NTA);
         _mm512_storeu_si512((__m512i *) (void *) piece, _mm512_loadu_si512((const __m512i *) (const void *) row));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 16), _mm512_loadu_si512((const __m512i *) (const void *) (row + 16)));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 32), _mm512_loadu_si512((const __m512i *) (const void *) (row + 32)));
@@ -117,10 +117,10 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
 void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
-    float *sums = (float *) (void *) ((unsigned char *) scratch + 4456448);
+    float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 64;
-    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 5505024) : NULL;
+    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 4849664) : NULL;
     const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {

@@ -55,7 +55,7 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* scalar, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* scalar, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -82,7 +82,7 @@ void roberta_small_project__avx2_many(const roberta_small_weights *weights, cons
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx2_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx2, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* avx2, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -96,9 +96,9 @@ void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const flo
 /* avx2, any number of tokens. */
 void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 32 tokens, project up to 4 tiles, hash one, gather; then the stages together. */
+/* avx512, many tokens in the lanes: load one tile of 32 tokens, project up to 2 tiles, hash one, gather; then the stages together. */
 void roberta_small_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel);
-void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weights, const float *restrict x,
+void roberta_small_bh4_f32__avx512_t32_o8_m2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
 void roberta_small_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
 void roberta_small_gather_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
@@ -109,7 +109,7 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
     uint16_t *code, float *score, void *scratch);
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);

@@ -87,38 +87,45 @@ static void tiny_butterfly_4x16(float *v)
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
    Rows from 48 on are not needed: they are not written.
+   Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][16] */
-static void tiny_butterfly_4x16_need48(float *v)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t i = 0; i < 256; i += 8) {
-        const __m256 v0 = _mm256_load_ps(v + i);
-        const __m256 v1 = _mm256_load_ps(v + i + 256);
-        const __m256 v2 = _mm256_load_ps(v + i + 512);
-        const __m256 v3 = _mm256_load_ps(v + i + 768);
-        const __m256 t0 = _mm256_add_ps(v0, v2);
-        const __m256 t1 = _mm256_sub_ps(v0, v2);
-        const __m256 t2 = _mm256_add_ps(v1, v3);
-        const __m256 t3 = _mm256_sub_ps(v1, v3);
-        const __m256 t4 = _mm256_add_ps(t0, t2);
-        const __m256 t5 = _mm256_sub_ps(t0, t2);
-        const __m256 t6 = _mm256_add_ps(t1, t3);
-        _mm256_store_ps(v + i, t4);
-        _mm256_store_ps(v + i + 256, t5);
-        _mm256_store_ps(v + i + 512, t6);
-    }
-}
-
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
-{
-    for (size_t row = 0; row < rows; ++row, z += 16, x += 16) {
-        const __m256 gain = _mm256_set1_ps(residual[row]);
-        const __m256 offset = _mm256_set1_ps(bias[row]);
-        const __m256 z0 = _mm256_add_ps(_mm256_load_ps(z), offset);
-        _mm256_store_ps(z, _mm256_fmadd_ps(gain, _mm256_load_ps(x), z0));
-        const __m256 z1 = _mm256_add_ps(_mm256_load_ps(z + 8), offset);
-        _mm256_store_ps(z + 8, _mm256_fmadd_ps(gain, _mm256_load_ps(x + 8), z1));
+    for (size_t row = 0; row < 16; ++row) {
+        {
+            const size_t i = row * 16;
+            const __m256 v0 = _mm256_load_ps(v + i);
+            const __m256 v1 = _mm256_load_ps(v + i + 256);
+            const __m256 v2 = _mm256_load_ps(v + i + 512);
+            const __m256 v3 = _mm256_load_ps(v + i + 768);
+            const __m256 t0 = _mm256_add_ps(v0, v2);
+            const __m256 t1 = _mm256_sub_ps(v0, v2);
+            const __m256 t2 = _mm256_add_ps(v1, v3);
+            const __m256 t3 = _mm256_sub_ps(v1, v3);
+            const __m256 t4 = _mm256_add_ps(t0, t2);
+            const __m256 t5 = _mm256_sub_ps(t0, t2);
+            const __m256 t6 = _mm256_add_ps(t1, t3);
+            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
+            _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
+            _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
+        }
+        {
+            const size_t i = row * 16 + 8;
+            const __m256 v0 = _mm256_load_ps(v + i);
+            const __m256 v1 = _mm256_load_ps(v + i + 256);
+            const __m256 v2 = _mm256_load_ps(v + i + 512);
+            const __m256 v3 = _mm256_load_ps(v + i + 768);
+            const __m256 t0 = _mm256_add_ps(v0, v2);
+            const __m256 t1 = _mm256_sub_ps(v0, v2);
+            const __m256 t2 = _mm256_add_ps(v1, v3);
+            const __m256 t3 = _mm256_sub_ps(v1, v3);
+            const __m256 t4 = _mm256_add_ps(t0, t2);
+            const __m256 t5 = _mm256_sub_ps(t0, t2);
+            const __m256 t6 = _mm256_add_ps(t1, t3);
+            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
+            _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
+            _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
+        }
     }
 }
 
@@ -161,10 +168,5 @@ void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *rest
         tiny_block_16x16(a + block * 256, 1024, w + 3072 + block * 256,
             z + block * 256, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48(z + tile * 1024);
-
-    /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        tiny_add_residual(z + tile * 1024, x + tile * 1024, weights->residual, weights->projection_bias, 48);
-    }
+        tiny_butterfly_4x16_need48_residual48(z + tile * 1024, x + tile * 1024, weights->residual, weights->projection_bias);
 }

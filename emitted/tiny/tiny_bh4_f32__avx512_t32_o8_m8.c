@@ -109,38 +109,45 @@ static void tiny_butterfly_4x16(float *v)
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
    Rows from 48 on are not needed: they are not written.
+   Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][32] */
-static void tiny_butterfly_4x16_need48(float *v)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t i = 0; i < 512; i += 16) {
-        const __m512 v0 = _mm512_load_ps(v + i);
-        const __m512 v1 = _mm512_load_ps(v + i + 512);
-        const __m512 v2 = _mm512_load_ps(v + i + 1024);
-        const __m512 v3 = _mm512_load_ps(v + i + 1536);
-        const __m512 t0 = _mm512_add_ps(v0, v2);
-        const __m512 t1 = _mm512_sub_ps(v0, v2);
-        const __m512 t2 = _mm512_add_ps(v1, v3);
-        const __m512 t3 = _mm512_sub_ps(v1, v3);
-        const __m512 t4 = _mm512_add_ps(t0, t2);
-        const __m512 t5 = _mm512_sub_ps(t0, t2);
-        const __m512 t6 = _mm512_add_ps(t1, t3);
-        _mm512_store_ps(v + i, t4);
-        _mm512_store_ps(v + i + 512, t5);
-        _mm512_store_ps(v + i + 1024, t6);
-    }
-}
-
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
-{
-    for (size_t row = 0; row < rows; ++row, z += 32, x += 32) {
-        const __m512 gain = _mm512_set1_ps(residual[row]);
-        const __m512 offset = _mm512_set1_ps(bias[row]);
-        const __m512 z0 = _mm512_add_ps(_mm512_load_ps(z), offset);
-        _mm512_store_ps(z, _mm512_fmadd_ps(gain, _mm512_load_ps(x), z0));
-        const __m512 z1 = _mm512_add_ps(_mm512_load_ps(z + 16), offset);
-        _mm512_store_ps(z + 16, _mm512_fmadd_ps(gain, _mm512_load_ps(x + 16), z1));
+    for (size_t row = 0; row < 16; ++row) {
+        {
+            const size_t i = row * 32;
+            const __m512 v0 = _mm512_load_ps(v + i);
+            const __m512 v1 = _mm512_load_ps(v + i + 512);
+            const __m512 v2 = _mm512_load_ps(v + i + 1024);
+            const __m512 v3 = _mm512_load_ps(v + i + 1536);
+            const __m512 t0 = _mm512_add_ps(v0, v2);
+            const __m512 t1 = _mm512_sub_ps(v0, v2);
+            const __m512 t2 = _mm512_add_ps(v1, v3);
+            const __m512 t3 = _mm512_sub_ps(v1, v3);
+            const __m512 t4 = _mm512_add_ps(t0, t2);
+            const __m512 t5 = _mm512_sub_ps(t0, t2);
+            const __m512 t6 = _mm512_add_ps(t1, t3);
+            _mm512_store_ps(v + i, _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t4, _mm512_set1_ps(bias[row]))));
+            _mm512_store_ps(v + i + 512, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 16]), _mm512_load_ps(x + i + 512), _mm512_add_ps(t5, _mm512_set1_ps(bias[row + 16]))));
+            _mm512_store_ps(v + i + 1024, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 32]), _mm512_load_ps(x + i + 1024), _mm512_add_ps(t6, _mm512_set1_ps(bias[row + 32]))));
+        }
+        {
+            const size_t i = row * 32 + 16;
+            const __m512 v0 = _mm512_load_ps(v + i);
+            const __m512 v1 = _mm512_load_ps(v + i + 512);
+            const __m512 v2 = _mm512_load_ps(v + i + 1024);
+            const __m512 v3 = _mm512_load_ps(v + i + 1536);
+            const __m512 t0 = _mm512_add_ps(v0, v2);
+            const __m512 t1 = _mm512_sub_ps(v0, v2);
+            const __m512 t2 = _mm512_add_ps(v1, v3);
+            const __m512 t3 = _mm512_sub_ps(v1, v3);
+            const __m512 t4 = _mm512_add_ps(t0, t2);
+            const __m512 t5 = _mm512_sub_ps(t0, t2);
+            const __m512 t6 = _mm512_add_ps(t1, t3);
+            _mm512_store_ps(v + i, _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t4, _mm512_set1_ps(bias[row]))));
+            _mm512_store_ps(v + i + 512, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 16]), _mm512_load_ps(x + i + 512), _mm512_add_ps(t5, _mm512_set1_ps(bias[row + 16]))));
+            _mm512_store_ps(v + i + 1024, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 32]), _mm512_load_ps(x + i + 1024), _mm512_add_ps(t6, _mm512_set1_ps(bias[row + 32]))));
+        }
     }
 }
 
@@ -183,10 +190,5 @@ void tiny_bh4_f32__avx512_t32_o8_m8(const tiny_weights *weights, const float *re
         tiny_block_16x16(a + block * 512, 2048, w + 3072 + block * 256,
             z + block * 512, 2048, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48(z + tile * 2048);
-
-    /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        tiny_add_residual(z + tile * 2048, x + tile * 2048, weights->residual, weights->projection_bias, 48);
-    }
+        tiny_butterfly_4x16_need48_residual48(z + tile * 2048, x + tile * 2048, weights->residual, weights->projection_bias);
 }

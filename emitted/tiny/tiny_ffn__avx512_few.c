@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 8 tokens, features and tables in the lanes.
+/* Codes and scores of up to 16 tokens, features and tables in the lanes.
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
@@ -15,10 +15,10 @@
 void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 384);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 2432);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 4480);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 6528);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + 768);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 4864);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 8960);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 13056);
 
     for (size_t token = 0; token < tokens; ++token)
         tiny_normalise_f32__avx512_few(x + token * 64, normalised + token * 64);
@@ -27,14 +27,14 @@ void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_
         tiny_sign_hash_gelu_f32__avx512_few(z + token * 64, code + token * 8, score + token * 8);
 }
 
-/* The whole layer for a few tokens, 8 at a time: y = LookupFFN(x); see tiny.h. */
+/* The whole layer for a few tokens, 16 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 128);
+    float *score = (float *) (void *) ((unsigned char *) scratch + 256);
 
-    for (size_t first = 0; first < tokens; first += 8) {
-        const size_t left = tokens - first < 8 ? tokens - first : 8;
+    for (size_t first = 0; first < tokens; first += 16) {
+        const size_t left = tokens - first < 16 ? tokens - first : 16;
         tiny_project__avx512_few(weights, x + first * 64, left, code, score, scratch);
         tiny_gather_f32__avx512_few(weights, code, score, y + first * 64, left, scratch);
     }

@@ -42,6 +42,7 @@ avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX5
     dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
     -- 256 high + low as floats
     join = function(high, low) return call("fmadd_ps", call("cvtepi32_ps", high), call("set1_ps", "256.0f"), call("cvtepi32_ps", low)) end,
+    join_integers = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
     -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors of 16 columns each.
     interleave = function(row)
         local steps = {
@@ -75,7 +76,6 @@ avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX5
         return call("or_si512", call("or_si512", byte(q[1]), call("slli_epi32", byte(q[2]), "8")),
             call("or_si512", call("slli_epi32", byte(q[3]), "16"), call("slli_epi32", q[4], "24")))
     end,
-    store_words = function(base, offset, v) return call("storeu_si512", at(base, offset), v) end,
     -- The same bytes of 16 integers in a row, to memory.
     store_upper_bytes = function(base, offset, q)
         return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", call("srli_epi32", q, "8")) .. ")"

@@ -45,6 +45,7 @@ return function(bits)
         -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
         prefetch_once = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
+        prefetch_passing = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_NTA)" end,
         includes = { "<immintrin.h>" },
         keeps = true,
         zero = function() return call("setzero_ps") end,

@@ -67,12 +67,10 @@ function estimate.text_bytes(shape, isa, s, regime)
     return (product + butterfly + hash + rows) * instruction_bytes
 end
 
--- Local arrays of the kernels in bytes: pointers to the rows of a tile, and scores of rows that are summed as integers.
+-- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as integers.
 function estimate.stack_bytes(shape, isa, s, regime, dot)
-    local tile = regime == "few" and 1 or s["tile.vectors"] * isa.lanes
-    local tables = s[regime == "few" and "few.group" or "gather.group"]
-    local scores = dot and (2 * up(tables, dot.rows) + 1) * 4 * tile or 0
-    return math.max(8 * tile, scores, regime == "few" and (shape.tau + 1) * isa.lanes * 4 or 0)
+    if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
+    return math.max(8, dot and (2 * up(s["few.group"], dot.rows) + 1) * 4 or 0, (shape.tau + 1) * isa.lanes * 4)
 end
 
 local function many(p, isa, s, caches, batch, dot)

@@ -148,50 +148,27 @@ static void tiny_butterfly_4x16(float *v)
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
    Rows from 48 on are not needed: they are not written.
+   Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][8] */
-static void tiny_butterfly_4x16_need48(float *v)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t i = 0; i < 128; i += 1) {
-        const float v0 = v[i];
-        const float v1 = v[i + 128];
-        const float v2 = v[i + 256];
-        const float v3 = v[i + 384];
-        const float t0 = v0 + v2;
-        const float t1 = v0 - v2;
-        const float t2 = v1 + v3;
-        const float t3 = v1 - v3;
-        const float t4 = t0 + t2;
-        const float t5 = t0 - t2;
-        const float t6 = t1 + t3;
-        v[i] = t4;
-        v[i + 128] = t5;
-        v[i + 256] = t6;
-    }
-}
-
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void tiny_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
-{
-    for (size_t row = 0; row < rows; ++row, z += 8, x += 8) {
-        const float gain = residual[row];
-        const float offset = bias[row];
-        const float z0 = z[0] + offset;
-        z[0] = gain * x[0] + z0;
-        const float z1 = z[1] + offset;
-        z[1] = gain * x[1] + z1;
-        const float z2 = z[2] + offset;
-        z[2] = gain * x[2] + z2;
-        const float z3 = z[3] + offset;
-        z[3] = gain * x[3] + z3;
-        const float z4 = z[4] + offset;
-        z[4] = gain * x[4] + z4;
-        const float z5 = z[5] + offset;
-        z[5] = gain * x[5] + z5;
-        const float z6 = z[6] + offset;
-        z[6] = gain * x[6] + z6;
-        const float z7 = z[7] + offset;
-        z[7] = gain * x[7] + z7;
+    for (size_t row = 0; row < 16; ++row) {
+        for (size_t i = row * 8; i < row * 8 + 8; ++i) {
+            const float v0 = v[i];
+            const float v1 = v[i + 128];
+            const float v2 = v[i + 256];
+            const float v3 = v[i + 384];
+            const float t0 = v0 + v2;
+            const float t1 = v0 - v2;
+            const float t2 = v1 + v3;
+            const float t3 = v1 - v3;
+            const float t4 = t0 + t2;
+            const float t5 = t0 - t2;
+            const float t6 = t1 + t3;
+            v[i] = residual[row] * x[i] + t4 + bias[row];
+            v[i + 128] = residual[row + 16] * x[i + 128] + t5 + bias[row + 16];
+            v[i + 256] = residual[row + 32] * x[i + 256] + t6 + bias[row + 32];
+        }
     }
 }
 
@@ -235,10 +212,5 @@ void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *re
         tiny_block_16x16(a + block * 128, 512, w + 1536 + block * 128,
             unpacked, z + block * 128, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48(z + tile * 512);
-
-    /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        tiny_add_residual(z + tile * 512, x + tile * 512, weights->residual, weights->projection_bias, 48);
-    }
+        tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual, weights->projection_bias);
 }

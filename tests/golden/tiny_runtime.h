@@ -105,7 +105,7 @@ void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 8, hash one, gather; then the stages together. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 16, hash one, gather; then the stages together. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);

@@ -133,21 +133,102 @@ static void roberta_small_butterfly_8x64(float *v)
     }
 }
 
-/* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
-static void roberta_small_add_residual(float *restrict z, const float *restrict x,
-    const float *restrict residual, const float *restrict bias, size_t rows)
+/* Hadamard transform over 8 wires of 64 rows, in place.
+   Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
+   v  [512][32] */
+static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t row = 0; row < rows; ++row, z += 32, x += 32) {
-        const __m512 gain = _mm512_set1_ps(residual[row]);
-        const __m512 offset = _mm512_set1_ps(bias[row]);
-        const __m512 z0 = _mm512_add_ps(_mm512_load_ps(z), offset);
-        _mm512_store_ps(z, _mm512_fmadd_ps(gain, _mm512_load_ps(x), z0));
-        const __m512 z1 = _mm512_add_ps(_mm512_load_ps(z + 16), offset);
-        _mm512_store_ps(z + 16, _mm512_fmadd_ps(gain, _mm512_load_ps(x + 16), z1));
+    for (size_t row = 0; row < 64; ++row) {
+        {
+            const size_t i = row * 32;
+            const __m512 v0 = _mm512_load_ps(v + i);
+            const __m512 v1 = _mm512_load_ps(v + i + 2048);
+            const __m512 v2 = _mm512_load_ps(v + i + 4096);
+            const __m512 v3 = _mm512_load_ps(v + i + 6144);
+            const __m512 v4 = _mm512_load_ps(v + i + 8192);
+            const __m512 v5 = _mm512_load_ps(v + i + 10240);
+            const __m512 v6 = _mm512_load_ps(v + i + 12288);
+            const __m512 v7 = _mm512_load_ps(v + i + 14336);
+            const __m512 t0 = _mm512_add_ps(v0, v4);
+            const __m512 t1 = _mm512_sub_ps(v0, v4);
+            const __m512 t2 = _mm512_add_ps(v1, v5);
+            const __m512 t3 = _mm512_sub_ps(v1, v5);
+            const __m512 t4 = _mm512_add_ps(v2, v6);
+            const __m512 t5 = _mm512_sub_ps(v2, v6);
+            const __m512 t6 = _mm512_add_ps(v3, v7);
+            const __m512 t7 = _mm512_sub_ps(v3, v7);
+            const __m512 t8 = _mm512_add_ps(t0, t4);
+            const __m512 t9 = _mm512_sub_ps(t0, t4);
+            const __m512 t10 = _mm512_add_ps(t2, t6);
+            const __m512 t11 = _mm512_sub_ps(t2, t6);
+            const __m512 t12 = _mm512_add_ps(t1, t5);
+            const __m512 t13 = _mm512_sub_ps(t1, t5);
+            const __m512 t14 = _mm512_add_ps(t3, t7);
+            const __m512 t15 = _mm512_sub_ps(t3, t7);
+            const __m512 t16 = _mm512_add_ps(t8, t10);
+            const __m512 t17 = _mm512_sub_ps(t8, t10);
+            const __m512 t18 = _mm512_add_ps(t9, t11);
+            const __m512 t19 = _mm512_sub_ps(t9, t11);
+            const __m512 t20 = _mm512_add_ps(t12, t14);
+            const __m512 t21 = _mm512_sub_ps(t12, t14);
+            const __m512 t22 = _mm512_add_ps(t13, t15);
+            const __m512 t23 = _mm512_sub_ps(t13, t15);
+            _mm512_store_ps(v + i, _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
+            _mm512_store_ps(v + i + 2048, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 2048), _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
+            _mm512_store_ps(v + i + 4096, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 4096), _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
+            _mm512_store_ps(v + i + 6144, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 6144), _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
+            _mm512_store_ps(v + i + 8192, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 8192), _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
+            _mm512_store_ps(v + i + 10240, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 10240), _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
+            _mm512_store_ps(v + i + 12288, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 12288), _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
+            _mm512_store_ps(v + i + 14336, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 14336), _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
+        }
+        {
+            const size_t i = row * 32 + 16;
+            const __m512 v0 = _mm512_load_ps(v + i);
+            const __m512 v1 = _mm512_load_ps(v + i + 2048);
+            const __m512 v2 = _mm512_load_ps(v + i + 4096);
+            const __m512 v3 = _mm512_load_ps(v + i + 6144);
+            const __m512 v4 = _mm512_load_ps(v + i + 8192);
+            const __m512 v5 = _mm512_load_ps(v + i + 10240);
+            const __m512 v6 = _mm512_load_ps(v + i + 12288);
+            const __m512 v7 = _mm512_load_ps(v + i + 14336);
+            const __m512 t0 = _mm512_add_ps(v0, v4);
+            const __m512 t1 = _mm512_sub_ps(v0, v4);
+            const __m512 t2 = _mm512_add_ps(v1, v5);
+            const __m512 t3 = _mm512_sub_ps(v1, v5);
+            const __m512 t4 = _mm512_add_ps(v2, v6);
+            const __m512 t5 = _mm512_sub_ps(v2, v6);
+            const __m512 t6 = _mm512_add_ps(v3, v7);
+            const __m512 t7 = _mm512_sub_ps(v3, v7);
+            const __m512 t8 = _mm512_add_ps(t0, t4);
+            const __m512 t9 = _mm512_sub_ps(t0, t4);
+            const __m512 t10 = _mm512_add_ps(t2, t6);
+            const __m512 t11 = _mm512_sub_ps(t2, t6);
+            const __m512 t12 = _mm512_add_ps(t1, t5);
+            const __m512 t13 = _mm512_sub_ps(t1, t5);
+            const __m512 t14 = _mm512_add_ps(t3, t7);
+            const __m512 t15 = _mm512_sub_ps(t3, t7);
+            const __m512 t16 = _mm512_add_ps(t8, t10);
+            const __m512 t17 = _mm512_sub_ps(t8, t10);
+            const __m512 t18 = _mm512_add_ps(t9, t11);
+            const __m512 t19 = _mm512_sub_ps(t9, t11);
+            const __m512 t20 = _mm512_add_ps(t12, t14);
+            const __m512 t21 = _mm512_sub_ps(t12, t14);
+            const __m512 t22 = _mm512_add_ps(t13, t15);
+            const __m512 t23 = _mm512_sub_ps(t13, t15);
+            _mm512_store_ps(v + i, _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
+            _mm512_store_ps(v + i + 2048, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 2048), _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
+            _mm512_store_ps(v + i + 4096, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 4096), _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
+            _mm512_store_ps(v + i + 6144, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 6144), _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
+            _mm512_store_ps(v + i + 8192, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 8192), _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
+            _mm512_store_ps(v + i + 10240, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 10240), _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
+            _mm512_store_ps(v + i + 12288, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 12288), _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
+            _mm512_store_ps(v + i + 14336, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 14336), _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
+        }
     }
 }
 
-/* BH4 projection of up to 4 tiles of 32 tokens (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of up to 2 tiles of 32 tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 512 rows, each W 8 blocks of 64.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
@@ -155,7 +236,7 @@ static void roberta_small_add_residual(float *restrict z, const float *restrict 
    a, b     [tiles][512][32], overwritten
    z        [tiles][1024][32], the first 1024 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
-void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weights, const float *restrict x,
+void roberta_small_bh4_f32__avx512_t32_o8_m2(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
 {
     const float *w = weights->projection;
@@ -189,13 +270,6 @@ void roberta_small_bh4_f32__avx512_t32_o8_m4(const roberta_small_weights *weight
             roberta_small_block_64x64(a + block * 2048, 16384, w + 98304 + block * 4096,
                 y + block * 2048, 32768, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(y + tile * 32768);
-    }
-
-    /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_add_residual(z + tile * 32768 + repeat * 16384, x + tile * 16384, weights->residual, weights->projection_bias + repeat * 512, 512);
-        }
+            roberta_small_butterfly_8x64_residual512(y + tile * 32768, x + tile * 16384, weights->residual, weights->projection_bias + repeat * 512);
     }
 }
