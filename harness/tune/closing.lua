@@ -30,8 +30,8 @@ local function taken_back(s, tuned, regime)
         local few = name:find("^few%.") ~= nil
         wanted[name] = few == (regime == "few") and tuned.default[name] or value
     end
-    local shape, isa = tuning.plan(s, nil).shape, s.isa
-    return s.schedules.try(shape, isa, wanted) or tuned.default
+    local p = tuning.plan(s, nil)
+    return s.schedules.try(p.shape, p.variants[1].isa, wanted) or tuned.default
 end
 
 -- The interval of the ratio of runner `i` to the mean of runners `a` and `b` (1 and 2, if absent: the default), paired, over all batches.

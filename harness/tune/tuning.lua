@@ -187,16 +187,17 @@ local widest_probe = 4096 -- tokens
 -- The threshold for the kernels of schedule `base`: at the legal thresholds both regimes are timed; few.threshold becomes the value that
 -- makes the sum of their log times least, or stays if that gains no more than measuring the same twice shows. nil: nothing to choose.
 local function threshold(s, base)
-    local shape, default = tuning.plan(s, base).shape, base[threshold_key]
+    local p, default = tuning.plan(s, base), base[threshold_key]
+    local shape, isa = p.shape, p.variants[1].isa -- which has what the types need
     local legal, probes = {}, {}
-    for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(shape, s.isa, base)) do
+    for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(shape, isa, base)) do
         if value > 0 and value <= widest_probe then legal[#legal + 1] = value end
         if value > 1 and value <= widest_probe then probes[#probes + 1] = value end
     end
     if default == 0 or #probes == 0 then return nil end
     s.show(string.format("threshold: few and many tokens at %d … %d", probes[1], probes[#probes]))
     local wide = setmetatable({ [threshold_key] = legal[#legal] }, { __index = base })
-    local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, s.isa, wide)) })[1]
+    local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, isa, wide)) })[1]
     if made.failure then return nil end
     local runners = { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
     local samples = measure.run(heat.job(s, runners, probes, 1, 5, s.seed), {})
@@ -245,7 +246,7 @@ function tuning.run(s)
     result.threshold = whole and threshold(s, result.schedule) or nil
     if result.threshold then
         local wanted = setmetatable({ [threshold_key] = result.threshold.to }, { __index = result.schedule })
-        result.schedule = s.schedules.make(base.shape, s.isa, wanted)
+        result.schedule = s.schedules.make(base.shape, base.variants[1].isa, wanted)
     end
     return result
 end
