@@ -173,14 +173,12 @@ end
 local function add(choice) choices[#choices + 1] = choice end
 add {
     key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 65536 } or { 0 } end,
+    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
         -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
         if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
-        -- Copied pieces summed as integers are worth it earlier.
-        if gather.dot(shape, isa) and packs(shape, isa) then return 384 end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
