@@ -81,6 +81,14 @@ function test.a_run_leaves_a_tuned_file_a_log_and_records()
     check.equal(opened:keys()[1].count, #records)
 end
 
+-- Where rows of i8 are summed as integers, sixteen tables may be written out in one step, elsewhere eight.
+function test.a_whole_space_of_another_type_is_tuned()
+    local place = new_place()
+    local model = program.model(place.folder, "wide",
+        'return { name = "wide", d = 16, h = 16, tau = 2, projection = { kind = "dense" }, score = "gelu" }')
+    check.matches(works(place, model, "--tables", "i8", "--time", "1s", "--batch", "1,64"), "few.threshold %d+")
+end
+
 function test.a_second_run_answers_from_the_store()
     local place = new_place()
     works(place, tiny, "--time", "4s", "--batch", "1", "--choices", "few.tokens")
