@@ -55,7 +55,8 @@ double dense_attention_error(const dense_attention *of, const float *y)
     }
     tally sum = {0.0, 0.0};
     for (size_t i = 0; i < 4; ++i) {
-        const size_t token = i & 1 ? of->tokens - 1 : 0, head = i & 2 ? of->heads - 1 : 0, seen = of->position + token + 1;
+        const size_t token = i & 1 ? of->tokens - 1 : 0, head = i & 2 ? of->heads - 1 : 0,
+                     seen = of->causal ? of->position + token + 1 : end;
         const size_t at = head / (of->heads / of->kv_heads) * of->width;
         double total = 0.0;
         for (size_t k = 0; k < seen; ++k) {

@@ -15,10 +15,12 @@ typedef struct dense_matrix {
     const float *weights;
 } dense_matrix;
 
-/* Causal attention of `tokens` queries from `position` on, for `layers` independent sets of keys and values. The heads / kv_heads queries
-   of a group share their keys and values. q and y [tokens][heads][width], keys and values [layers][position + tokens][kv_heads][width]. */
+/* Attention of `tokens` queries from `position` on, for `layers` independent sets of keys and values: causal, or of every query to all
+   tokens. The heads / kv_heads queries of a group share their keys and values. q and y [tokens][heads][width], keys and values
+   [layers][position + tokens][kv_heads][width]. */
 typedef struct dense_attention {
     size_t heads, kv_heads, width, tokens, position, layers;
+    bool causal;
     const float *q, *keys, *values;
 } dense_attention;
 
@@ -47,9 +49,9 @@ double dense_product_tolerance(const char *type);
 double dense_product_error(const dense_matrix *matrix, size_t tokens, const float *x, const float *y);
 double dense_attention_error(const dense_attention *of, const float *y);
 
-/* Rows of scores become weights: row r of score [rows][columns] is the softmax of factor times its first `seen` + r entries, zeros follow;
-   `step` entries more for every row are seen, 0 or 1. */
-void dense_softmax(float *score, size_t rows, size_t columns, size_t seen, size_t step, float factor);
+/* Products of queries and keys become weights: rows of score [tokens][position + tokens] of a head, of one token [heads /
+   kv_heads][position + 1], are the softmax of what their query sees, over the root of width; zeros follow. */
+void dense_softmax(const dense_attention *of, float *score);
 
 #ifdef __cplusplus
 }

@@ -206,8 +206,7 @@ bool run_attention(void *attention, float *y)
                 self->scores.arguments.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<float *>(of.keys + at));
                 self->scores.primitive.execute(self->stream, self->scores.arguments);
                 self->stream.wait();
-                dense_softmax(static_cast<float *>(self->score.get_data_handle()), alone ? group : of.tokens, end, of.position + 1,
-                              alone ? 0 : 1, 1.0f / std::sqrt(static_cast<float>(of.width)));
+                dense_softmax(&of, static_cast<float *>(self->score.get_data_handle()));
                 self->sums.arguments.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<float *>(of.values + at));
                 self->sums.arguments.at(DNNL_ARG_DST).set_data_handle(y + head * of.width);
                 self->sums.primitive.execute(self->stream, self->sums.arguments);

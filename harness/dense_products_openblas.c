@@ -85,7 +85,7 @@ static bool run_attention(void *attention, float *y)
             const float *keys = of->keys + layer * end * e + head / group * of->width;
             const float *values = of->values + layer * end * e + head / group * of->width;
             multiply(rows, end, of->width, of->q + head * of->width, step, keys, e, true, self->score, end);
-            dense_softmax(self->score, rows, end, of->position + 1, alone ? 0 : 1, 1.0f / sqrtf((float)of->width));
+            dense_softmax(of, self->score);
             multiply(rows, of->width, end, self->score, end, values, e, false, y + head * of->width, step);
         }
     }

@@ -3,6 +3,7 @@
 #include "dense_power.h"
 #include "dense_products.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LANES = 16 };
@@ -72,8 +73,11 @@ __attribute__((target("avx2,fma"))) static void softmax_avx2(float *score, size_
     softmax(score, rows, columns, seen, step, factor);
 }
 
-void dense_softmax(float *score, size_t rows, size_t columns, size_t seen, size_t step, float factor)
+void dense_softmax(const dense_attention *of, float *score)
 {
+    const size_t columns = of->position + of->tokens, rows = of->tokens == 1 ? of->heads / of->kv_heads : of->tokens;
+    const size_t seen = of->causal ? of->position + 1 : columns, step = of->causal && of->tokens > 1 ? 1 : 0;
+    const float factor = 1.0f / sqrtf((float)of->width);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
         softmax_avx512(score, rows, columns, seen, step, factor);

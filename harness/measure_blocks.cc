@@ -19,7 +19,8 @@ namespace
 {
 
 using bind_function = int(const void *blob, size_t bytes, void *weights);
-using call_function = int(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+using prefill_function = int(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+using encode_function = int(const void *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
 
 const dense_product_library *const libraries[] = {&dense_products_openblas, &dense_products_onednn};
 
@@ -50,14 +51,15 @@ struct loaded_blocks {
     const measure_blocks *job;
     files_mapping blob;
     void *weights, *cache, *scratch;
-    call_function *call;
+    prefill_function *prefill; // one of the two
+    encode_function *encode;
     bool run(const float *x, float *y, size_t position, size_t tokens) const
     {
-        return call(weights, cache, x, y, position, tokens, scratch) == 0;
+        return (prefill ? prefill(weights, cache, x, y, position, tokens, scratch) : encode(weights, cache, x, y, tokens, scratch)) == 0;
     }
 };
 
-loaded_blocks load(const measure_blocks &job, void *cache, std::map<std::string, files_mapping> *blobs)
+loaded_blocks load(const measure_blocks &job, bool causal, void *cache, std::map<std::string, files_mapping> *blobs)
 {
     char error[512];
     const auto [blob, first] = blobs->try_emplace(job.blob);
@@ -69,13 +71,15 @@ loaded_blocks load(const measure_blocks &job, void *cache, std::map<std::string,
         measure_fail("%s: %s", job.library, dlerror());
     }
     auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
+    void *call = dlsym(library, job.call);
     loaded_blocks blocks = {&job,
                             blob->second,
                             aligned_memory(job.weights_struct_bytes),
                             cache,
                             memory_or_fail(job.scratch_bytes),
-                            reinterpret_cast<call_function *>(dlsym(library, job.call))};
-    if (!bind || !blocks.call || !blocks.weights) {
+                            causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
+                            causal ? nullptr : reinterpret_cast<encode_function *>(call)};
+    if (!bind || !call || !blocks.weights) {
         measure_fail("%s: no function %s or %s", job.library, job.bind, job.call);
     }
     const int status = bind(blocks.blob.data, blocks.blob.bytes, blocks.weights);
@@ -183,8 +187,8 @@ measure_call attention_call(const measure_blocks_job &job, const measure_attenti
     constexpr double tolerance = 1e-4;
     const dense_product_library *library = find_library(of.library);
     const size_t set = (of.position + of.tokens) * job.kv_heads * job.width;
-    const dense_attention attention = {
-        job.heads, job.kv_heads, job.width, of.tokens, of.position, job.layers, q, numbers, numbers + job.layers * set};
+    const dense_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
+                                       job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
     char error[512];
     void *made = library->attention(&attention, error, sizeof(error));
     if (!made) {
@@ -229,7 +233,7 @@ void measure_time_blocks(measure_reader *reader, const json_t *root, const char 
     std::map<std::string, files_mapping> blobs;
     std::vector<loaded_blocks> blocks;
     for (size_t i = 0; i < job.blocks_count; ++i) {
-        blocks.push_back(load(job.blocks[i], cache, &blobs));
+        blocks.push_back(load(job.blocks[i], job.causal, cache, &blobs));
     }
     if (job.filled && !blocks[job.fill].run(x, y, 0, job.filled)) {
         measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.blocks[job.fill].name, job.filled);

@@ -98,7 +98,7 @@ bool measure_blocks_job_read(measure_reader *in, const json_t *root, measure_blo
            measure_read_integer(in, root, "heads", 1, 1 << 24, &job->heads) &&
            measure_read_integer(in, root, "kv_heads", 1, job->heads, &job->kv_heads) &&
            measure_read_integer(in, root, "width", 1, 1 << 24, &job->width) &&
-           measure_read_integer(in, root, "layers", 1, 1 << 24, &job->layers) &&
+           measure_read_integer(in, root, "layers", 1, 1 << 24, &job->layers) && measure_read_flag(in, root, "causal", &job->causal) &&
            read_list(in, root, "blocks", 1, sizeof(*job->blocks), job, &job->blocks, &job->blocks_count, read_blocks) &&
            read_which(in, root, job, "fill", &job->fill) &&
            read_list(in, root, "calls", 1, sizeof(*job->calls), job, &job->calls, &job->call_count, read_call) &&

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Compiled blocks and their packed weights. `call` is the function for many tokens. */
+/* Compiled blocks and their packed weights. `call` is the function for many tokens: prefill, or encode. */
 typedef struct measure_blocks {
     const char *name, *library, *bind, *call, *blob;
     size_t scratch_bytes, weights_struct_bytes;
@@ -48,6 +48,7 @@ typedef struct measure_blocks_job {
     size_t d, cache_bytes;                 /* one cache is shared by all blocks */
     size_t fill, filled;                   /* the blocks that fill the cache's first positions, how many */
     size_t heads, kv_heads, width, layers; /* of the rivals' attention */
+    bool causal;                           /* else blocks encode: positions are 0 */
     measure_blocks *blocks;
     measure_blocks_call *calls;
     measure_read *reads;

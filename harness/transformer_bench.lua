@@ -52,14 +52,17 @@ end
 
 -- Operations of the attention of a layer: two products for every pair of a query and a position that it sees.
 local function attention_operations(s, tokens, position)
-    local pairs_seen = 0
-    for i = position + 1, position + tokens do pairs_seen = pairs_seen + math.min(i, s.window or i) end
+    local pairs_seen, last = 0, position + tokens
+    for i = position + 1, last do
+        pairs_seen = pairs_seen + math.min(i, s.window or i)
+        if not s.causal then pairs_seen = pairs_seen + math.min(last - i, s.window and s.window - 1 or last) end
+    end
     return 4 * s.width * s.heads * pairs_seen
 end
 
 -- Blocks as the job names them.
 local function described(p, name, library, blob_path)
-    return { name = name, library = library, bind = p.names.bind, call = p.names.prefill, blob = blob_path, scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes }
+    return { name = name, library = library, bind = p.names.bind, call = parts.call(p), blob = blob_path, scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes }
 end
 
 -- Verifies plan `p` in `library` with its packed weights; raises one line if a call is wrong. Returns the largest relative error.
@@ -101,9 +104,9 @@ local function made(path, m, isa, type, caches, options)
     return b
 end
 
--- The attention that is timed: one token with all of its context, and the calls of many tokens from the first position on.
+-- The attention that is timed: one token with all of its context, if it is causal, and the calls of many tokens from the first position on.
 local function attention_calls(m, options)
-    local list = { { tokens = 1, position = m.attention.context - 1 } }
+    local list = { m.attention.causal and { tokens = 1, position = m.attention.context - 1 } or nil }
     for _, tokens in ipairs(options.batches) do
         if tokens > 1 then list[#list + 1] = { tokens = tokens, position = 0 } end
     end
@@ -116,7 +119,7 @@ local function job_of(b, type, caches, with_attention, options)
     local job = {
         model = p.model.name, seed = options.seed, threads = 1, repetitions = options.repetitions, min_time = 0.05, draw_order = true, order_seed = options.seed, alike = false,
         sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.input, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
-        heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers,
+        heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers, causal = s.causal,
         blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
     }
     local function call(name, blocks, tokens, position) table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position }) end
@@ -267,8 +270,10 @@ end
 local function print_tables(m, host_facts, cflags, limits, results, attention)
     local lines = { string.format("%s on %s, %s %s, one thread: one of %d blocks", m.name, host_facts.cpu, host_facts.compiler, cflags, m.layers) }
     add_table(lines, block_columns, results)
-    lines[#lines + 1] = "attention alone"
-    add_table(lines, attention_columns, attention)
+    if #attention > 0 then
+        lines[#lines + 1] = "attention alone"
+        add_table(lines, attention_columns, attention)
+    end
     lines[#lines + 1] = "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
     lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
     local in_i8 = false
@@ -289,7 +294,7 @@ end
 -- Times the model of the file `path` with weights of `types`, each on the instruction sets sets_of(type), and reports.
 function transformer_bench.run(path, types, sets_of, options)
     local m, facts = model_file.load(path), cpu.describe()
-    if not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "bench times decoding and prefill, which are for causal = true") end
+    if not m.attention.causal and options.position > 0 then error(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name), 0) end
     for _, tokens in ipairs(options.batches) do
         if options.position + tokens > m.attention.context then
             error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, options.position, m.attention.context), 0)

@@ -45,6 +45,9 @@ function parts.sample(m, p, caches)
     return parts.changed(m, { layers = parts.layers_of(parts.bytes_met(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
 end
 
+-- The function of plan `p` for many tokens.
+function parts.call(p) return p.shape.causal and p.names.prefill or p.names.encode end
+
 local function without_attention(steps)
     local list = {}
     for _, step in ipairs(steps) do
@@ -73,7 +76,7 @@ local function alone(m, name, layers, isa, cache, append, after)
     return transformer_plan.build(model, { isa }, { cache = cache, part = function() return {}, append, after end })
 end
 
--- Attention of model `m`, which is causal, in so many layers, and another plan that only fills the same cache; both read the same blob. Queries,
+-- Attention of model `m` in so many layers, and another plan that only fills the same cache; both read the same blob. Queries,
 -- keys and values are all the blocks' input.
 function parts.attention(m, layers, isa, cache)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }

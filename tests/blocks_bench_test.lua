@@ -12,6 +12,8 @@ local function model(name, text) return program.model(folder, name, "return { na
 
 local gated = "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
 
+local encoder = gated:gsub("rope = {}", "causal = false")
+
 local function bench(path, ...) return { "bench", path, "--cflags", "-O1", "--repetitions", "1", ... } end
 
 local function positive(r, keys)
@@ -76,13 +78,32 @@ function test.other_kinds_of_blocks()
     end
 end
 
+-- Tokens that attend to all others have no positions: they are encoded in one call, and so they are by the rivals.
+function test.encoders()
+    for name, text in pairs { both = encoder, near = encoder:gsub("causal", "window = 3, causal") } do
+        local found = json.decode(program.works(bench(model(name, text), "--batch", "1,7,40", "--json")))
+        local calls = {}
+        for i, r in ipairs(found.results) do
+            positive(r, "us_per_token unfused_us_per_token speedup gflops products_us_per_token rival_us_per_token rel_err")
+            calls[i] = { r.tokens, r.position }
+        end
+        check.equal(calls, { { 1, 0 }, { 7, 0 }, { 40, 0 } })
+        check.equal({ #found.attention, found.attention[1].tokens, found.attention[2].tokens, found.attention[1].position }, { 2, 7, 40, 0 })
+        for _, r in ipairs(found.attention) do
+            positive(r, "us_per_token gflops rival_us_per_token speedup")
+            -- 32 elements of queries, each with all tokens or those less than 3 away.
+            local met = name == "both" and r.tokens or 5 - 6 / r.tokens
+            check.near(r.gflops * r.us_per_token * 1e3, 4 * 32 * met, 1e-3 * 4 * 32 * met)
+        end
+    end
+end
+
 function test.what_cannot_be_timed()
     local path = model("refused", gated)
     program.refuses(1, "--batch: 8: from position 33 on must be at most attention.context = 40", bench(path, "--batch", "8", "--position", "33"))
     program.refuses(1, '--type: "f64": must be one of f32, bf16, f16, i8', bench(path, "--type", "f32,f64"))
     program.refuses(1, '--type: "i8": given twice', bench(path, "--type", "i8,i8"))
-    local both = model("both", gated:gsub("QP', rope = {}", "none', causal = false"))
-    program.refuses(1, "attention.causal = false: bench times decoding and prefill", bench(both))
+    program.refuses(1, "--position: 3: must be 0 where both has causal = false", bench(model("both", encoder), "--position", "3"))
 end
 
 -- Another project's checkout in which a template was changed.

@@ -45,6 +45,17 @@ function test.a_tuned_file_is_found_and_taken()
     check.matches(again.output, "from the store, nothing measured")
 end
 
+function test.encoders_are_tuned()
+    local place = new_place()
+    local path = program.model(place.folder, "both", (model:gsub("rope = {}", "causal = false")))
+    local result = tune(place, "tune", path, "-o", place.tuned, "--time", "1s", "--batch", "1,9", "--choices", "few.unroll,attention.rows", "--json")
+    if result.status ~= 0 then error(result.errors, 0) end
+    local set = json.decode(result.output).sets[1]
+    check.equal({ set.results[1].batch, set.results[2].batch }, { 1, 9 })
+    program.works { "verify", path, "--isa", set.isa, "--tuned", place.tuned, "--cflags", "-O1" }
+    program.refuses(1, "--batch: 65: must be at most attention.context = 64", { "tune", path, "--batch", "65", "-o", place.tuned })
+end
+
 -- A copy of what the program is made of in which a token alone leaves out its first input, if others are unrolled: not by default.
 function test.wrong_candidates_are_not_timed()
     local place, tree = new_place(), program.folder()

@@ -3,6 +3,7 @@ local compile = require "harness.compile"
 local json = require "json"
 local log = require "harness.tune.log"
 local measure = require "harness.measure"
+local parts = require "harness.transformer_parts"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
@@ -35,11 +36,11 @@ local function blocks_job(t, runners, batches, count, repetitions, order_seed)
     local job = {
         model = p.model.name, seed = t.seed, threads = 1, repetitions = repetitions, min_time = seconds_a_sample, draw_order = order_seed ~= nil, order_seed = order_seed or 0,
         alike = true, sweep_bytes = 0, limits = false, d = p.shape.input, cache_bytes = p.cache_bytes, fill = "r1", filled = 0, heads = p.shape.heads, kv_heads = p.shape.kv_heads,
-        width = p.shape.width, layers = p.shape.layers, blocks = {}, calls = {}, reads = json.array {}, products = json.array {}, product_calls = json.array {}, attention_calls = json.array {},
+        width = p.shape.width, layers = p.shape.layers, causal = p.shape.causal, blocks = {}, calls = {}, reads = json.array {}, products = json.array {}, product_calls = json.array {}, attention_calls = json.array {},
     }
     for i, runner in ipairs(runners) do
         local of = runner.made.plan
-        job.blocks[i] = { name = "r" .. i, library = runner.made.library, bind = of.names.bind, call = of.names.prefill, blob = t.files.output, scratch_bytes = of.scratch_bytes,
+        job.blocks[i] = { name = "r" .. i, library = runner.made.library, bind = of.names.bind, call = parts.call(of), blob = t.files.output, scratch_bytes = of.scratch_bytes,
             weights_struct_bytes = of.weights_struct_bytes }
         for _, batch in ipairs(batches) do
             for c = 1, count do

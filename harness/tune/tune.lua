@@ -78,9 +78,8 @@ local function settings(path, m, options)
         compilers = words_of("--cc", options.cc), threads = harness.threads_of(options), json = options.json, html = options.html,
     }
     if m.attention and (o.html or o.threads > 1) then error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
-    if m.attention and not m.attention.causal then model_file.refuse(m, { "attention", "causal" }, false, "tune times decoding and prefill, which are for causal = true") end
     table.sort(o.batches)
-    if m.attention and not m.attention.window and o.batches[#o.batches] > m.attention.context then
+    if m.attention and not (m.attention.window and m.attention.causal) and o.batches[#o.batches] > m.attention.context then
         error(string.format("--batch: %d: must be at most attention.context = %d", o.batches[#o.batches], m.attention.context), 0)
     end
     for i = 2, #o.batches do
