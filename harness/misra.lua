@@ -11,6 +11,7 @@ local reasons = {
     ["8.14"] = "restrict lets the compiler keep sums in registers; every use says what may not overlap",
     ["8.9"] = "a constant table stands before the function that reads it",
     ["10.1"] = "shifts of signed integers to the right, which every compiler that is tested carries the sign through",
+    ["10.3"] = "counters of size_t begin with a plain 0",
     ["10.4"] = "indices are size_t, constants plain integers that are not negative",
     ["10.8"] = "a product of small integers widened on purpose",
     ["11.4"] = "the alignment of memory that a caller gives is checked as an integer",
