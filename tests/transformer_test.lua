@@ -110,7 +110,6 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     refuses(1, "--html: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" })
     refuses(1, "--threads: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--threads", "2" })
     refuses(1, "--batch: 8192: must be at most attention.context = 4096", { "tune", path, "-o", o .. ".lua", "--batch", "1,8192" })
-    refuses(1, "attention.causal = false: tune times decoding and prefill", { "tune", program.model(folder, "m", source "t.attention.causal = false"), "-o", o .. ".lua" })
     for _, words in ipairs { { "tune", path, "-o", o .. ".lua" }, { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
         refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", words)
