@@ -6,7 +6,6 @@
 #include "memory.h"
 
 #include <cblas.h>
-#include <math.h>
 #include <stdio.h>
 
 static const char *const types[] = {"f32", NULL};
