@@ -29,6 +29,15 @@
 #define $(names.macro("KEEP"))(v) ((void) 0)
 #endif
 //$ end
+//$ if inlines then
+
+/* A function whose caller must keep what it points to in registers: gcc's -O2 else leaves it a call. */
+#if defined(__GNUC__)
+#define $(names.macro("INLINE")) static inline __attribute__((always_inline))
+#else
+#define $(names.macro("INLINE")) static inline
+#endif
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 
