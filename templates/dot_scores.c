@@ -45,8 +45,14 @@ static inline void $(helper)_split_scores(const float *score, size_t tables, uin
 //$         local value = dot.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
             const $(isa.index) q$(r) = $(r > 0 and quads_partial and sum("k", r) .. " < tables ? " .. value .. " : " .. isa.index_zero() or value);
 //$     end
-            $(isa.store_words("words + k * " .. 2 * tile // dot.rows, "token", dot.upper_bytes(q)));
-            $(isa.store_words("words + k * " .. 2 * tile // dot.rows .. " + " .. tile, "token", dot.lower_bytes(q)));
+//$     for _, half in ipairs { { name = "high", bytes = dot.upper_bytes(q), at = "" }, { name = "low", bytes = dot.lower_bytes(q), at = " + " .. tile } } do
+//$         local byte = {}
+//$         for r, value in ipairs(half.bytes) do
+//$             byte[r] = half.name .. r - 1
+            const $(isa.index) $(byte[r]) = $(value);
+//$         end
+            $(isa.store_words("words + k * " .. 2 * tile // dot.rows .. half.at, "token", dot.unite(byte)));
+//$     end
         }
         $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("most", isa.broadcast("1.0f / 65535.0f")))));
     }

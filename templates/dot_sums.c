@@ -29,7 +29,7 @@ $(inline) $(helper)_sums $(helper)_no_sums(void)
 $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 {
 //$     for n = 0, 3 do
-    $(isa.store_words("to", n * isa.lanes, dot.join_integers("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
+    $(isa.store_words("to", n * isa.lanes, dot.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
 //$     end
 }
 //$ end
@@ -67,7 +67,7 @@ $(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.
 //$     local joined = {}
 //$     for n = 0, 3 do
 //$         joined[n + 1] = "sum" .. n
-    const $(isa.vector) sum$(n) = $(isa.float_of(dot.join_integers("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
+    const $(isa.vector) sum$(n) = $(isa.float_of(dot.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
 //$     end
 //$     local steps, ordered = dot.order(joined)
 //$     for _, step in ipairs(used(steps, ordered, #part.vectors)) do
@@ -90,7 +90,8 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 
 /* Adds one row of each of $(quads_partial and "up to four" or "four") tables to $(strip.width) columns of a token.
    table  [$(quads_partial and "tables" or 4)][$(shape.rows)][$(pack and "pitch" or pitch)]$(strip.followed and ", `following` elements before what is asked for" or "")
-   code   $(tile == 1 and "" or tile .. " apart; ")words[0] and words[$(dot_low)] have the upper and the lower bytes of four scores */
+   code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
+   words  [0] and [$(dot_low)]: the upper and the lower bytes of the tables' scores */
 //$     head("4", strip)
 {
 //$     for r = 0, 3 do
@@ -105,14 +106,14 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
-    $(helper)_add_rows$(line.suffix)($(sum("sums", n - 1)), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(dot_low)]);
+    $(helper)_add_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(dot_low)]);
 //$     end
 }
 //$ end
 //$ for _, group in ipairs(dot_groups) do
 //$     local strip, n = group.strip, group.tables
 
-/* The same of $(n) tables. */
+/* The same for $(n) tables. */
 //$     head(n, strip)
 {
 //$     local function add(i, k, from)

@@ -103,20 +103,25 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     const int packs = tokens >= $(v.packs_from);
     const size_t row_step = packs ? $(pack.pitch) : $(pitch);
 //$ end
-//$ if pack then buffer(tables.storage, "slice") end
-//$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if sums_of_integers then
-//$     buffer("int32_t", "zeros")
 //$     buffer("uint32_t", "words")
 //$     buffer("float", "score_units")
+//$     buffer("int32_t", "zeros")
+//$ end
+//$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
+//$ if pack then buffer(tables.storage, "slice") end
+//$ if sums_of_integers then
 
     for (size_t i = 0; i < $(dot_zeros); ++i)
         zeros[i] = 0;
-    for (size_t token = 0; token < tokens; token += $(tile)) {
+//$     local several = #v.spans > 1
+    for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for n, span in ipairs(v.spans) do
-        $(helper)_split_scores(score + token * $(shape.slots)$(span.table > 0 and " + " .. span.table * tile or ""), $(span.tables), words + token * $(dot_quads * 2)$(span.table > 0 and " + " .. span.table // dot.rows * 2 * tile or ""), $(sum("score_units", (n - 1) * v.chunk)) + token);
+        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. dot_quads * 2, span.table // dot.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
 //$     end
+//$     if several then
     }
+//$     end
 //$ elseif not sums and not pack then
     (void) scratch;
 //$ end
