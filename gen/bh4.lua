@@ -51,11 +51,11 @@ end
 -- A product's scale_at is where the scales of its outputs begin among those of a repeat, 4 N.
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
 -- work on so many rows at a time (the lanes, where they hold rows).
--- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), boxes,
+-- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a block), boxes,
 -- rows = {x, a, b, z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
-    local plan = { groups = {}, words = 0, panel_floats = 0, boxes = {}, flops = 0 }
+    local plan = { groups = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0 }
     local tensor_repeat = 4 * N * b
     local function add(first, count, need)
         -- Planned twice: the distance of two repeats is known once the words of one are counted.
@@ -67,6 +67,7 @@ function bh4.plan(shape, radix, align)
             for _, p in ipairs(stage.products) do
                 plan.flops = plan.flops + count * p.flops
                 plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
+                plan.most_lines = math.max(plan.most_lines, p.depth)
                 for _, box in ipairs(p.boxes) do plan.boxes[#plan.boxes + 1] = box end
             end
             for _, pass in ipairs(stage.passes) do plan.flops = plan.flops + count * pass.additions end

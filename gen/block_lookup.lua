@@ -12,7 +12,7 @@ local block_lookup = {}
 local shared = { projection = true, projection_bias = true }
 
 -- The choices of a schedule that decide how codes and scores are made, and where they wait.
-local of_codes = { "tile.vectors", "product.outputs", "project.tiles", "butterfly.radix", "chunk.tokens", "few.threshold", "few.vectors", "few.tokens" }
+local of_codes = { "tile.vectors", "product.outputs", "product.unroll", "project.tiles", "butterfly.radix", "chunk.tokens", "few.threshold", "few.vectors", "few.tokens" }
 
 -- The layers of model `m` by the width of their tables' rows: { word, first, count, d_out }: those of the last block
 -- make no block's input.

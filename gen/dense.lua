@@ -3,9 +3,9 @@ local product = require "gen.product"
 
 local dense = {}
 
--- shape: d, bits, projection. Returns { products, words, panel_floats (of the largest panel), boxes, rows = {x, z}, flops }.
+-- shape: d, bits, projection. Returns { products, words, panel_floats (of the largest panel), most_lines (of words of a block), boxes, rows = {x, z}, flops }.
 function dense.plan(shape)
-    local plan = { products = {}, words = 0, panel_floats = 0, boxes = {}, flops = 0, rows = { x = shape.d, z = shape.bits } }
+    local plan = { products = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0, rows = { x = shape.d, z = shape.bits } }
     local function add(count, outputs, first_output)
         if count == 0 or outputs == 0 then return end
         local source = { at = first_output * shape.d, block = outputs * shape.d, fold = 0, row = 1, output = shape.d }
@@ -15,6 +15,7 @@ function dense.plan(shape)
         plan.words = plan.words + p.words
         plan.flops = plan.flops + p.flops
         plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
+        plan.most_lines = math.max(plan.most_lines, p.depth)
         for _, box in ipairs(p.boxes) do plan.boxes[#plan.boxes + 1] = box end
     end
     local blocks = shape.bits // product.panel

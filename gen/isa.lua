@@ -19,8 +19,9 @@
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
 --   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
 --   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
---   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)    round_negative(v): nearest integer, v <= 0, anything for NaN
---   power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN
+--   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)
+--   round_negative(v): nearest integer, v <= 0, anything for NaN, and power_of_two(n) = 2^n, n an integer from -126 to 0, any power of two for NaN; or
+--   shifted_power(v) = 2^n, where v = 1.5 2^23 + 127 + n, anything for NaN
 --   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask): whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_add index_xor index_select(mask, a, b)

@@ -135,6 +135,16 @@ local function many_products(v, products, values)
     end)
     table.sort(values.micro)
     values.panel, values.blocks_argument = product.panel, false
+    -- The loop over the lines of words of a codelet, and weight `output` of the line that is `number` lines ahead.
+    values.unroll = v.lines
+    values.counted = function(line)
+        if v.lines == 1 then return "++" .. line .. ", x += " .. v.tile .. ", w += width" end
+        return string.format("%s += %d, x += %d, w += %d * width", line, v.lines, v.lines * v.tile, v.lines)
+    end
+    values.weight = function(number, output)
+        local before = number == 0 and "" or number == 1 and "width" or number .. " * width"
+        return "w[" .. (number == 0 and output or sum(before, output)) .. "]"
+    end
     local word = values.projection.word
     values.unpacked = word.rows > 1 and not word.integers
     if values.unpacked then values.unpacks = unpacks_of(v.isa, values.blocks) end
@@ -163,7 +173,7 @@ function kernels.name_passes(passes, list, seen)
         local all = pass.radix * pass.stride
         pass.name = "butterfly_" .. pass.radix .. "x" .. pass.stride .. (pass.groups > 1 and "x" .. pass.groups or "")
             .. (pass.live < all and "_live" .. pass.live or "") .. (pass.need < all and "_need" .. pass.need or "")
-            .. (pass.largest and "_largest" or pass.residual and (pass.residual.rows > 0 and "_residual" .. pass.residual.rows or "_bias") or "")
+            .. (pass.measures and "_units" or pass.residual and (pass.residual.rows > 0 and "_residual" .. pass.residual.rows or "_bias") or "")
         if not seen[pass.name] then
             seen[pass.name] = true
             list[#list + 1] = pass
@@ -186,7 +196,7 @@ local function takes_residual(pass, rows)
 end
 
 -- Steps of the stages of `group`: their passes. With many tokens the last one of a stage, which has the outputs in registers, finds the
--- largest for the rounding of the next stage, or adds residual and bias.
+-- units for the rounding of the next stage, or adds residual and bias.
 local function finish_stages(p, v, group, residual)
     local integers = p.projection.word.integers
     group.finished = false
@@ -199,19 +209,29 @@ local function finish_stages(p, v, group, residual)
                 group.finished = true
                 stage.steps[#stage.steps] = pass_with(last, { residual = { rows = residual and group.residual_rows or 0, gain = residual } })
             elseif number < 4 and integers and v.isa.lanes > 1 and last.radix + 2 * v.vectors + 2 <= v.isa.registers then
-                stage.steps[#stage.steps] = pass_with(last, { largest = true })
+                stage.steps[#stage.steps] = pass_with(last, { measures = true })
             end
         end
         if number > 1 then
             local before = group.stages[number - 1].steps
-            stage.measured = #before > 0 and before[#before].largest or false
+            stage.measured = #before > 0 and before[#before].measures or false
         end
     end
 end
 
+-- The numbers of inputs that blocks of `products` have.
+local function rows_of(products)
+    local seen, list = {}, {}
+    for _, p in ipairs(products) do
+        if not seen[p.rows] then list[#list + 1] = p.rows end
+        seen[p.rows] = true
+    end
+    return list
+end
+
 local function bh4_values(p, v, values)
     local residual = p.residual and (p.model.norm and "vector" or literal.float(1 - p.shape.decay)) or false
-    local apart = false -- whether the largest of a stage's outputs is found by itself
+    local apart = false -- whether the units of a stage's outputs are found by themselves
     local products, passes, seen = {}, {}, {}
     local groups = v.projection.groups
     for i, group in ipairs(groups) do
@@ -233,12 +253,13 @@ local function bh4_values(p, v, values)
         end
     end
     values.name_products(v, products, values)
-    values.rounded_rows = p.shape.d == p.shape.padded and { p.shape.padded } or { p.shape.d, p.shape.padded }
-    values.largest_rows = apart and values.rounded_rows or { p.shape.d }
+    local whole = p.shape.d == p.shape.padded and { p.shape.padded } or { p.shape.d, p.shape.padded }
+    values.measured_rows = apart and whole or { p.shape.d }
+    values.rounded_rows = v.regime == "few" and whole or rows_of(products)
     values.passes, values.groups = passes, groups
     -- What the pass of a group takes beside its rows.
     values.pass_arguments = function(pass, group)
-        if pass.largest then return ", " .. values.largest_at(1) end
+        if pass.measures then return ", " .. values.units_at(1) end
         if not pass.residual then return "" end
         local x = pass.residual.rows > 0 and ", x + tile * " .. values.x_step * v.tile or ""
         return x .. (residual == "vector" and pass.residual.rows > 0 and ", weights->residual" or "") .. ", " .. sum("weights->projection_bias", group.first * p.shape.padded)
@@ -313,14 +334,17 @@ local function kernel_values(p, v, symbol)
         return text
     end
     local integers = p.projection.word.integers
-    -- Calls: of the largest inputs of a tile, of their rounding; `place` 0 are those of x, 1 those of a stage.
-    values.largest_at = function(place) return sum("largest + tile * " .. 4 * v.tile, place * 2 * v.tile) end
-    values.largest_of = integers and not few and function(source, step, rows, place)
-        return values.helper .. "_largest_" .. rows .. "(" .. source .. " + tile * " .. step .. ", " .. values.largest_at(place) .. ")"
+    -- Calls that find the units of a tile's inputs, and that round them; `place` 0 is that of the units of x, 1 of those of a stage's outputs. Few tokens
+    -- find and round at once. A block of `fold`s has inputs so many floats apart.
+    values.units_at = function(place) return sum("units + tile * " .. 4 * v.tile, place * 2 * v.tile) end
+    values.measure = integers and not few and function(source, step, rows, place)
+        return values.helper .. "_units_" .. rows .. "(" .. source .. " + tile * " .. step .. ", " .. values.units_at(place) .. ")"
     end
-    values.round_inputs = function(source, step, rows, place)
-        local round = values.helper .. "_round_" .. rows .. "(" .. source .. " + tile * " .. step .. (few and "" or ", " .. values.largest_at(place)) .. ", integers + tile * " .. values.integers.pitch
-        return few and "units[tile] = " .. round .. ")" or round .. ", units + tile * " .. v.tile .. ")"
+    values.round = function(source, step, rows, place, fold)
+        local from, to = source .. " + tile * " .. step, "integers + tile * " .. values.integers.pitch
+        if few then return "units[tile] = " .. values.helper .. "_round_" .. rows .. "(" .. from .. ", " .. to .. ")" end
+        if fold then from, to = from .. " + fold * " .. fold, to .. " + fold * " .. rows // p.projection.word.rows * v.tile end
+        return values.helper .. "_round_" .. rows .. "(" .. from .. ", " .. values.units_at(place) .. ", " .. to .. ")"
     end
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
@@ -471,7 +495,7 @@ local function code_files(p, v, add, templates)
     else
         add("templates/dense.c", v.names.projection, v, function(values)
             values.products, values.rounded_rows = v.projection.products, { p.shape.d }
-            values.largest_rows = values.rounded_rows
+            values.measured_rows = values.rounded_rows
             values.name_products(v, values.products, values)
         end)
     end

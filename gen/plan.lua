@@ -53,19 +53,16 @@ function plan.scratch_of(list, align)
 end
 
 -- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
---   integers, units   inputs rounded to words of integers, and the units of the tokens; largest: their largest
+--   integers, units   inputs rounded to words of integers, and the units of the tokens. Few tokens round all inputs, many the blocks one after the other
 --   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
     if word.integers then
-        local pitch = blob.round_up((shape.padded + 1) // 2, many and 1 or lanes)
-        local tile = many and "[tile]" or ""
-        local list = {
-            { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. tile .. " words" },
-            { name = "units", storage = "float", bytes = tokens * 4, text = "[tiles]" .. tile },
+        local pitch = many and projection.most_lines or blob.round_up((shape.padded + 1) // 2, lanes)
+        return {
+            { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. (many and "[tile]" or "") .. " words" },
+            { name = "units", storage = "float", bytes = tokens * (many and 16 or 4), text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tiles]" },
         }
-        if many then list[3] = { name = "largest", storage = "float", bytes = tokens * 16, text = "[tiles][x, outputs of a stage][2][tile]" } end
-        return list
     end
     if word.rows > 1 and many then
         return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }
@@ -131,7 +128,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        outputs = choices["product.outputs"], lines = choices["product.unroll"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
         packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice

@@ -36,6 +36,14 @@ local function fitting(isa, candidates, vectors)
     return list
 end
 
+-- What divides the lines of words of every block, as its largest power of two does.
+local function product_lines(shape)
+    local word = shape.projection.word
+    local function lines(rows) return not word.integers and rows or (rows + word.rows - 1) // word.rows end
+    if shape.kind ~= "bh4" then return lines(shape.d) end
+    return lines(shape.block) | lines(shape.d % shape.block)
+end
+
 -- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
 local function accumulators(shape, isa)
     local dot = gather.dot(shape, isa)
@@ -56,6 +64,15 @@ local choices = {
             if isa.lanes == 1 then return 4 end -- compilers make vectors of 8 tokens' floats
             return power_of_two_at_most(math.max(1, (isa.registers - 1 - s["tile.vectors"]) // s["tile.vectors"]))
         end,
+    },
+    {
+        key = "product.unroll", doc = "lines of weights written out in one step of the block product's loop",
+        values = function(shape)
+            local lines = product_lines(shape)
+            return powers(1, math.min(4, lines & -lines))
+        end,
+        -- A second line makes the layer 1 to 3 % faster (Cascade Lake, gcc 12), four are no better.
+        default = function(shape, isa) return isa.lanes > 1 and product_lines(shape) & 1 == 0 and 2 or 1 end,
     },
     {
         key = "project.tiles", doc = "tiles that share one pass over the projection's weights",

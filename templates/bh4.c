@@ -30,10 +30,10 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     const $(projection.word.storage) *w = weights->projection;
 //$ if integers then
     const float *scales = weights->projection_scales;
-//$     if largest_of then
+//$     if measure then
 
     for (size_t tile = 0; tile < tiles; ++tile)
-        $(largest_of("x", x_step * tile, shape.d, 0));
+        $(measure("x", x_step * tile, shape.d, 0));
 //$     end
 //$ end
 //$ for _, group in ipairs(groups) do
@@ -52,34 +52,47 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, stage in ipairs(group.stages) do
 //$ local target = stage.target == "z" and group.target or stage.target
 $(i)/* stage $(stage.number): $(stage.text) */
+//$ local place = stage.number == 1 and 0 or 1 -- of the units of its inputs
 //$ local source, from_step = stage.source, (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile
 //$ if integers then
-//$ local place = stage.number == 1 and 0 or 1
-//$ local measured = largest_of and place == 1 and not stage.measured
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(measured and " {" or "")
-//$ if measured then
-$(i)    $(largest_of(source, from_step, shape.padded, place));
+//$ if not measure then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)    $(round(source, from_step, stage.number == 1 and shape.d or shape.padded));
+//$ elseif place == 1 and not stage.measured then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)    $(measure(source, from_step, shape.padded, place));
 //$ end
-$(i)    $(round_inputs(source, from_step, stage.number == 1 and shape.d or shape.padded, place));
-//$ if measured then
-$(i)}
-//$ end
-//$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ local y_step = buffer_rows[stage.target] * tile
-//$ local x_stride, before = p.x_stride * tile, unpacked and "unpacked, " or ""
-//$ if integers then
-//$     x_stride = x_stride // projection.word.rows
-//$     before = sum("scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
+//$ local x_stride, x_step, before = p.x_stride * tile, from_step, unpacked and "unpacked, " or ""
+//$ local looped = p.count > 1 and not blocks_argument
+//$ local i, x = i, looped and source .. " + block * " .. x_stride or sum(source, p.first_block * x_stride)
+//$ local rounded = integers and measure
+//$ if looped then
+$(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
+//$     i = i .. "    "
 //$ end
-//$ if p.count > 1 and not blocks_argument then
-$(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(source) + block * $(x_stride), $(from_step), $(sum("w", p.offset)) + block * $(p.block_words),
-$(i)        $(before)$(target) + block * $(p.outputs * tile), $(y_step), tiles);
-//$ else
-$(i)$(helper)_$(p.name)($(sum(source, p.first_block * x_stride)), $(from_step), $(sum("w", p.offset)),
-$(i)    $(before)$(sum(target, p.first_block * p.outputs * tile)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+//$ if integers then
+//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. (measure and sum("units", place * 2 * tile) or "units") .. ", "
+//$     if rounded then
+$(i)for (size_t tile = 0; tile < tiles; ++tile)
+//$         if p.folds > 1 then
+$(i)    for (size_t fold = 0; fold < $(p.folds); ++fold)
+$(i)        $(round(x, from_step, p.rows, place, p.fold_gap * tile));
+//$         else
+$(i)    $(round(x, from_step, p.rows, place));
+//$         end
+//$         x, x_step = "integers", integers.pitch
+//$     else
+//$         x, x_step = sum("integers", p.first_block * x_stride // projection.word.rows), integers.pitch
+//$     end
+//$ end
+//$ local target_at = looped and target .. " + block * " .. p.outputs * tile or sum(target, p.first_block * p.outputs * tile)
+$(i)$(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
+$(i)    $(before)$(target_at), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+//$ if looped and rounded then
+$(i:sub(5))}
 //$ end
 //$ end
 //$ if #stage.steps > 0 then

@@ -24,14 +24,25 @@ static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t 
 //$ if folded then
     for (size_t fold = 0; fold < folds; ++fold, x += fold_gap * $(tile) - rows * $(tile))
 //$ end
-$(inner)for (size_t row = 0; row < rows; ++row, x += $(tile), w += width) {
+//$ local function step(i, number)
 //$ for n = 0, vectors - 1 do
-$(inner)    const $(isa.vector) x$(n) = $(isa.load("x", n * isa.lanes));
+$(i)const $(isa.vector) x$(n) = $(isa.load("x", number * tile + n * isa.lanes));
 //$ end
 //$ for o = 0, outputs - 1 do
-$(inner)    const $(isa.vector) w$(o) = $(isa.broadcast("w[" .. o .. "]"));
+$(i)const $(isa.vector) w$(o) = $(isa.broadcast(weight(number, o)));
 //$     for n = 0, vectors - 1 do
-$(inner)    y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
+$(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
+//$     end
+//$ end
+//$ end
+$(inner)for (size_t row = 0; row < rows; $(counted("row"))) {
+//$ if unroll == 1 then
+//$     step(inner .. "    ", 0)
+//$ else
+//$     for number = 0, unroll - 1 do
+$(inner)    {
+//$         step(inner .. "        ", number)
+$(inner)    }
 //$     end
 //$ end
 $(inner)}

@@ -8,22 +8,22 @@
 //$ if pass.need < pass.radix * pass.stride then
    Rows from $(pass.need) on are not needed: they are not written.
 //$ end
-//$ if pass.largest then
-   Then the largest of each token, and what is NaN if one is NaN or infinite, else 0: an output has every wire in it.
-   largest  [2]$(lane_axis)
+//$ if pass.measures then
+   Then each token's units: the first output has every wire in it, and is not finite if one is not.
+   units  [unit, inverse]$(lane_axis)
 //$ elseif residual then
    Then $(residual.rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
 //$ end
    v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
-//$ if pass.largest then
-static void $(helper)_$(pass.name)($(values_type) *restrict v, $(values_type) *restrict largest)
+//$ if pass.measures then
+static void $(helper)_$(pass.name)($(values_type) *restrict v, $(values_type) *restrict units)
 //$ elseif residual then
 static void $(helper)_$(pass.name)($(values_type) *restrict v, $(residual.rows > 0 and "const " .. values_type .. " *restrict x, " or "")$(vector and "const " .. values_type .. " *restrict residual, " or "")const $(values_type) *restrict bias)
 //$ else
 static void $(helper)_$(pass.name)($(values_type) *v)
 //$ end
 {
-//$ if pass.largest then
+//$ if pass.measures then
 //$     for n = 0, vectors - 1 do
     $(isa.vector) most$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
 //$     end
@@ -55,7 +55,7 @@ $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     end
 //$ end
 //$ for _, segment in ipairs(pass.segments) do
-//$     if not pass.largest and not residual then
+//$     if not pass.measures and not residual then
 $(inner)for (size_t i = $(segment.from * tile); i < $(segment.to * tile); i += $(isa.lanes)) {
 //$         transform(inner .. "    ", segment)
 $(inner)}
@@ -70,7 +70,7 @@ $(inner)    }
 $(inner)    {
 $(inner)        const size_t i = $(sum("row * " .. tile, n * lanes));
 //$                 transform(inner .. "        ", segment)
-//$                 if pass.largest then
+//$                 if pass.measures then
 //$                     local sizes = {}
 //$                     for k, result in ipairs(segment.network.results) do sizes[k] = isa.abs(result) end
 //$                     while #sizes > 1 do -- as a tree, so that few of them wait for each other
@@ -90,10 +90,9 @@ $(inner)}
 //$ if pass.groups > 1 then
     }
 //$ end
-//$ if pass.largest then
+//$ if pass.measures then
 //$     for n = 0, vectors - 1 do
-    $(isa.store("largest", n * lanes, "most" .. n));
-    $(isa.store("largest", tile + n * lanes, "finite" .. n));
+    $(helper)_set_units(most$(n), finite$(n), $(sum("units", n * lanes)));
 //$     end
 //$ end
 }

@@ -19,12 +19,12 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *
 
 //$ local source, from_step = "x", x_step * tile
 //$ if integers then
-    for (size_t tile = 0; tile < tiles; ++tile)$(largest_of and " {" or "")
-//$ if largest_of then
-        $(largest_of("x", from_step, shape.d, 0));
+    for (size_t tile = 0; tile < tiles; ++tile)$(measure and " {" or "")
+//$ if measure then
+        $(measure("x", from_step, shape.d, 0));
 //$ end
-        $(round_inputs("x", from_step, shape.d, 0));
-//$ if largest_of then
+        $(round("x", from_step, shape.d, 0));
+//$ if measure then
     }
 //$ end
 //$ source, from_step = "integers", integers.pitch

@@ -5,8 +5,16 @@ static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
 {
     const $(isa.vector) lowest = $(isa.broadcast("-87.0f"));
     const $(isa.vector) bounded = $(isa.max("lowest", "v"));
-    const $(isa.vector) power = $(isa.mul("bounded", isa.broadcast("1.44269504f")));
-    const $(isa.vector) n = $(isa.round_negative("power"));
+//$ local power
+//$ if isa.shifted_power then
+    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    const $(isa.vector) shifted = $(isa.fma("bounded", isa.broadcast("1.44269504f"), isa.broadcast("12583039.0f")));
+    const $(isa.vector) n = $(isa.sub("shifted", isa.broadcast("12583039.0f")));
+//$     power = isa.shifted_power("shifted")
+//$ else
+    const $(isa.vector) n = $(isa.round_negative(isa.mul("bounded", isa.broadcast("1.44269504f"))));
+//$     power = isa.power_of_two("n")
+//$ end
     const $(isa.vector) f_high = $(isa.fma("n", isa.broadcast("-0.693359375f"), "bounded"));
     const $(isa.vector) f = $(isa.fma("n", isa.broadcast("2.12194440e-4f"), "f_high"));
     $(isa.vector) p = $(isa.broadcast("1.381454e-3f"));
@@ -16,5 +24,5 @@ static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
     p = $(isa.fma("p", "f", isa.broadcast("0.49999994f")));
     p = $(isa.fma("p", "f", isa.broadcast("1.0f")));
     p = $(isa.fma("p", "f", isa.broadcast("1.0f")));
-    return $(isa.mul("p", isa.power_of_two("n")));
+    return $(isa.mul("p", power));
 }

@@ -2,7 +2,7 @@
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. A word holds two weights, or two inputs.
 //$ if folded then
-   x       folds times [lines][$(tile)], fold_gap words from one to the next
+   x       [folds * lines][$(tile)] words
    w       [folds * lines][width], of which the first $(outputs) columns are used
    scales  of the outputs' weights, fold_scales from one fold to the next
 //$ else
@@ -12,7 +12,7 @@
 //$ end
    units   [$(tile)] of the tokens' inputs
    y       [$(outputs)][$(tile)] */
-static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t lines, $(folded and "size_t folds, size_t fold_gap, size_t fold_scales, " or "")
+static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t lines,$(folded and " size_t folds, size_t fold_scales," or "")
     const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, float *restrict y)
 {
 //$ for n = 0, vectors - 1 do
@@ -20,28 +20,39 @@ static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage)
 //$ end
 //$ local i = "    "
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap - lines * $(tile), scales += fold_scales) {
+    for (size_t fold = 0; fold < folds; ++fold, scales += fold_scales) {
 //$     i = "        "
 //$ end
 //$ for o = 0, outputs - 1 do
 $(i)$(isa.index) $(accumulators(o));
 //$ end
 
-$(i)for (size_t line = 0; line < lines; ++line, x += $(tile), w += width) {
-//$ for n = 0, vectors - 1 do
-$(i)    const $(isa.index) x$(n) = $(isa.load_words("x", n * isa.lanes));
-//$ end
-//$ for o = 0, outputs - 1 do
-$(i)    const $(isa.index) w$(o) = $(isa.index_broadcast("w[" .. o .. "]"));
-//$     for n = 0, vectors - 1 do
-$(i)    y$(o)_$(n) = $(isa.dot_pairs("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
-//$     end
-//$ end
 //$ local sums = {}
 //$ for o = 0, outputs - 1 do
 //$     for n = 0, vectors - 1 do sums[#sums + 1] = "y" .. o .. "_" .. n end
 //$ end
-//$ lines(i .. "    ", keep(sums))
+//$ local function step(i, number)
+//$ for n = 0, vectors - 1 do
+$(i)const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lanes));
+//$ end
+//$ for o = 0, outputs - 1 do
+$(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
+//$     for n = 0, vectors - 1 do
+$(i)y$(o)_$(n) = $(isa.dot_pairs("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
+//$     end
+//$ end
+//$ lines(i, keep(sums))
+//$ end
+$(i)for (size_t line = 0; line < lines; $(counted("line"))) {
+//$ if unroll == 1 then
+//$     step(i .. "    ", 0)
+//$ else
+//$     for number = 0, unroll - 1 do
+$(i)    {
+//$         step(i .. "        ", number)
+$(i)    }
+//$     end
+//$ end
 $(i)}
 
 //$ local function store(i, add)
@@ -68,16 +79,17 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 //$ end
 //$ for _, block in ipairs(blocks) do
 
-/* One block of all tiles: $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs. Steps are words or floats from tile to tile. */
+/* One block of all tiles: $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs. Steps are words or floats from tile to tile.
+   units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
     const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tiles)
 {
 //$ local lines_of = tostring(block.lines)
-//$ if folded then lines_of = lines_of .. ", " .. block.folds .. ", " .. block.fold_gap // projection.word.rows * tile .. ", " .. block.fold_gap end
+//$ if folded then lines_of = lines_of .. ", " .. block.folds .. ", " .. block.fold_gap end
 //$ local function panel_of(i, parts, width, words, first)
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(lines_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(tile),
+$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(lines_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(4 * tile),
 $(i)        $(sum("y + tile * y_step", part.at * tile)));
 //$     end
 //$     if #parts > 1 then

@@ -1,17 +1,27 @@
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
 //$ local width = lanes == 1 and 1 or vectors
-//$ for _, rows in ipairs(largest_rows) do
+//$ local function at(n) return n * lanes end
+
+/* The unit of $(lanes == 1 and "a token's" or "some tokens'") 16-bit integers, 1/32767 of the largest input, and its inverse. `finite` is 0, or NaN if an input is NaN or infinite:
+   so is the unit then. Inputs that are all below 1e-34 count as zeros.
+   units  [unit, inverse][$(tile)] */
+static inline void $(helper)_set_units($(isa.vector) most, $(isa.vector) finite, float *units)
+{
+    $(isa.store("units", 0, isa.fma("most", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+    const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
+    $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
+}
+//$ for _, rows in ipairs(measured_rows) do
 //$ local together = rows > 1 and 8 * width <= isa.registers and 2 or 1
 
-/* The largest of $(rows) inputs of each token, and what is NaN if one is NaN or infinite, else 0.
-   x        [$(rows)][$(tile)]
-   largest  [2][$(tile)] */
-static void $(helper)_largest_$(rows)(const float *restrict x, float *restrict largest)
+/* The units of each token for $(rows) inputs.
+   x      [$(rows)][$(tile)]
+   units  [unit, inverse][$(tile)] */
+static void $(helper)_units_$(rows)(const float *restrict x, float *restrict units)
 {
 //$ local i = "    "
-//$ local function at(n) return n * lanes end
 //$ if width * lanes < tile then
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest) {
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units) {
 //$     i = "        "
 //$ end
 //$ local function measure(i, row, r)
@@ -40,8 +50,7 @@ $(i)}
 //$ for n = 0, width - 1 do
 //$     local most, finite = "most0_" .. n, "finite0_" .. n
 //$     if together > 1 then most, finite = isa.max(most, "most1_" .. n), isa.add(finite, "finite1_" .. n) end
-$(i)$(isa.store("largest", at(n), most));
-$(i)$(isa.store("largest", tile + at(n), finite));
+$(i)$(helper)_set_units($(most), $(finite), $(sum("units", at(n))));
 //$ end
 //$ if width * lanes < tile then
     }
@@ -50,25 +59,19 @@ $(i)$(isa.store("largest", tile + at(n), finite));
 //$ end
 //$ for _, rows in ipairs(rounded_rows) do
 
-/* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit, 1/32767 of the largest. A NaN or an infinity makes
-   the unit NaN; inputs that are all below 1e-34 count as zeros.
+/* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit.
    x         [$(rows)][$(tile)]
-   largest   [2][$(tile)]
-   integers  [$((rows + 1) // 2)][$(tile)]
-   units     [$(tile)] */
-static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict largest, $(projection.word.storage) *restrict integers, float *restrict units)
+   units     [unit, inverse][$(tile)]
+   integers  [$((rows + 1) // 2)][$(tile)] */
+static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict units, $(projection.word.storage) *restrict integers)
 {
 //$ local i = "    "
-//$ local function at(n) return n * lanes end
 //$ if width * lanes < tile then
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++largest, ++integers, ++units) {
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units, ++integers) {
 //$     i = "        "
 //$ end
 //$ for n = 0, width - 1 do
-$(i)const $(isa.vector) most$(n) = $(isa.load("largest", at(n)));
-$(i)const $(isa.vector) some$(n) = $(isa.max("most" .. n, isa.broadcast("1e-34f")));
-$(i)const $(isa.vector) inverse$(n) = $(isa.div(isa.broadcast("32767.0f"), "some" .. n));
-$(i)$(isa.store("units", at(n), isa.fma("most" .. n, isa.broadcast("(1.0f / 32767.0f)"), isa.load("largest", tile + at(n)))));
+$(i)const $(isa.vector) inverse$(n) = $(isa.load("units", tile + at(n)));
 //$ end
 //$ if rows > 1 then
 $(i)for (size_t row = 0; row < $(rows - rows % 2); row += 2) {

@@ -23,33 +23,63 @@ static inline void roberta_small_outputs_8(const float *restrict x, size_t rows,
     __m512 y6_0 = _mm512_setzero_ps(), y6_1 = _mm512_setzero_ps();
     __m512 y7_0 = _mm512_setzero_ps(), y7_1 = _mm512_setzero_ps();
 
-    for (size_t row = 0; row < rows; ++row, x += 32, w += width) {
-        const __m512 x0 = _mm512_load_ps(x);
-        const __m512 x1 = _mm512_load_ps(x + 16);
-        const __m512 w0 = _mm512_set1_ps(w[0]);
-        y0_0 = _mm512_fmadd_ps(w0, x0, y0_0);
-        y0_1 = _mm512_fmadd_ps(w0, x1, y0_1);
-        const __m512 w1 = _mm512_set1_ps(w[1]);
-        y1_0 = _mm512_fmadd_ps(w1, x0, y1_0);
-        y1_1 = _mm512_fmadd_ps(w1, x1, y1_1);
-        const __m512 w2 = _mm512_set1_ps(w[2]);
-        y2_0 = _mm512_fmadd_ps(w2, x0, y2_0);
-        y2_1 = _mm512_fmadd_ps(w2, x1, y2_1);
-        const __m512 w3 = _mm512_set1_ps(w[3]);
-        y3_0 = _mm512_fmadd_ps(w3, x0, y3_0);
-        y3_1 = _mm512_fmadd_ps(w3, x1, y3_1);
-        const __m512 w4 = _mm512_set1_ps(w[4]);
-        y4_0 = _mm512_fmadd_ps(w4, x0, y4_0);
-        y4_1 = _mm512_fmadd_ps(w4, x1, y4_1);
-        const __m512 w5 = _mm512_set1_ps(w[5]);
-        y5_0 = _mm512_fmadd_ps(w5, x0, y5_0);
-        y5_1 = _mm512_fmadd_ps(w5, x1, y5_1);
-        const __m512 w6 = _mm512_set1_ps(w[6]);
-        y6_0 = _mm512_fmadd_ps(w6, x0, y6_0);
-        y6_1 = _mm512_fmadd_ps(w6, x1, y6_1);
-        const __m512 w7 = _mm512_set1_ps(w[7]);
-        y7_0 = _mm512_fmadd_ps(w7, x0, y7_0);
-        y7_1 = _mm512_fmadd_ps(w7, x1, y7_1);
+    for (size_t row = 0; row < rows; row += 2, x += 64, w += 2 * width) {
+        {
+            const __m512 x0 = _mm512_load_ps(x);
+            const __m512 x1 = _mm512_load_ps(x + 16);
+            const __m512 w0 = _mm512_set1_ps(w[0]);
+            y0_0 = _mm512_fmadd_ps(w0, x0, y0_0);
+            y0_1 = _mm512_fmadd_ps(w0, x1, y0_1);
+            const __m512 w1 = _mm512_set1_ps(w[1]);
+            y1_0 = _mm512_fmadd_ps(w1, x0, y1_0);
+            y1_1 = _mm512_fmadd_ps(w1, x1, y1_1);
+            const __m512 w2 = _mm512_set1_ps(w[2]);
+            y2_0 = _mm512_fmadd_ps(w2, x0, y2_0);
+            y2_1 = _mm512_fmadd_ps(w2, x1, y2_1);
+            const __m512 w3 = _mm512_set1_ps(w[3]);
+            y3_0 = _mm512_fmadd_ps(w3, x0, y3_0);
+            y3_1 = _mm512_fmadd_ps(w3, x1, y3_1);
+            const __m512 w4 = _mm512_set1_ps(w[4]);
+            y4_0 = _mm512_fmadd_ps(w4, x0, y4_0);
+            y4_1 = _mm512_fmadd_ps(w4, x1, y4_1);
+            const __m512 w5 = _mm512_set1_ps(w[5]);
+            y5_0 = _mm512_fmadd_ps(w5, x0, y5_0);
+            y5_1 = _mm512_fmadd_ps(w5, x1, y5_1);
+            const __m512 w6 = _mm512_set1_ps(w[6]);
+            y6_0 = _mm512_fmadd_ps(w6, x0, y6_0);
+            y6_1 = _mm512_fmadd_ps(w6, x1, y6_1);
+            const __m512 w7 = _mm512_set1_ps(w[7]);
+            y7_0 = _mm512_fmadd_ps(w7, x0, y7_0);
+            y7_1 = _mm512_fmadd_ps(w7, x1, y7_1);
+        }
+        {
+            const __m512 x0 = _mm512_load_ps(x + 32);
+            const __m512 x1 = _mm512_load_ps(x + 48);
+            const __m512 w0 = _mm512_set1_ps(w[width]);
+            y0_0 = _mm512_fmadd_ps(w0, x0, y0_0);
+            y0_1 = _mm512_fmadd_ps(w0, x1, y0_1);
+            const __m512 w1 = _mm512_set1_ps(w[width + 1]);
+            y1_0 = _mm512_fmadd_ps(w1, x0, y1_0);
+            y1_1 = _mm512_fmadd_ps(w1, x1, y1_1);
+            const __m512 w2 = _mm512_set1_ps(w[width + 2]);
+            y2_0 = _mm512_fmadd_ps(w2, x0, y2_0);
+            y2_1 = _mm512_fmadd_ps(w2, x1, y2_1);
+            const __m512 w3 = _mm512_set1_ps(w[width + 3]);
+            y3_0 = _mm512_fmadd_ps(w3, x0, y3_0);
+            y3_1 = _mm512_fmadd_ps(w3, x1, y3_1);
+            const __m512 w4 = _mm512_set1_ps(w[width + 4]);
+            y4_0 = _mm512_fmadd_ps(w4, x0, y4_0);
+            y4_1 = _mm512_fmadd_ps(w4, x1, y4_1);
+            const __m512 w5 = _mm512_set1_ps(w[width + 5]);
+            y5_0 = _mm512_fmadd_ps(w5, x0, y5_0);
+            y5_1 = _mm512_fmadd_ps(w5, x1, y5_1);
+            const __m512 w6 = _mm512_set1_ps(w[width + 6]);
+            y6_0 = _mm512_fmadd_ps(w6, x0, y6_0);
+            y6_1 = _mm512_fmadd_ps(w6, x1, y6_1);
+            const __m512 w7 = _mm512_set1_ps(w[width + 7]);
+            y7_0 = _mm512_fmadd_ps(w7, x0, y7_0);
+            y7_1 = _mm512_fmadd_ps(w7, x1, y7_1);
+        }
     }
 
     _mm512_store_ps(y, y0_0);

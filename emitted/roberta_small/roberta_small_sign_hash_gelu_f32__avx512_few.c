@@ -98,8 +98,9 @@ static inline __m512 roberta_small_few_exp(__m512 v)
 {
     const __m512 lowest = _mm512_set1_ps(-87.0f);
     const __m512 bounded = _mm512_max_ps(lowest, v);
-    const __m512 power = _mm512_mul_ps(bounded, _mm512_set1_ps(1.44269504f));
-    const __m512 n = _mm512_cvtepi32_ps(_mm512_cvtps_epi32(power));
+    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
+    const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
     const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
     const __m512 f = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), f_high);
     __m512 p = _mm512_set1_ps(1.381454e-3f);
@@ -109,7 +110,7 @@ static inline __m512 roberta_small_few_exp(__m512 v)
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.49999994f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23)));
+    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
 /* Code and score of 16 groups of 8 bits, one group a lane; bit j of the groups is z[j * 16] and on.

@@ -7,8 +7,7 @@ static inline float tiny_exp(float v)
 {
     const float lowest = -87.0f;
     const float bounded = lowest > v ? lowest : v;
-    const float power = bounded * 1.44269504f;
-    const float n = tiny_round_negative(power);
+    const float n = tiny_round_negative(bounded * 1.44269504f);
     const float f_high = n * -0.693359375f + bounded;
     const float f = n * 2.12194440e-4f + f_high;
     float p = 1.381454e-3f;

@@ -13,8 +13,9 @@ static inline __m256 tiny_skipless_blocks_exp(__m256 v)
 {
     const __m256 lowest = _mm256_set1_ps(-87.0f);
     const __m256 bounded = _mm256_max_ps(lowest, v);
-    const __m256 power = _mm256_mul_ps(bounded, _mm256_set1_ps(1.44269504f));
-    const __m256 n = _mm256_cvtepi32_ps(_mm256_cvtps_epi32(power));
+    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    const __m256 shifted = _mm256_fmadd_ps(bounded, _mm256_set1_ps(1.44269504f), _mm256_set1_ps(12583039.0f));
+    const __m256 n = _mm256_sub_ps(shifted, _mm256_set1_ps(12583039.0f));
     const __m256 f_high = _mm256_fmadd_ps(n, _mm256_set1_ps(-0.693359375f), bounded);
     const __m256 f = _mm256_fmadd_ps(n, _mm256_set1_ps(2.12194440e-4f), f_high);
     __m256 p = _mm256_set1_ps(1.381454e-3f);
@@ -24,7 +25,7 @@ static inline __m256 tiny_skipless_blocks_exp(__m256 v)
     p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(0.49999994f));
     p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(1.0f));
     p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(1.0f));
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23)));
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
 
 /* x / (1 + exp(-x)). */

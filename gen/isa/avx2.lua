@@ -55,9 +55,7 @@ end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
-function avx2.power_of_two(n)
-    return call("castsi256_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
-end
+function avx2.shifted_power(v) return call("castsi256_ps", call("slli_epi32", call("castps_si256", v), "23")) end
 function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end
 function avx2.select(mask, a, b) return call("blendv_ps", b, a, mask) end
 function avx2.any(mask) return call("movemask_ps", mask) .. " != 0" end

@@ -93,9 +93,7 @@ end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
-function avx512.power_of_two(n)
-    return call("castsi512_ps", call("slli_epi32", call("add_epi32", call("cvtps_epi32", n), call("set1_epi32", "127")), "23"))
-end
+function avx512.shifted_power(v) return call("castsi512_ps", call("slli_epi32", call("castps_si512", v), "23")) end
 function avx512.less(a, b) return call("cmp_ps_mask", a, b, "_CMP_LT_OQ") end
 function avx512.select(mask, a, b) return call("mask_blend_ps", mask, b, a) end
 function avx512.any(mask) return mask .. " != 0" end

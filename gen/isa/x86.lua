@@ -68,7 +68,6 @@ return function(bits)
         div = function(a, b) return call("div_ps", a, b) end,
         max = function(a, b) return call("max_ps", a, b) end,
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
-        round_negative = function(v) return call("cvtepi32_ps", call("cvtps_epi32", v)) end,
         index_broadcast = function(n) return call("set1_epi32", "(int) " .. n) end,
         float_of = function(index) return call("cvtepi32_ps", index) end,
         pairs = function(a, b)
