@@ -374,7 +374,8 @@ local function dot_values(p, v, values, tables)
         values.quads_partial = tables % dot.rows > 0 or p.shape.h % tables % dot.rows > 0
         values.dot_low = blob.round_up(tables, isa.lanes) // dot.rows
     end
-    -- Rows lie `pitch` apart: a parameter where they may be copied.
+    -- Rows lie `pitch` apart: a parameter where they may be copied, but a constant of each call that is inlined. Multiplying by one in a register
+    -- and adding where its table begins takes 4096 tokens of roberta_small 1.02 times as long.
     values.dot_pitch_parameter, values.dot_pitch_argument = v.pack and "size_t pitch, " or "", v.pack and "pitch, " or ""
     values.dot_rows = function(table, rows) -- `table`, so many rows further on
         if math.type(rows) and not v.pack then return sum(table, rows * p.pitch) end

@@ -98,11 +98,6 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ local function buffer(type, name)
     $(type) *$(name) = ($(type) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
 //$ end
-//$ if pack and not sums_of_integers then
-    /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= $(v.packs_from);
-    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
-//$ end
 //$ if sums_of_integers then
 //$     buffer("uint32_t", "words")
 //$     buffer("float", "score_units")
@@ -110,6 +105,11 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if pack then buffer(tables.storage, "slice") end
+//$ if pack and not sums_of_integers then
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= $(v.packs_from);
+    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+//$ end
 //$ if sums_of_integers then
 
     for (size_t i = 0; i < $(dot_zeros); ++i)
@@ -136,7 +136,8 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local from, to = 0, t.count * t.width
 //$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
-//$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
+        const $(tables.storage) *table = weights->tables + column;
+//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
@@ -149,7 +150,12 @@ $(include("templates/dot_calls.c", { t = t, i = i, table = table, bias = bias, c
 //$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
 //$ local function call(i, tables, k, from, to, next)
 //$     local at = sum(table, k.table)
-$(i)$(helper)_columns_$(t.width)($(pack and "packs ? " .. helper .. "_pack_" .. t.width .. "(" .. at .. ", " .. tables .. ", slice) : " .. at .. ", row_step" or at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     if pack then
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at), $(tables), slice) : $(at), row_step, $(tables),
+$(i)    $(sum("code", k.token)), $(sum("score", k.token)),
+//$     else
+$(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     end
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
 //$ local into_y = columns .. ", " .. shape.y_step

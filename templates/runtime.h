@@ -31,7 +31,7 @@
 //$ end
 //$ if inlines then
 
-/* A function whose caller must keep what it points to in registers: gcc's -O2 else leaves it a call. */
+/* A function that works on its caller's registers: gcc's -O2 would leave it a call, which passes them in memory. */
 #if defined(__GNUC__)
 #define $(names.macro("INLINE")) static inline __attribute__((always_inline))
 #else
