@@ -28,16 +28,20 @@ local function render(path, values)
     return template.render(assert(host.resource(path)), path, values)
 end
 
+-- Gives `values` the function that includes another template: its text, with the names in `more` beside those of whoever includes it.
+local function including(values)
+    values.include = function(path, more)
+        return (render(path, more and including(setmetatable(more, { __index = values })) or values):gsub("\n$", ""))
+    end
+    return values
+end
+
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
     values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
-    -- Another template's text, with the names in `more` beside those of `values`.
-    values.include = function(path, more)
-        return (render(path, more and setmetatable(more, { __index = values }) or values):gsub("\n$", ""))
-    end
-    return values
+    return including(values)
 end
 
 local function finish(p, path, text)
@@ -57,7 +61,7 @@ function emit.sources(p, more)
     local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
         align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
         format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
-    values.functions, values.returns_text = values.functions or false, values.returns_text or p.names.bind .. " returns"
+    values.functions, values.inlines, values.returns_text = values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
     values.pack_options = p.rival and " --rival" or p.arithmetic and " --arithmetic integer" or ""
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do values[key] = value end

@@ -49,7 +49,7 @@ function gather.dot_pitch(dot, columns) return (columns + dot.columns - 1) // do
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column `from`.
 -- A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of
--- `vectors_left` whole vectors and `partial` floats.
+-- `vectors_left` whole vectors and `partial` floats, `rest` floats in all.
 function gather.tiles(shape, columns, lanes, vectors)
     local tiles = {}
     local function add(from, width, count)
@@ -59,7 +59,7 @@ function gather.tiles(shape, columns, lanes, vectors)
             from = from, width = width, count = count,
             strips = {
                 count = whole // vectors, vectors = vectors, floats = vectors * lanes,
-                rest_at = whole // vectors * vectors * lanes, vectors_left = whole % vectors, partial = width % lanes,
+                rest_at = whole // vectors * vectors * lanes, rest = width % (vectors * lanes), vectors_left = whole % vectors, partial = width % lanes,
             },
         }
     end

@@ -361,6 +361,88 @@ local function kernel_values(p, v, symbol)
     return values
 end
 
+-- What sums of integers print: functions for lines of columns of one load, strips of lines, groups of tables, and tiles of columns. `tables`: of a call.
+local function dot_values(p, v, values, tables)
+    local isa, dot, many = v.isa, v.isa.dot, v.tile > 1
+    values.sums_of_integers = many
+    if many then
+        values.quads_partial = p.shape.h % dot.rows > 0
+        values.dot_quads, values.dot_low = blob.round_up(p.shape.h, dot.rows) // dot.rows, v.tile
+        values.dot_pitch = function(columns) return gather.dot_pitch(dot, columns) end
+    else
+        -- Words of one token's scores of a call, which are made a vector of tables at a time.
+        values.quads_partial = tables % dot.rows > 0 or p.shape.h % tables % dot.rows > 0
+        values.dot_low = blob.round_up(tables, isa.lanes) // dot.rows
+    end
+    -- Rows lie `pitch` apart: a parameter where they may be copied, but a constant of each call that is inlined. Multiplying by one in a register
+    -- and adding where its table begins takes 4096 tokens of roberta_small 1.02 times as long.
+    values.dot_pitch_parameter, values.dot_pitch_argument = v.pack and "size_t pitch, " or "", v.pack and "pitch, " or ""
+    values.dot_rows = function(table, rows) -- `table`, so many rows further on
+        if math.type(rows) and not v.pack then return sum(table, rows * p.pitch) end
+        return rows == 0 and table or table .. " + " .. rows .. " * " .. (v.pack and "pitch" or p.pitch)
+    end
+    values.commas = function(list) return table.concat(list, ", ") end
+
+    -- Distinct lines, `columns` of a load, and the vectors of floats that those become: { columns, suffix, vectors = { {at, floats} } }.
+    local parts, seen_parts = {}, {}
+    local function part_of(columns)
+        if not seen_parts[columns] then
+            local part = { columns = columns, suffix = columns < dot.columns and "_first" .. columns or "", vectors = {} }
+            for at = 0, columns - 1, isa.lanes do part.vectors[#part.vectors + 1] = { at = at, floats = math.min(isa.lanes, columns - at) } end
+            seen_parts[columns], parts[#parts + 1] = part, part
+        end
+        return seen_parts[columns]
+    end
+    -- Distinct strips: { width, lines = { {at, suffix} }, followed }, followed if one asks for the rows of the next.
+    local strips, seen_strips = {}, {}
+    local function add_strip(width, followed)
+        if width == 0 then return end
+        local strip = seen_strips[width]
+        if not strip then
+            strip = { width = width, lines = {}, followed = false }
+            for at = 0, width - 1, dot.columns do
+                strip.lines[#strip.lines + 1] = { at = at, suffix = part_of(math.min(dot.columns, width - at)).suffix }
+            end
+            seen_strips[width], strips[#strips + 1] = strip, strip
+        end
+        strip.followed = strip.followed or followed
+    end
+    for _, tile in ipairs(v.gather) do
+        local s = tile.strips
+        if s.count > 0 then add_strip(s.floats, v.prefetch and s.count > 1) end
+        add_strip(s.rest, false)
+    end
+    values.dot_parts, values.dot_strips, values.dot_strip = parts, strips, function(width) return seen_strips[width] end
+    values.dot_groups, values.dot_waits = {}, false
+    if not many then return end
+
+    -- Distinct calls: { tables, last }, last if with them the tables of a span end.
+    local runs, seen_runs = {}, {}
+    values.dot_name = function(run, t) return values.helper .. (run.last and "_end_" or "_sum_") .. run.tables .. "x" .. t.width end
+    local function add_run(run)
+        local key = (run.last and "end" or "sum") .. run.tables
+        if not seen_runs[key] then seen_runs[key], runs[#runs + 1] = true, run end
+    end
+    for _, span in ipairs(v.spans) do
+        if span.tables > v.group then add_run(span.group) end
+        add_run(span.last)
+    end
+    values.dot_runs = runs
+    -- Distinct groups of more tables than are added at a time, `together` of them in a step of a loop: { tables, together, strip }.
+    local seen_groups = {}
+    for _, run in ipairs(runs) do
+        values.dot_waits = values.dot_waits or not run.last
+        if run.tables > dot.rows and not seen_groups[run.tables] then
+            seen_groups[run.tables] = true
+            for _, strip in ipairs(strips) do
+                values.dot_groups[#values.dot_groups + 1] = { tables = run.tables, together = math.min(v.unroll, blob.round_up(run.tables, dot.rows)), strip = strip }
+            end
+        end
+    end
+    values.dot_zeros = 0
+    for _, tile in ipairs(v.gather) do values.dot_zeros = math.max(values.dot_zeros, values.dot_pitch(tile.width)) end
+end
+
 -- Rows of floats are loaded in place; of other types, by one small function for whole vectors and one for each partial
 -- vector that there is.
 local function gather_values(p, v, values)
@@ -376,58 +458,9 @@ local function gather_values(p, v, values)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.pack, values.row_pitch = v.pack or false, v.pack and "row_step" or p.pitch
+    values.pack, values.row_pitch = v.pack or false, v.pack and (v.dot and "pitch" or "row_step") or p.pitch
     values.row_of = function(k) return "table + (" .. values.table_of(factor(k)) .. " * " .. p.shape.rows .. " + token_code[" .. values.slot(k) .. "]) * " .. values.row_pitch end
-    values.parts.rows = v.dot and "templates/dot_rows.c" or "templates/gather_rows.c"
-    if v.dot then
-        local dot = isa.dot
-        values.sums_of_integers = v.tile > 1
-        values.quads_partial = not all_multiples(dot.rows)
-        if values.sums_of_integers then
-            values.quads_partial = p.shape.h % dot.rows > 0
-            values.dot_quads = blob.round_up(p.shape.h, dot.rows) // dot.rows
-            values.dot_pitch = function(columns) return gather.dot_pitch(dot, columns) end
-            values.dot_zeros, values.math_min = 0, math.min
-            for _, tile in ipairs(v.gather) do values.dot_zeros = math.max(values.dot_zeros, values.dot_pitch(tile.width)) end
-            values.dot_places = { { pitch = p.pitch, apart = v.pack ~= nil } }
-            if v.pack then table.insert(values.dot_places, 1, { pitch = v.pack.pitch }) end
-            values.dot_name = function(run, t, place)
-                return values.helper .. (run.last and "_end_" or "_sum_") .. run.tables .. "x" .. t.width .. (place.apart and "_apart" or "")
-            end
-            -- The functions that are needed: by tables of a call, and whether those are the last of a span.
-            local known = {}
-            values.dot_runs = {}
-            local function add(run)
-                local key = (run.last and "end" or "sum") .. run.tables
-                if not known[key] then known[key], values.dot_runs[#values.dot_runs + 1] = true, run end
-            end
-            for _, span in ipairs(v.spans) do
-                if span.tables > v.group then add(span.group) end
-                add(span.last)
-            end
-        end
-        -- Words of one token's scores of a call, which are made a vector of tables at a time.
-        values.dot_words = blob.round_up(sizes[1], isa.lanes) // dot.rows
-        values.quad_at = "k / " .. dot.rows
-        values.zeros = function(name)
-            local list = {}
-            for n = 0, 3 do list[n + 1] = name .. n .. " = " .. isa.index_zero() end
-            return table.concat(list, ", ")
-        end
-        -- `width` columns in lines of one load, and the vectors of floats that those become: { at, columns, vectors = { {at, floats} } }.
-        values.dot_lines = function(width)
-            local list = {}
-            for at = 0, width - 1, dot.columns do
-                local line = { at = at, columns = math.min(dot.columns, width - at), vectors = {} }
-                for from = at, at + line.columns - 1, isa.lanes do
-                    line.vectors[#line.vectors + 1] = { at = from, floats = math.min(isa.lanes, at + line.columns - from) }
-                end
-                list[#list + 1] = line
-            end
-            return list
-        end
-        return
-    end
+    if v.dot then return dot_values(p, v, values, sizes[1]) end
     if word == "f32" then
         values.load_row, values.load_row_partial = isa.load_unaligned, isa.load_partial
         return
@@ -500,7 +533,7 @@ function kernels.api(p)
         layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
         prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
-        integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
+        inlines = p.variants[#p.variants].dot ~= nil, integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     }

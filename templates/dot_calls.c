@@ -1,36 +1,34 @@
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
-//$ local function call(i, run, k, from, to, next)
-//$     local at, text = sum(table, k.table), from .. ", " .. to .. ", tokens" .. (ask and ", " .. next or "") .. ");"
-//$     for n, place in ipairs(dot_places) do
-//$         local more = #dot_places > 1 and "    " or ""
-//$         if #dot_places > 1 then
-$(i)$(n == 1 and "if (packs)" or "else")
+//$ local row_words, lane_words, group = shape.rows * pitch, 2 * tile // isa.dot.rows, v.group
+//$ local function following(k) return k < shape.h and sum(table, k * row_words) or after end
+//$ local function calls(i, packs)
+//$     local function call(i, run, k, from, to, next)
+//$         local function offset(base, step) return type(k) == "number" and sum(base, k * step) or base .. " + " .. k .. " * " .. step end
+//$         local at = offset(table, row_words)
+//$         if packs then at = helper .. "_pack_" .. t.width .. "(" .. at .. ", " .. run.tables .. ", slice)" end
+$(i)$(dot_name(run, t))($(at), $(pack and (packs and pack.pitch or pitch) .. ", " or "")$(offset("code", tile)), $(offset("words", lane_words)),
+$(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
+//$     end
+//$     for n, span in ipairs(v.spans) do
+//$         local first, last, waiting = span.table, span.table + span.tables - span.last.tables, "sums, " .. dot_pitch(t.width)
+//$         if first + group == last then
+//$             call(i, span.group, first, "zeros, 0", "sums", following(last))
+//$         elseif first < last then
+$(i)for (size_t k = $(first); k < $(last); k += $(group))
+//$             local start = first == 0 and "k > 0" or "k > " .. first
+//$             call(i .. "    ", span.group, "k", start .. " ? sums : zeros, " .. start .. " ? " .. dot_pitch(t.width) .. " : 0", "sums", table .. " + (k + " .. group .. ") * " .. row_words)
 //$         end
-$(i)$(more)$(dot_name(run, t, place))($((place.apart or not pack) and at or helper .. "_pack_" .. t.width .. "(" .. at .. ", " .. run.tables .. ", slice)"), $(sum("code", k.code)), $(sum("words", k.words)),
-$(i)$(more)    $(text)
+//$         local unit = sum("score_units", (n - 1) * v.chunk)
+//$         call(i, span.last, last, first < last and waiting or "zeros, 0", unit .. ", " .. (n > 1 and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. columns, following(span.table + span.tables))
 //$     end
 //$ end
-//$ local pitch_of = dot_pitch(t.width)
-//$ local row_words = shape.rows * pitch
-//$ for n, span in ipairs(v.spans) do
-//$     local waiting, y = "sums, " .. pitch_of, "score_units" .. (n > 1 and " + " .. (n - 1) * v.chunk or "") .. ", " .. (n > 1 and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. columns
-//$     local k, last = span.table, span.table + span.tables
-//$     local function place(k) return { table = k * row_words, code = k * tile, words = k // isa.dot.rows * 2 * tile } end
-//$     local function following(k) return k < shape.h and sum(table, k * row_words) or after end
-//$     local from = "zeros, 0"
-//$     if k + v.group < last then
-//$         call(i, span.group, place(k), from, "sums", following(k + v.group))
-//$         from, k = waiting, k + v.group
-//$     end
-//$     local middle = (last - 1 - k) // v.group -- groups that are neither first nor last
-//$     if middle > 1 then
-$(i)for (size_t k = $(k); k < $(k + middle * v.group); k += $(v.group)) {
-//$         local words = 2 * tile // isa.dot.rows
-//$         call(i .. "    ", span.group, { table = "k * " .. row_words, code = "k * " .. tile, words = "k * " .. words }, from, "sums", table .. " + (k + " .. v.group .. ") * " .. row_words)
+//$ if pack then
+$(i)if (tokens < $(v.packs_from)) {
+$(i)    /* too few to make up for copies */
+//$     calls(i .. "    ", false)
+$(i)} else {
+//$     calls(i .. "    ", true)
 $(i)}
-//$     elseif middle == 1 then
-//$         call(i, span.group, place(k), from, "sums", following(k + v.group))
-//$     end
-//$     k = k + middle * v.group
-//$     call(i, span.last, place(k), from, y, following(last))
+//$ else
+//$     calls(i, false)
 //$ end

@@ -4,24 +4,24 @@
    half a unit, 1/131070 of the largest one. A NaN makes the unit NaN.
 //$ if tile == 1 then
    score  [tables], of one token
-   high   [$(dot_words)], low likewise, zero behind the last table */
-static inline float $(helper)_split_scores(const float *score, size_t tables, uint32_t *high, uint32_t *low)
+   words  [high, low][$(dot_low)], zero behind the last table */
+static inline float $(helper)_split_scores(const float *score, size_t tables, uint32_t *words)
 {
-    float padded[$(dot_words * dot.rows)];
+    float padded[$(dot_low * dot.rows)];
     $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
-    for (size_t k = 0; k < $(dot_words * dot.rows); ++k)
+    for (size_t k = 0; k < $(dot_low * dot.rows); ++k)
         padded[k] = k < tables ? score[k] : 0.0f;
-    for (size_t k = 0; k < $(dot_words * dot.rows); k += $(isa.lanes)) {
+    for (size_t k = 0; k < $(dot_low * dot.rows); k += $(isa.lanes)) {
         const $(isa.vector) s = $(isa.load_unaligned("padded", "k"));
         most = $(isa.max("most", "s"));
         all = $(isa.add("all", "s"));
     }
     const float largest = $(dot.largest("most"));
     const $(isa.vector) inverse = $(isa.broadcast("65535.0f / largest"));
-    for (size_t k = 0; k < $(dot_words * dot.rows); k += $(isa.lanes)) {
+    for (size_t k = 0; k < $(dot_low * dot.rows); k += $(isa.lanes)) {
         const $(isa.index) q = $(dot.round(isa.mul("inverse", isa.load_unaligned("padded", "k"))));
-        $(dot.store_upper_bytes("high", "k / " .. dot.rows, "q"));
-        $(dot.store_lower_bytes("low", "k / " .. dot.rows, "q"));
+        $(dot.store_upper_bytes("words", "k / " .. dot.rows, "q"));
+        $(dot.store_lower_bytes("words", dot_low .. " + k / " .. dot.rows, "q"));
     }
     return largest * (1.0f / 65535.0f) + 0.0f * $(dot.total("all"));
 }
@@ -45,8 +45,14 @@ static inline void $(helper)_split_scores(const float *score, size_t tables, uin
 //$         local value = dot.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
             const $(isa.index) q$(r) = $(r > 0 and quads_partial and sum("k", r) .. " < tables ? " .. value .. " : " .. isa.index_zero() or value);
 //$     end
-            $(isa.store_words("words + k * " .. 2 * tile // dot.rows, "token", dot.upper_bytes(q)));
-            $(isa.store_words("words + k * " .. 2 * tile // dot.rows .. " + " .. tile, "token", dot.lower_bytes(q)));
+//$     for _, half in ipairs { { name = "high", bytes = dot.upper_bytes(q), at = "" }, { name = "low", bytes = dot.lower_bytes(q), at = " + " .. tile } } do
+//$         local byte = {}
+//$         for r, value in ipairs(half.bytes) do
+//$             byte[r] = half.name .. r - 1
+            const $(isa.index) $(byte[r]) = $(value);
+//$         end
+            $(isa.store_words("words + k * " .. 2 * tile // dot.rows .. half.at, "token", dot.unite(byte)));
+//$     end
         }
         $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("most", isa.broadcast("1.0f / 65535.0f")))));
     }

@@ -9,30 +9,11 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 //$ end
 //$ if dot then
 $(include("templates/dot_scores.c"))
+$(include("templates/dot_sums.c"))
 //$ end
 //$ for _, t in ipairs(v.gather) do
 //$     if pack then
-
-/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
-   table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
-   slice  NULL: nothing is copied and `table` returned; or [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
-static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)
-{
-    const size_t rows = slice ? tables * $(shape.rows) : 0;
-    for (size_t n = 0; n < rows; ++n) {
-        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
-        $(tables.storage) *piece = slice + n * $(pack.pitch);
-//$         for element = 0, t.width - 1, line_elements do
-        $(isa.prefetch_passing("ahead", element));
-//$         end
-//$         for line = 0, t.width - 1, line_elements do
-//$             for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
-        $(isa.store_words("piece", element, isa.load_words("row", element)));
-//$             end
-//$         end
-    }
-    return slice ? slice : table;
-}
+$(include("templates/pack.c", { t = t }))
 //$     end
 //$     if sums_of_integers then
 $(include("templates/dot_columns.c", { t = t }))
@@ -54,8 +35,8 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
 //$     if dot then
-        uint32_t token_high[$(dot_words)], token_low[$(dot_words)];
-        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_high, token_low)"));
+        uint32_t token_words[$(2 * dot_low)];
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_words)"));
 //$     else
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -73,7 +54,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$ if ask then
 $(include("templates/ask_rows.c", { t = t, i = i }))
 //$ end
-$(include(parts.rows, { s = t.strips, i = i .. "    " }))
+$(include("templates/strips.c", { s = t.strips, strip = dot and "templates/dot_strip.c" or "templates/gather_strip.c", run = false, y_from = "y_from", y_to = "y_to", i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -114,29 +95,33 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     float *y, size_t tokens, void *scratch)
 {
 //$ end
-//$ if sums then
-    $(sums_of_integers and "int32_t" or "float") *sums = ($(sums_of_integers and "int32_t" or "float") *) (void *) ($(sum("(unsigned char *) scratch", sums)));
-//$ end
-//$ if pack then
-    /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= $(v.packs_from);
-    $(tables.storage) *slice = packs ? ($(tables.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.slice))) : NULL;
-//$     if not sums_of_integers then
-    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
-//$     end
+//$ local function buffer(type, name)
+    $(type) *$(name) = ($(type) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
 //$ end
 //$ if sums_of_integers then
-    int32_t *zeros = (int32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.zeros)));
-    uint32_t *words = (uint32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.words)));
-    float *score_units = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score_units)));
+//$     buffer("uint32_t", "words")
+//$     buffer("float", "score_units")
+//$     buffer("int32_t", "zeros")
+//$ end
+//$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
+//$ if pack then buffer(tables.storage, "slice") end
+//$ if pack and not sums_of_integers then
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= $(v.packs_from);
+    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+//$ end
+//$ if sums_of_integers then
 
     for (size_t i = 0; i < $(dot_zeros); ++i)
         zeros[i] = 0;
-    for (size_t token = 0; token < tokens; token += $(tile)) {
+//$     local several = #v.spans > 1
+    for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for n, span in ipairs(v.spans) do
-        $(helper)_split_scores(score + token * $(shape.slots)$(span.table > 0 and " + " .. span.table * tile or ""), $(span.tables), words + token * $(dot_quads * 2)$(span.table > 0 and " + " .. span.table // dot.rows * 2 * tile or ""), $(sum("score_units", (n - 1) * v.chunk)) + token);
+        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. dot_quads * 2, span.table // dot.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
 //$     end
+//$     if several then
     }
+//$     end
 //$ elseif not sums and not pack then
     (void) scratch;
 //$ end
@@ -151,7 +136,8 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local from, to = 0, t.count * t.width
 //$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
-//$     i, table, bias, columns = "        ", "weights->tables + column", "weights->bias + column", "y + column"
+        const $(tables.storage) *table = weights->tables + column;
+//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
 //$     after = sum(table, t.width)
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
@@ -165,7 +151,7 @@ $(include("templates/dot_calls.c", { t = t, i = i, table = table, bias = bias, c
 //$ local function call(i, tables, k, from, to, next)
 //$     local at = sum(table, k.table)
 //$     if pack then
-$(i)$(helper)_columns_$(t.width)($(helper)_pack_$(t.width)($(at), $(tables), slice), row_step, $(tables),
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at), $(tables), slice) : $(at), row_step, $(tables),
 $(i)    $(sum("code", k.token)), $(sum("score", k.token)),
 //$     else
 $(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),

@@ -29,6 +29,15 @@
 #define $(names.macro("KEEP"))(v) ((void) 0)
 #endif
 //$ end
+//$ if inlines then
+
+/* A function that works on its caller's registers: gcc's -O2 would leave it a call, which passes them in memory. */
+#if defined(__GNUC__)
+#define $(names.macro("INLINE")) static inline __attribute__((always_inline))
+#else
+#define $(names.macro("INLINE")) static inline
+#endif
+//$ end
 //$ for _, isa in ipairs(isas) do
 //$ if isa.functions then
 

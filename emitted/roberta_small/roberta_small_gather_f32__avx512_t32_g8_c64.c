@@ -9,10 +9,10 @@
 
 /* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][256][528], from the first of the columns on
-   slice  NULL: nothing is copied and `table` returned; or [tables][256][64] */
+   slice  [tables][256][64] */
 static inline const float *roberta_small_pack_64(const float *table, size_t tables, float *slice)
 {
-    const size_t rows = slice ? tables * 256 : 0;
+    const size_t rows = tables * 256;
     for (size_t n = 0; n < rows; ++n) {
         const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
         float *piece = slice + n * 64;
@@ -25,7 +25,7 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
         _mm512_storeu_si512((__m512i *) (void *) (piece + 32), _mm512_loadu_si512((const __m512i *) (const void *) (row + 32)));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 48), _mm512_loadu_si512((const __m512i *) (const void *) (row + 48)));
     }
-    return slice ? slice : table;
+    return slice;
 }
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
@@ -118,20 +118,21 @@ void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_wei
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
+    float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 64;
-    float *slice = packs ? (float *) (void *) ((unsigned char *) scratch + 4849664) : NULL;
     const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
-        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column, 8, slice), row_step, 8,
+        const float *table = weights->tables + column;
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8,
             code, score,
             weights->bias + column, 0, sums, 64, tokens);
         for (size_t k = 8; k < 120; k += 8)
-            roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + k * 135168, 8, slice), row_step, 8,
+            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 8, slice) : table + k * 135168, row_step, 8,
                 code + k * 32, score + k * 32,
                 sums, 64, sums, 64, tokens);
-        roberta_small_columns_64(roberta_small_pack_64(weights->tables + column + 16220160, 8, slice), row_step, 8,
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16220160, 8, slice) : table + 16220160, row_step, 8,
             code + 3840, score + 3840,
             sums, 64, y + column, 512, tokens);
     }

@@ -40,9 +40,8 @@ avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX5
     end,
     broadcast = function(word) return call("set1_epi32", "(int) " .. word) end,
     dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
-    -- 256 high + low as floats
-    join = function(high, low) return call("fmadd_ps", call("cvtepi32_ps", high), call("set1_ps", "256.0f"), call("cvtepi32_ps", low)) end,
-    join_integers = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
+    -- 256 high + low
+    join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
     -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors of 16 columns each.
     interleave = function(row)
         local steps = {
@@ -65,17 +64,16 @@ avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX5
         return steps, { part("lower0", "lower1", "0x88"), part("lower0", "lower1", "0xdd"), part("upper0", "upper1", "0x88"), part("upper0", "upper1", "0xdd") }
     end,
     round = function(v) return call("cvtps_epi32", v) end,
-    -- The upper and the lower byte of four 16-bit integers in one word, the first one's lowest.
+    -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's lowest; and that word.
     upper_bytes = function(q)
         local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
-        return call("or_si512", call("or_si512", call("srli_epi32", q[1], "8"), byte(q[2])),
-            call("or_si512", call("slli_epi32", byte(q[3]), "8"), call("slli_epi32", byte(q[4]), "16")))
+        return { call("srli_epi32", q[1], "8"), byte(q[2]), call("slli_epi32", byte(q[3]), "8"), call("slli_epi32", byte(q[4]), "16") }
     end,
     lower_bytes = function(q)
         local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
-        return call("or_si512", call("or_si512", byte(q[1]), call("slli_epi32", byte(q[2]), "8")),
-            call("or_si512", call("slli_epi32", byte(q[3]), "16"), call("slli_epi32", q[4], "24")))
+        return { byte(q[1]), call("slli_epi32", byte(q[2]), "8"), call("slli_epi32", byte(q[3]), "16"), call("slli_epi32", q[4], "24") }
     end,
+    unite = function(bytes) return call("or_si512", call("or_si512", bytes[1], bytes[2]), call("or_si512", bytes[3], bytes[4])) end,
     -- The same bytes of 16 integers in a row, to memory.
     store_upper_bytes = function(base, offset, q)
         return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", call("srli_epi32", q, "8")) .. ")"

@@ -1,0 +1,22 @@
+//$ -- Copies a slice of the tables.
+
+/* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
+   table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   slice  [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
+static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)
+{
+    const size_t rows = tables * $(shape.rows);
+    for (size_t n = 0; n < rows; ++n) {
+        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
+        $(tables.storage) *piece = slice + n * $(pack.pitch);
+//$ for element = 0, t.width - 1, line_elements do
+        $(isa.prefetch_passing("ahead", element));
+//$ end
+//$ for line = 0, t.width - 1, line_elements do
+//$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do
+        $(isa.store_words("piece", element, isa.load_words("row", element)));
+//$     end
+//$ end
+    }
+    return slice;
+}

@@ -1,0 +1,39 @@
+//$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
+//$ -- summed, the rows of the `following` one are asked for.
+//$ if v.prefetch and not asks then
+$(i)for (size_t k = 0; k < $(count); ++k) {
+$(i)    const $(tables.storage) *row = $(row_of("k"));
+//$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
+$(i)    $(isa.prefetch("row", element));
+//$     end
+$(i)}
+//$ end
+//$ if s.count > 1 then
+$(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
+//$     if v.prefetch then
+$(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.rest) ? strip + $(s.floats) : strip;
+//$     end
+$(include(strip, { at = "strip", width = s.floats, followed = v.prefetch, i = i .. "    " }))
+$(i)}
+//$ else
+//$     local alone = s.count == 0 or s.rest == 0
+//$     for n = 1, s.count do
+//$         if not alone then
+$(i){
+//$         end
+$(include(strip, { at = 0, width = s.floats, followed = false, i = alone and i or i .. "    " }))
+//$         if not alone then
+$(i)}
+//$         end
+//$     end
+//$ end
+//$ if s.rest > 0 then
+//$     local alone = s.count == 0
+//$     if not alone then
+$(i){
+//$     end
+$(include(strip, { at = s.rest_at, width = s.rest, followed = false, i = alone and i or i .. "    " }))
+//$     if not alone then
+$(i)}
+//$     end
+//$ end
