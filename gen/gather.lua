@@ -101,4 +101,12 @@ end
 -- they fall into few sets of a cache, and each on a page of its own.
 function gather.sums_wait(shape, choices) return choices["gather.columns"] < shape.d_out and choices["gather.group"] < shape.h end
 
+-- Whether y can be written past the caches: in whole lines, once, and not read again.
+function gather.streams(shape, dot, choices)
+    local floats = line_bytes // 4
+    if shape.d_out % floats > 0 or shape.y_step % floats > 0 or choices["gather.columns"] % floats > 0 then return false end
+    if dot then return shape.h <= gather.most_dot_tables end
+    return choices["gather.group"] >= shape.h or gather.sums_wait(shape, choices)
+end
+
 return gather

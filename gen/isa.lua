@@ -26,6 +26,7 @@
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_add index_xor index_select(mask, a, b)
 --   prefetch(base, offset): asks for a cache line; nil where there is none; prefetch_once: one that is soon read, and once; prefetch_passing: one that is copied
+--   stream(base, v): stores past the caches, base aligned to v, nil where there is none; stream_fence(): what makes such stores precede later ones
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more
 --   store_f16 store_i8(base, offset, v): rounds as many floats as lanes to it, those of i8 between -127.5 and 127.5 or NaN, which becomes any

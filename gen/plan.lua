@@ -131,6 +131,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         outputs = choices["product.outputs"], lines = choices["product.unroll"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
+        stream = choices["gather.stream"] == 1,
         packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as long as none
         hash = neighbours.plan(m, shape, isa.lanes, false),
         dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),

@@ -259,6 +259,17 @@ add {
     end,
 }
 add {
+    key = "gather.stream", doc = "whether aligned y is written past the caches; 0: no, 1: yes",
+    values = function(shape, isa, s)
+        return isa.stream and gather.streams(shape, gather.dot(shape, isa), s) and { 0, 1 } or { 0 }
+    end,
+    -- Where y is larger than L2: reading its lines before they are overwritten takes 1 to 2 % of the layer.
+    default = function(shape, isa, s)
+        local fits = s["chunk.tokens"] * shape.d_out * 4 <= 2 * isa.l2_bytes
+        return isa.stream and not fits and from_memory(shape, isa) and gather.streams(shape, gather.dot(shape, isa), s) and 1 or 0
+    end,
+}
+add {
     key = "gather.next", doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
     default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied

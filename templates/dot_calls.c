@@ -19,7 +19,7 @@ $(i)for (size_t k = $(first); k < $(last); k += $(group))
 //$             call(i .. "    ", span.group, "k", start .. " ? sums : zeros, " .. start .. " ? " .. dot_pitch(t.width) .. " : 0", "sums", table .. " + (k + " .. group .. ") * " .. row_words)
 //$         end
 //$         local unit = sum("score_units", (n - 1) * v.chunk)
-//$         call(i, span.last, last, first < last and waiting or "zeros, 0", unit .. ", " .. (n > 1 and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. columns, following(span.table + span.tables))
+//$         call(i, span.last, last, first < last and waiting or "zeros, 0", unit .. ", " .. (n > 1 and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. columns .. (v.stream and ", streams" or ""), following(span.table + span.tables))
 //$     end
 //$ end
 //$ if pack then

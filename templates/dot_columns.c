@@ -10,7 +10,7 @@
 //$ if run.last then
    units   of the tokens' scores
    base    what to add: y itself, or one row for all tokens (base_step 0)
-   y       the columns of every token$(ask and "" or " */")
+   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(ask and "" or " */")
 //$ else
    to      [tokens][$(dot_pitch(t.width))], may be `from`$(ask and "" or " */")
 //$ end
@@ -18,7 +18,7 @@
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
 $(pack and names.macro("INLINE") or "static") void $(dot_name(run, t))(const $(tables.storage) *table, $(dot_pitch_parameter)const uint16_t *code, const uint32_t *words,
-    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" or "int32_t *to"), size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
+    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
 {
     for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(dot_quads * 2 * tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);

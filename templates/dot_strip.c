@@ -22,6 +22,6 @@ $(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(dot_pitch_argument)
 //$     if run and not run.last then
 $(i)$(helper)_store_sums($(line_sums(n)), $(sum("to", place)));
 //$     else
-$(i)$(helper)_finish$(line.suffix)($(line_sums(n)), unit, $(sum(y_from, place)), $(sum(y_to, place)));
+$(i)$(helper)_finish$(line.suffix)($(line_sums(n)), unit, $(sum(y_from, place)), $(sum(y_to, place))$(v.stream and ", streams" or ""));
 //$     end
 //$ end

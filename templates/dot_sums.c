@@ -62,7 +62,7 @@ $(inline) void $(helper)_add_rows$(part.suffix)($(helper)_sums *sums, const int8
 }
 
 /* Makes $(part.columns) columns of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y)
+$(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
 {
 //$     local joined = {}
 //$     for n = 0, 3 do
@@ -74,7 +74,9 @@ $(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.
     const $(isa.vector) $(step.name) = $(step.value);
 //$     end
 //$     for n, vector in ipairs(part.vectors) do
-//$         if vector.floats == isa.lanes then
+//$         if v.stream then
+    $(helper)_write($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
+//$         elseif vector.floats == isa.lanes then
     $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
 //$         else
     $(isa.store_partial("y", vector.at, vector.floats, isa.fma("unit", ordered[n], isa.load_partial("base", vector.at, vector.floats))));

@@ -7,6 +7,17 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
     return $(load.value);
 }
 //$ end
+//$ if v.stream then
+
+/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
+static inline void $(helper)_write(float *y, $(isa.vector) value, int streams)
+{
+    if (streams)
+        $(isa.stream("y", "value"));
+    else
+        $(isa.store_unaligned("y", 0, "value"));
+}
+//$ end
 //$ if dot then
 $(include("templates/dot_scores.c"))
 $(include("templates/dot_sums.c"))
@@ -23,12 +34,12 @@ $(include("templates/dot_columns.c", { t = t }))
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token$(ask and "" or " */")
+   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(ask and "" or " */")
 //$ if ask then
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
+    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
@@ -105,6 +116,9 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if pack then buffer(tables.storage, "slice") end
+//$ if v.stream then
+    const int streams = (uintptr_t) y % 64 == 0;
+//$ end
 //$ if pack and not sums_of_integers then
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= $(v.packs_from);
@@ -158,8 +172,9 @@ $(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(su
 //$     end
 $(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
 //$ end
-//$ local into_y = columns .. ", " .. shape.y_step
-//$ local waiting = sums and "sums, " .. t.width or into_y
+//$ local into_y = columns .. ", " .. shape.y_step .. (v.stream and ", streams" or "")
+//$ local waiting = sums and "sums, " .. t.width .. (v.stream and ", 0" or "") or into_y
+//$ local from_sums = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
 //$ local groups = whole + (rest > 0 and 1 or 0)
 //$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
 //$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
@@ -169,18 +184,21 @@ $(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
 //$     if looped == whole then
 //$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
 //$     end
-//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, waiting, waiting, next)
+//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, from_sums, waiting, next)
 //$ end
 //$ if looped < whole and whole > 1 then
-//$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, waiting, into_y, after)
+//$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, from_sums, into_y, after)
 //$ end
 //$ if rest > 0 then
-//$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, waiting, into_y, after)
+//$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, from_sums, into_y, after)
 //$ end
 //$ end
 //$ if t.count > 1 or parts then
     }
 //$ end
+//$ end
+//$ if v.stream then
+    $(isa.stream_fence());
 //$ end
 }
 //$ if parts then

@@ -35,7 +35,11 @@ $(i)for (size_t k = $(#together == 1 and "0" or count .. " - " .. count .. " % "
 $(i)}
 //$ end
 //$ for n = 0, vectors - 1 do
+//$     if v.stream then
+$(i)$(helper)_write($(sum("y_to", sum(at, n * isa.lanes))), sum$(n), streams);
+//$     else
 $(i)$(isa.store_unaligned("y_to", sum(at, n * isa.lanes), "sum" .. n));
+//$     end
 //$ end
 //$ if partial > 0 then
 $(i)$(isa.store_partial("y_to", sum(at, vectors * isa.lanes), partial, "sum" .. vectors));

@@ -7,6 +7,15 @@
 
 #include <immintrin.h>
 
+/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
+static inline void roberta_small_write(float *y, __m256 value, int streams)
+{
+    if (streams)
+        _mm256_stream_ps(y, value);
+    else
+        _mm256_storeu_ps(y, value);
+}
+
 /* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][256][528], from the first of the columns on
    slice  [tables][256][64] */
@@ -36,9 +45,9 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    table   [tables][256][row_step], from the first of the columns on
    code    [tiles][128][16], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   y       the columns of every token, whole lines of them if it `streams` */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 16) {
         const size_t end = tokens - first < 16 ? tokens - first : 16;
@@ -97,14 +106,14 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
             }
-            _mm256_storeu_ps(y_to, sum0);
-            _mm256_storeu_ps(y_to + 8, sum1);
-            _mm256_storeu_ps(y_to + 16, sum2);
-            _mm256_storeu_ps(y_to + 24, sum3);
-            _mm256_storeu_ps(y_to + 32, sum4);
-            _mm256_storeu_ps(y_to + 40, sum5);
-            _mm256_storeu_ps(y_to + 48, sum6);
-            _mm256_storeu_ps(y_to + 56, sum7);
+            roberta_small_write(y_to, sum0, streams);
+            roberta_small_write(y_to + 8, sum1, streams);
+            roberta_small_write(y_to + 16, sum2, streams);
+            roberta_small_write(y_to + 24, sum3, streams);
+            roberta_small_write(y_to + 32, sum4, streams);
+            roberta_small_write(y_to + 40, sum5, streams);
+            roberta_small_write(y_to + 48, sum6, streams);
+            roberta_small_write(y_to + 56, sum7, streams);
         }
     }
 }
@@ -123,6 +132,7 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
     float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
+    const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 32;
     const size_t row_step = packs ? 64 : 528;
@@ -131,15 +141,16 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
         const float *table = weights->tables + column;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4,
             code, score,
-            weights->bias + column, 0, sums, 64, tokens);
+            weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 4; k < 124; k += 4)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 4, slice) : table + k * 135168, row_step, 4,
                 code + k * 16, score + k * 16,
-                sums, 64, sums, 64, tokens);
+                sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16760832, 4, slice) : table + 16760832, row_step, 4,
             code + 1984, score + 1984,
-            sums, 64, y + column, 512, tokens);
+            sums, 64, y + column, 512, streams, tokens);
     }
+    _mm_sfence();
 }
 
 /* All columns. */

@@ -7,6 +7,15 @@
 
 #include <immintrin.h>
 
+/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
+static inline void roberta_small_write(float *y, __m512 value, int streams)
+{
+    if (streams)
+        _mm512_stream_ps(y, value);
+    else
+        _mm512_storeu_ps(y, value);
+}
+
 /* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
    table  [tables][256][528], from the first of the columns on
    slice  [tables][256][64] */
@@ -32,9 +41,9 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    table   [tables][256][row_step], from the first of the columns on
    code    [tiles][128][32], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   y       the columns of every token, whole lines of them if it `streams` */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t end = tokens - first < 32 ? tokens - first : 32;
@@ -97,10 +106,10 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum2 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 48), sum3);
             }
-            _mm512_storeu_ps(y_to, sum0);
-            _mm512_storeu_ps(y_to + 16, sum1);
-            _mm512_storeu_ps(y_to + 32, sum2);
-            _mm512_storeu_ps(y_to + 48, sum3);
+            roberta_small_write(y_to, sum0, streams);
+            roberta_small_write(y_to + 16, sum1, streams);
+            roberta_small_write(y_to + 32, sum2, streams);
+            roberta_small_write(y_to + 48, sum3, streams);
         }
     }
 }
@@ -119,6 +128,7 @@ void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_wei
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
     float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
+    const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 64;
     const size_t row_step = packs ? 64 : 528;
@@ -127,15 +137,16 @@ void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_wei
         const float *table = weights->tables + column;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8,
             code, score,
-            weights->bias + column, 0, sums, 64, tokens);
+            weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 8; k < 120; k += 8)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 8, slice) : table + k * 135168, row_step, 8,
                 code + k * 32, score + k * 32,
-                sums, 64, sums, 64, tokens);
+                sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16220160, 8, slice) : table + 16220160, row_step, 8,
             code + 3840, score + 3840,
-            sums, 64, y + column, 512, tokens);
+            sums, 64, y + column, 512, streams, tokens);
     }
+    _mm_sfence();
 }
 
 /* All columns. */
