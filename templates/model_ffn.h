@@ -1,7 +1,7 @@
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] floats, any float alignment
-   y        [tokens][$(shape.d_out)] floats, any float alignment; $(alias_text)
+   y        [tokens][$(shape.d_out)] floats, any float alignment, best 64 bytes; $(alias_text)
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, overlapping nothing; contents do not matter
 //$ if norm then
    The squares of x - mean must not overflow float: keep |x| below 1e18.

@@ -68,7 +68,7 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
    weights  filled by roberta_small_bind
    x        [tokens][512] floats, any float alignment
-   y        [tokens][512] floats, any float alignment; may be x itself, otherwise no overlap
+   y        [tokens][512] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, ROBERTA_SMALL_ALIGN-byte aligned, overlapping nothing; contents do not matter
    The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */

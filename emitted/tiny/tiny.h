@@ -68,7 +68,7 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
    weights  filled by tiny_bind
    x        [tokens][64] floats, any float alignment
-   y        [tokens][64] floats, any float alignment; may be x itself, otherwise no overlap
+   y        [tokens][64] floats, any float alignment, best 64 bytes; may be x itself, otherwise no overlap
    scratch  TINY_SCRATCH_BYTES bytes, TINY_ALIGN-byte aligned, overlapping nothing; contents do not matter
    The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
