@@ -15,7 +15,9 @@ local bh4 = {}
 local function stages(shape, radix, align, need, from, at, repeats)
     local b, N, blocks = shape.block, shape.padded, shape.padded // shape.block
     local list, words = {}, 0
-    local buffers = { { "x", "a" }, { "a", "b" }, { "b", "a" }, { "a", "z" } }
+    -- What is rounded before its product need not be kept: outputs take its place.
+    local second = shape.projection.word.integers and "a" or "b"
+    local buffers = { { "x", "a" }, { "a", second }, { second, "a" }, { "a", "z" } }
     for s = 1, 4 do
         local stage = { number = s, source = buffers[s][1], target = buffers[s][2], products = {} }
         local source = { at = from + (s - 1) * N * b, block = b * b, fold = 0, row = 1, output = b }
@@ -52,7 +54,7 @@ end
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
 -- work on so many rows at a time (the lanes, where they hold rows).
 -- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a block), boxes,
--- rows = {x, a, b, z}, flops }.
+-- rows = {x, a, b (nil if not used), z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
     local plan = { groups = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0 }
@@ -78,7 +80,7 @@ function bh4.plan(shape, radix, align)
     if rest > 0 then add(whole, 1, rest) end
     local last = plan.groups[#plan.groups]
     local z = (shape.repeats - 1) * N + last.stages[4].outputs
-    plan.rows = { x = shape.d, a = N, b = N, z = (z + align - 1) // align * align }
+    plan.rows = { x = shape.d, a = N, b = not shape.projection.word.integers and N or nil, z = (z + align - 1) // align * align }
     return plan
 end
 

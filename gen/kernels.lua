@@ -297,6 +297,22 @@ end
 -- What a comment calls so many floats of a token.
 function kernels.rows(width, step) return "[" .. width .. "]" .. (step > width and ", " .. step .. " floats apart" or "") end
 
+-- What the projection of `v` works in and writes, beside x: { {name, storage} }.
+local function projection_buffers(v)
+    local list = {}
+    for _, name in ipairs { "a", "b", "z" } do
+        if v.projection.rows[name] then list[#list + 1] = { name = name, storage = "float" } end
+    end
+    return table.move(v.work, 1, #v.work, #list + 1, list)
+end
+
+-- They as parameters of the projection's function.
+function kernels.projection_parameters(v)
+    local list = projection_buffers(v)
+    for i, buffer in ipairs(list) do list[i] = buffer.storage .. " *restrict " .. buffer.name end
+    return table.concat(list, ", ")
+end
+
 -- What all kernel templates of one regime read: `v` is a variant or its `few`.
 local function kernel_values(p, v, symbol)
     local m, few = p.model, v.regime == "few"
@@ -318,10 +334,7 @@ local function kernel_values(p, v, symbol)
     values.asks = v.early and p.makes_codes or false
     values.ask_parameter, values.ask_argument = values.asks and ", const " .. p.names.weights .. " *ask" or "", values.asks and ", token == 0 ? ask : NULL" or ""
     values.line_elements = blob.align // p.tables.bytes
-    -- What a projection works in beside its vectors: parameters, arguments.
-    local parameters, arguments = {}, {}
-    for i, buffer in ipairs(v.work) do parameters[i], arguments[i] = ", " .. buffer.storage .. " *restrict " .. buffer.name, ", " .. buffer.name end
-    values.work_parameters, values.work_arguments = table.concat(parameters), table.concat(arguments)
+    values.projection_parameters = kernels.projection_parameters(v)
     values.unpacked = false
     -- Statements, four a line, that keep variables of the names in their registers.
     values.keep = function(list)
@@ -531,7 +544,7 @@ function kernels.api(p)
     return {
         header = p.target and "templates/firmware.h" or "templates/model.h", source = p.target and "templates/firmware.c" or "templates/model.c",
         layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
-        prototypes = "templates/lookup_prototypes.h", openmp = p.openmp, makes_codes = p.makes_codes,
+        prototypes = "templates/lookup_prototypes.h", projection_parameters = kernels.projection_parameters, openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
         inlines = p.variants[#p.variants].dot ~= nil, integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
@@ -542,17 +555,18 @@ end
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.
 function kernels.files(p, v)
     local files = {}
-    local bh4_kernel = p.shape.kind == "bh4"
     local function add(path, symbol, regime, extend)
         local values = kernel_values(p, regime, symbol)
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     local function buffers(values, x)
-        values.buffers = bh4_kernel and { "x", "a", "b", "z" } or { "x", "z" }
-        values.projection_arguments = "weights, " .. x .. (bh4_kernel and ", a, b, z" or ", z") .. values.work_arguments
-        for i, name in ipairs(values.buffers) do values.buffers[i] = { name = name, storage = "float" } end
-        table.move(values.v.work, 1, #values.v.work, #values.buffers + 1, values.buffers)
+        values.buffers = { { name = "x", storage = "float" } }
+        values.projection_arguments = "weights, " .. x
+        for _, buffer in ipairs(projection_buffers(values.v)) do
+            values.buffers[#values.buffers + 1] = buffer
+            values.projection_arguments = values.projection_arguments .. ", " .. buffer.name
+        end
     end
     local few = v.regime == "few" and v or v.few
     if v.regime == "many" then

@@ -21,7 +21,7 @@ function transformer_kernels.api(p)
     local parts = {}
     for i, part in ipairs(p.parts) do
         parts[i] = { names = part.plan.names, shape = part.plan.shape, variants = part.plan.variants, sections = part.plan.sections, openmp = false,
-            makes_codes = part.plan.makes_codes, norm = false }
+            makes_codes = part.plan.makes_codes, norm = false, projection_parameters = kernels.projection_parameters }
     end
     return {
         parts = parts, dense = #p.maps > 0, keeps = false,

@@ -18,14 +18,14 @@ $(include(parts.residual))
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
-   a, b     [tiles][$(shape.padded)]$(lane_axis), overwritten
+   $(buffer_rows.b and "a, b" or "a   ")     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(work_parameters), size_t tiles)
+    $(projection_parameters), size_t tiles)
 {
     const $(projection.word.storage) *w = weights->projection;
 //$ if integers then

@@ -13,7 +13,8 @@ $(include(parts.bias))
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
-void $(symbol)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work_parameters), size_t tiles)
+void $(symbol)(const $(names.weights) *weights, const float *restrict x,
+    $(projection_parameters), size_t tiles)
 {
     const $(projection.word.storage) *w = weights->projection;
 

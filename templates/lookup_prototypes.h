@@ -3,14 +3,8 @@
 //$ if load then
 $(load)
 //$ end
-//$ local work = ""
-//$ for _, buffer in ipairs(v.work) do work = work .. ", " .. buffer.storage .. " *restrict " .. buffer.name end
-//$ if shape.kind == "bh4" then
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z$(work), size_t tiles);
-//$ else
-void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x, float *restrict z$(work), size_t tiles);
-//$ end
+    $(projection_parameters(v)), size_t tiles);
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.early and ", const " .. names.weights .. " *ask" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,

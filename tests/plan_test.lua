@@ -448,12 +448,13 @@ function test.types_of_projections()
     check.equal(bf16.mflop, f32.mflop)
     -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
     for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
-    -- Integers have a float of scale an output of each block, and inputs of a block of 64 rounded to words, with the units of x and of a stage, and their inverses.
+    -- Integers have a float of scale an output of each block, and inputs of a block of 64 rounded to words, with the units of x and of a stage, and their inverses;
+    -- outputs take the place of inputs that were rounded: one buffer of 512 floats a token less.
     local i16 = plan.build(m, sets, nil, nil, "i16")
     check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
     for i, v in ipairs(i16.variants) do
         local tokens = v.tile * v.tiles
-        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 32 * 4 + tokens * 16)
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 32 * 4 + tokens * 16 - tokens * 512 * 4)
     end
     -- 13 inputs fill 7 words: the last has one weight and zeros.
     local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")
