@@ -177,6 +177,7 @@ function kernels.name_passes(passes, list, seen)
         if not seen[pass.name] then
             seen[pass.name] = true
             list[#list + 1] = pass
+            for n, segment in ipairs(pass.segments) do segment.suffix = n > 1 and n or "" end
         end
     end
 end
@@ -537,6 +538,14 @@ function kernels.formula(p)
     return table.concat(words, " ") .. "."
 end
 
+-- Whether kernels have functions that work on their caller's registers: sums of integers, and what butterflies do beside storing.
+function kernels.inlines(p)
+    for _, v in ipairs(p.variants) do
+        if v.dot or v.regime == "many" and v.isa.lanes > 1 and p.shape.kind == "bh4" and p.makes_codes then return true end
+    end
+    return false
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function kernels.api(p)
     local integers = false
@@ -546,7 +555,7 @@ function kernels.api(p)
         layer_text = "templates/model_layer.h", shape_text = "templates/model_shape.h", ffn_text = "templates/model_ffn.h", input = "float", output = "float",
         prototypes = "templates/lookup_prototypes.h", projection_parameters = kernels.projection_parameters, openmp = p.openmp, makes_codes = p.makes_codes,
         keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
-        inlines = p.variants[#p.variants].dot ~= nil, integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
+        inlines = kernels.inlines(p), integers = integers, most_threads = p.most_threads, norm = p.model.norm ~= nil, formula = kernels.formula(p), statuses = {},
         rows_text = p.shape.neighbours == p.shape.rows and "all " .. p.shape.rows .. " rows" or "the " .. p.shape.neighbours .. " best rows",
         alias_text = p.shape.d == p.shape.d_out and "may be x itself, otherwise no overlap" or "must not overlap x",
     }

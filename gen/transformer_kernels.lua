@@ -18,13 +18,14 @@ end
 function transformer_kernels.api(p)
     local eliminate, shape = p.model.attention.eliminate, p.shape
     -- What the templates of a LookupFFN's prototypes read of a part.
-    local parts = {}
+    local parts, inlines = {}, false
     for i, part in ipairs(p.parts) do
+        inlines = inlines or kernels.inlines(part.plan)
         parts[i] = { names = part.plan.names, shape = part.plan.shape, variants = part.plan.variants, sections = part.plan.sections, openmp = false,
             makes_codes = part.plan.makes_codes, norm = false, projection_parameters = kernels.projection_parameters }
     end
     return {
-        parts = parts, dense = #p.maps > 0, keeps = false,
+        parts = parts, dense = #p.maps > 0, keeps = false, inlines = inlines,
         header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
         attention_parameters = attention_parameters(p), context = shape.context .. (shape.ring and "u" or ""), cache_bytes = p.cache_bytes, decode_scratch_bytes = p.decode_scratch_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         returns_text = "the functions return", statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },

@@ -1,40 +1,12 @@
 //$ for _, pass in ipairs(passes) do
 //$ local residual, vector = pass.residual, pass.residual and pass.residual.gain == "vector"
-
-/* Hadamard transform over $(pass.radix) wires of $(pass.stride) rows, in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
-//$ if pass.live < pass.radix * pass.stride then
-   Rows from $(pass.live) on are zero: they are not read.
-//$ end
-//$ if pass.need < pass.radix * pass.stride then
-   Rows from $(pass.need) on are not needed: they are not written.
-//$ end
-//$ if pass.measures then
-   Then each token's units: the first output has every wire in it, and is not finite if one is not.
-   units  [unit, inverse]$(lane_axis)
-//$ elseif residual then
-   Then $(residual.rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
-//$ end
-   v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
-//$ if pass.measures then
-static void $(helper)_$(pass.name)($(values_type) *restrict v, $(values_type) *restrict units)
-//$ elseif residual then
-static void $(helper)_$(pass.name)($(values_type) *restrict v, $(residual.rows > 0 and "const " .. values_type .. " *restrict x, " or "")$(vector and "const " .. values_type .. " *restrict residual, " or "")const $(values_type) *restrict bias)
-//$ else
-static void $(helper)_$(pass.name)($(values_type) *v)
-//$ end
-{
-//$ if pass.measures then
-//$     for n = 0, vectors - 1 do
-    $(isa.vector) most$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
-//$     end
-//$ end
-//$ local inner = pass.groups > 1 and "        " or "    "
-//$ if pass.groups > 1 then
-//$     local steps = "v += " .. pass.radix * pass.stride * tile
-//$     if residual then
-//$         steps = steps .. (residual.rows > 0 and ", x += " .. pass.radix * pass.stride * tile or "") .. (vector and ", residual += " .. pass.radix * pass.stride or "") .. ", bias += " .. pass.radix * pass.stride
-//$     end
-    for (size_t group = 0; group < $(pass.groups); ++group, $(steps)) {
+//$ -- What a pass takes beside its rows, and what it gives to the function of one vector.
+//$ local more, vector_arguments = "", ""
+//$ if residual then
+//$     more = (residual.rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (residual.rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
+//$     vector_arguments = (residual.rows > 0 and ", x" or "") .. (residual.rows > 0 and vector and ", residual" or "") .. ", bias, row"
+//$ elseif pass.measures then
+//$     more = values_type .. " *restrict units"
 //$ end
 //$ local function transform(i, segment)
 //$     for wire = 0, segment.live - 1 do
@@ -54,40 +26,77 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     end
 //$ end
+//$ if lanes > 1 and (pass.measures or residual) then
+//$     for _, segment in ipairs(pass.segments) do
+
+/* One vector of the tokens, from element i of each wire's rows on. */
+$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *most, " .. isa.vector .. " *finite" or more .. ", size_t row"))
+{
+//$         transform("    ", segment)
+//$         if pass.measures then
+//$             local sizes = {}
+//$             for k, result in ipairs(segment.network.results) do sizes[k] = isa.abs(result) end
+//$             while #sizes > 1 do -- as a tree, so that few of them wait for each other
+//$                 local pairs_of = {}
+//$                 for k = 1, #sizes, 2 do pairs_of[#pairs_of + 1] = sizes[k + 1] and isa.max(sizes[k], sizes[k + 1]) or sizes[k] end
+//$                 sizes = pairs_of
+//$             end
+    *most = $(isa.max("*most", sizes[1]));
+    *finite = $(isa.fma(isa.zero(), segment.network.results[1], "*finite"));
+//$         end
+}
+//$     end
+//$ end
+
+/* Hadamard transform over $(pass.radix) wires of $(pass.stride) rows, in place$(pass.groups > 1 and ", " .. pass.groups .. " times" or "").
+//$ if pass.live < pass.radix * pass.stride then
+   Rows from $(pass.live) on are zero: they are not read.
+//$ end
+//$ if pass.need < pass.radix * pass.stride then
+   Rows from $(pass.need) on are not needed: they are not written.
+//$ end
+//$ if pass.measures then
+   Then each token's units: the first output has every wire in it, and is not finite if one is not.
+   units  [unit, inverse]$(lane_axis)
+//$ elseif residual then
+   Then $(residual.rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
+//$ end
+   v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
+static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " or "")v$(more ~= "" and ", " .. more or ""))
+{
+//$ if pass.measures then
+//$     for n = 0, vectors - 1 do
+    $(isa.vector) most$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
+//$     end
+//$ end
+//$ local inner = pass.groups > 1 and "        " or "    "
+//$ local rows, group = pass.radix * pass.stride, pass.groups > 1
+//$ if group then
+    for (size_t group = 0; group < $(pass.groups * rows); group += $(rows)) {
+//$ end
 //$ for _, segment in ipairs(pass.segments) do
+//$     local from, to = segment.from, segment.to
 //$     if not pass.measures and not residual then
-$(inner)for (size_t i = $(segment.from * tile); i < $(segment.to * tile); i += $(isa.lanes)) {
+$(inner)for (size_t i = $(group and "(" .. sum("group", from) .. ") * " .. tile or from * tile); i < $(group and "(" .. sum("group", to) .. ") * " .. tile or to * tile); i += $(isa.lanes)) {
 //$         transform(inner .. "    ", segment)
 $(inner)}
 //$     else
-$(inner)for (size_t row = $(segment.from); row < $(segment.to); ++row) {
+$(inner)for (size_t row = $(group and sum("group", from) or from); row < $(group and sum("group", to) or to); ++row)$(lanes > 1 and vectors > 1 and " {" or "")
 //$         if lanes == 1 then
 $(inner)    for (size_t i = row * $(tile); i < row * $(tile) + $(tile); ++i) {
 //$             transform(inner .. "        ", segment)
 $(inner)    }
 //$         else
 //$             for n = 0, vectors - 1 do
-$(inner)    {
-$(inner)        const size_t i = $(sum("row * " .. tile, n * lanes));
-//$                 transform(inner .. "        ", segment)
-//$                 if pass.measures then
-//$                     local sizes = {}
-//$                     for k, result in ipairs(segment.network.results) do sizes[k] = isa.abs(result) end
-//$                     while #sizes > 1 do -- as a tree, so that few of them wait for each other
-//$                         local pairs_of = {}
-//$                         for k = 1, #sizes, 2 do pairs_of[#pairs_of + 1] = sizes[k + 1] and isa.max(sizes[k], sizes[k + 1]) or sizes[k] end
-//$                         sizes = pairs_of
-//$                     end
-$(inner)        most$(n) = $(isa.max("most" .. n, sizes[1]));
-$(inner)        finite$(n) = $(isa.fma(isa.zero(), segment.network.results[1], "finite" .. n));
-//$                 end
-$(inner)    }
+$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &most" .. n .. ", &finite" .. n or vector_arguments));
+//$             end
+//$             if vectors > 1 then
+$(inner)}
 //$             end
 //$         end
-$(inner)}
 //$     end
 //$ end
-//$ if pass.groups > 1 then
+//$ if group then
     }
 //$ end
 //$ if pass.measures then

@@ -129,98 +129,59 @@ static void roberta_small_butterfly_8x64(float *v)
     }
 }
 
+/* One vector of the tokens, from element i of each wire's rows on. */
+ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float *restrict v, size_t i, const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
+{
+    const __m256 v0 = _mm256_load_ps(v + i);
+    const __m256 v1 = _mm256_load_ps(v + i + 1024);
+    const __m256 v2 = _mm256_load_ps(v + i + 2048);
+    const __m256 v3 = _mm256_load_ps(v + i + 3072);
+    const __m256 v4 = _mm256_load_ps(v + i + 4096);
+    const __m256 v5 = _mm256_load_ps(v + i + 5120);
+    const __m256 v6 = _mm256_load_ps(v + i + 6144);
+    const __m256 v7 = _mm256_load_ps(v + i + 7168);
+    const __m256 t0 = _mm256_add_ps(v0, v4);
+    const __m256 t1 = _mm256_sub_ps(v0, v4);
+    const __m256 t2 = _mm256_add_ps(v1, v5);
+    const __m256 t3 = _mm256_sub_ps(v1, v5);
+    const __m256 t4 = _mm256_add_ps(v2, v6);
+    const __m256 t5 = _mm256_sub_ps(v2, v6);
+    const __m256 t6 = _mm256_add_ps(v3, v7);
+    const __m256 t7 = _mm256_sub_ps(v3, v7);
+    const __m256 t8 = _mm256_add_ps(t0, t4);
+    const __m256 t9 = _mm256_sub_ps(t0, t4);
+    const __m256 t10 = _mm256_add_ps(t2, t6);
+    const __m256 t11 = _mm256_sub_ps(t2, t6);
+    const __m256 t12 = _mm256_add_ps(t1, t5);
+    const __m256 t13 = _mm256_sub_ps(t1, t5);
+    const __m256 t14 = _mm256_add_ps(t3, t7);
+    const __m256 t15 = _mm256_sub_ps(t3, t7);
+    const __m256 t16 = _mm256_add_ps(t8, t10);
+    const __m256 t17 = _mm256_sub_ps(t8, t10);
+    const __m256 t18 = _mm256_add_ps(t9, t11);
+    const __m256 t19 = _mm256_sub_ps(t9, t11);
+    const __m256 t20 = _mm256_add_ps(t12, t14);
+    const __m256 t21 = _mm256_sub_ps(t12, t14);
+    const __m256 t22 = _mm256_add_ps(t13, t15);
+    const __m256 t23 = _mm256_sub_ps(t13, t15);
+    _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
+    _mm256_store_ps(v + i + 1024, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024), _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
+    _mm256_store_ps(v + i + 2048, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048), _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
+    _mm256_store_ps(v + i + 3072, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072), _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
+    _mm256_store_ps(v + i + 4096, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096), _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
+    _mm256_store_ps(v + i + 5120, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120), _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
+    _mm256_store_ps(v + i + 6144, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144), _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
+    _mm256_store_ps(v + i + 7168, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168), _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
+}
+
 /* Hadamard transform over 8 wires of 64 rows, in place.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [512][16] */
 static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
     for (size_t row = 0; row < 64; ++row) {
-        {
-            const size_t i = row * 16;
-            const __m256 v0 = _mm256_load_ps(v + i);
-            const __m256 v1 = _mm256_load_ps(v + i + 1024);
-            const __m256 v2 = _mm256_load_ps(v + i + 2048);
-            const __m256 v3 = _mm256_load_ps(v + i + 3072);
-            const __m256 v4 = _mm256_load_ps(v + i + 4096);
-            const __m256 v5 = _mm256_load_ps(v + i + 5120);
-            const __m256 v6 = _mm256_load_ps(v + i + 6144);
-            const __m256 v7 = _mm256_load_ps(v + i + 7168);
-            const __m256 t0 = _mm256_add_ps(v0, v4);
-            const __m256 t1 = _mm256_sub_ps(v0, v4);
-            const __m256 t2 = _mm256_add_ps(v1, v5);
-            const __m256 t3 = _mm256_sub_ps(v1, v5);
-            const __m256 t4 = _mm256_add_ps(v2, v6);
-            const __m256 t5 = _mm256_sub_ps(v2, v6);
-            const __m256 t6 = _mm256_add_ps(v3, v7);
-            const __m256 t7 = _mm256_sub_ps(v3, v7);
-            const __m256 t8 = _mm256_add_ps(t0, t4);
-            const __m256 t9 = _mm256_sub_ps(t0, t4);
-            const __m256 t10 = _mm256_add_ps(t2, t6);
-            const __m256 t11 = _mm256_sub_ps(t2, t6);
-            const __m256 t12 = _mm256_add_ps(t1, t5);
-            const __m256 t13 = _mm256_sub_ps(t1, t5);
-            const __m256 t14 = _mm256_add_ps(t3, t7);
-            const __m256 t15 = _mm256_sub_ps(t3, t7);
-            const __m256 t16 = _mm256_add_ps(t8, t10);
-            const __m256 t17 = _mm256_sub_ps(t8, t10);
-            const __m256 t18 = _mm256_add_ps(t9, t11);
-            const __m256 t19 = _mm256_sub_ps(t9, t11);
-            const __m256 t20 = _mm256_add_ps(t12, t14);
-            const __m256 t21 = _mm256_sub_ps(t12, t14);
-            const __m256 t22 = _mm256_add_ps(t13, t15);
-            const __m256 t23 = _mm256_sub_ps(t13, t15);
-            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
-            _mm256_store_ps(v + i + 1024, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024), _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
-            _mm256_store_ps(v + i + 2048, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048), _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
-            _mm256_store_ps(v + i + 3072, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072), _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
-            _mm256_store_ps(v + i + 4096, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096), _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
-            _mm256_store_ps(v + i + 5120, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120), _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
-            _mm256_store_ps(v + i + 6144, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144), _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
-            _mm256_store_ps(v + i + 7168, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168), _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
-        }
-        {
-            const size_t i = row * 16 + 8;
-            const __m256 v0 = _mm256_load_ps(v + i);
-            const __m256 v1 = _mm256_load_ps(v + i + 1024);
-            const __m256 v2 = _mm256_load_ps(v + i + 2048);
-            const __m256 v3 = _mm256_load_ps(v + i + 3072);
-            const __m256 v4 = _mm256_load_ps(v + i + 4096);
-            const __m256 v5 = _mm256_load_ps(v + i + 5120);
-            const __m256 v6 = _mm256_load_ps(v + i + 6144);
-            const __m256 v7 = _mm256_load_ps(v + i + 7168);
-            const __m256 t0 = _mm256_add_ps(v0, v4);
-            const __m256 t1 = _mm256_sub_ps(v0, v4);
-            const __m256 t2 = _mm256_add_ps(v1, v5);
-            const __m256 t3 = _mm256_sub_ps(v1, v5);
-            const __m256 t4 = _mm256_add_ps(v2, v6);
-            const __m256 t5 = _mm256_sub_ps(v2, v6);
-            const __m256 t6 = _mm256_add_ps(v3, v7);
-            const __m256 t7 = _mm256_sub_ps(v3, v7);
-            const __m256 t8 = _mm256_add_ps(t0, t4);
-            const __m256 t9 = _mm256_sub_ps(t0, t4);
-            const __m256 t10 = _mm256_add_ps(t2, t6);
-            const __m256 t11 = _mm256_sub_ps(t2, t6);
-            const __m256 t12 = _mm256_add_ps(t1, t5);
-            const __m256 t13 = _mm256_sub_ps(t1, t5);
-            const __m256 t14 = _mm256_add_ps(t3, t7);
-            const __m256 t15 = _mm256_sub_ps(t3, t7);
-            const __m256 t16 = _mm256_add_ps(t8, t10);
-            const __m256 t17 = _mm256_sub_ps(t8, t10);
-            const __m256 t18 = _mm256_add_ps(t9, t11);
-            const __m256 t19 = _mm256_sub_ps(t9, t11);
-            const __m256 t20 = _mm256_add_ps(t12, t14);
-            const __m256 t21 = _mm256_sub_ps(t12, t14);
-            const __m256 t22 = _mm256_add_ps(t13, t15);
-            const __m256 t23 = _mm256_sub_ps(t13, t15);
-            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
-            _mm256_store_ps(v + i + 1024, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024), _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
-            _mm256_store_ps(v + i + 2048, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048), _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
-            _mm256_store_ps(v + i + 3072, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072), _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
-            _mm256_store_ps(v + i + 4096, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096), _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
-            _mm256_store_ps(v + i + 5120, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120), _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
-            _mm256_store_ps(v + i + 6144, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144), _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
-            _mm256_store_ps(v + i + 7168, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168), _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
-        }
+        roberta_small_butterfly_8x64_residual512_vector(v, row * 16, x, residual, bias, row);
+        roberta_small_butterfly_8x64_residual512_vector(v, row * 16 + 8, x, residual, bias, row);
     }
 }
 

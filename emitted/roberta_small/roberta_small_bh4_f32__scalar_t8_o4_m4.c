@@ -164,7 +164,7 @@ static void roberta_small_butterfly_8x64(float *v)
    v  [512][8] */
 static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t row = 0; row < 64; ++row) {
+    for (size_t row = 0; row < 64; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
             const float v0 = v[i];
             const float v1 = v[i + 512];
@@ -207,7 +207,6 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
             v[i + 3072] = residual[row + 384] * x[i + 3072] + t22 + bias[row + 384];
             v[i + 3584] = residual[row + 448] * x[i + 3584] + t23 + bias[row + 448];
         }
-    }
 }
 
 /* BH4 projection of up to 4 tiles of 8 tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -10,7 +10,7 @@
 /* Codes and scores of up to 4096 tokens, 64 at a time.
    weights  bound weights
    x        [tokens][512], any alignment
-   code     [tiles of 32 tokens][128][32]; score likewise, both 64-byte aligned
+   code     [tiles of 64 tokens][128][64]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
@@ -22,16 +22,16 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
 
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;
-        const size_t tiles = (left + 31) / 32;
+        const size_t tiles = (left + 63) / 64;
         for (size_t tile = 0; tile < tiles; ++tile) {
-            const size_t before = tile * 32;
-            const size_t present = left - before < 32 ? left - before : 32;
-            roberta_small_load_f32__avx512_t32(x + (first + before) * 512, present, x_tiles + tile * 16384);
+            const size_t before = tile * 64;
+            const size_t present = left - before < 64 ? left - before : 64;
+            roberta_small_load_f32__avx512_t64(x + (first + before) * 512, present, x_tiles + tile * 32768);
         }
-        roberta_small_bh4_f32__avx512_t32_o8_m2(weights, x_tiles, a, b, z, tiles);
+        roberta_small_bh4_f32__avx512_t64_o4_m1(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_sign_hash_gelu_f32__avx512_t32(z + tile * 32768, code + (first + tile * 32) * 128,
-                score + (first + tile * 32) * 128);
+            roberta_small_sign_hash_gelu_f32__avx512_t64(z + tile * 65536, code + (first + tile * 64) * 128,
+                score + (first + tile * 64) * 128);
     }
 }
 
@@ -45,7 +45,7 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
         roberta_small_project__avx512_many(weights, x + first * 512, left, code, score, scratch);
-        roberta_small_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 512, left, scratch);
+        roberta_small_gather_f32__avx512_t64_g8_c64(weights, code, score, y + first * 512, left, scratch);
     }
 }
 
@@ -54,25 +54,25 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
    the tables are read once, not once a thread. */
 static void roberta_small_many_shared(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / 32, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
+    const size_t worthwhile = tokens / 64, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
     float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
 
     if (ranges < 2 || ranges > 8) {
-        roberta_small_split(roberta_small_ffn__avx512_many, 32, 32, weights, x, y, tokens, scratch);
+        roberta_small_split(roberta_small_ffn__avx512_many, 64, 64, weights, x, y, tokens, scratch);
         return;
     }
     for (size_t first = 0; first < tokens; first += 4096) {
-        const size_t left = tokens - first < 4096 ? tokens - first : 4096, tiles = (left + 31) / 32;
+        const size_t left = tokens - first < 4096 ? tokens - first : 4096, tiles = (left + 63) / 64;
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range) {
-            const size_t at = range * tiles / ranges * 32, next = (range + 1) * tiles / ranges * 32;
+            const size_t at = range * tiles / ranges * 64, next = (range + 1) * tiles / ranges * 64;
             roberta_small_project__avx512_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
                 code + at * 128, score + at * 128, (unsigned char *) scratch + range * 5373952);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
-            roberta_small_gather_columns_f32__avx512_t32_g8_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
+            roberta_small_gather_columns_f32__avx512_t64_g8_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
                 (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 5373952);
     }
 }

@@ -16,6 +16,13 @@
 #error "ROBERTA_SMALL_OPENMP needs -fopenmp"
 #endif
 
+/* A function that works on its caller's registers: gcc's -O2 would leave it a call, which passes them in memory. */
+#if defined(__GNUC__)
+#define ROBERTA_SMALL_INLINE static inline __attribute__((always_inline))
+#else
+#define ROBERTA_SMALL_INLINE static inline
+#endif
+
 typedef union { float value; uint32_t bits; } roberta_small_float_bits;
 
 /* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
@@ -96,14 +103,14 @@ void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const flo
 /* avx2, any number of tokens. */
 void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 32 tokens, project up to 2 tiles, hash one, gather; then the stages together. */
-void roberta_small_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel);
-void roberta_small_bh4_f32__avx512_t32_o8_m2(const roberta_small_weights *weights, const float *restrict x,
+/* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 1 tiles, hash one, gather; then the stages together. */
+void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict panel);
+void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void roberta_small_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void roberta_small_gather_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
-void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch);
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);

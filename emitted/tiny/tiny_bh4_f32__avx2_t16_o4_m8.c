@@ -103,6 +103,25 @@ static void tiny_butterfly_4x16(float *v)
     }
 }
 
+/* One vector of the tokens, from element i of each wire's rows on. */
+TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v, size_t i, const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
+{
+    const __m256 v0 = _mm256_load_ps(v + i);
+    const __m256 v1 = _mm256_load_ps(v + i + 256);
+    const __m256 v2 = _mm256_load_ps(v + i + 512);
+    const __m256 v3 = _mm256_load_ps(v + i + 768);
+    const __m256 t0 = _mm256_add_ps(v0, v2);
+    const __m256 t1 = _mm256_sub_ps(v0, v2);
+    const __m256 t2 = _mm256_add_ps(v1, v3);
+    const __m256 t3 = _mm256_sub_ps(v1, v3);
+    const __m256 t4 = _mm256_add_ps(t0, t2);
+    const __m256 t5 = _mm256_sub_ps(t0, t2);
+    const __m256 t6 = _mm256_add_ps(t1, t3);
+    _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
+    _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
+    _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
+}
+
 /* Hadamard transform over 4 wires of 16 rows, in place.
    Rows from 48 on are not needed: they are not written.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
@@ -110,40 +129,8 @@ static void tiny_butterfly_4x16(float *v)
 static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
     for (size_t row = 0; row < 16; ++row) {
-        {
-            const size_t i = row * 16;
-            const __m256 v0 = _mm256_load_ps(v + i);
-            const __m256 v1 = _mm256_load_ps(v + i + 256);
-            const __m256 v2 = _mm256_load_ps(v + i + 512);
-            const __m256 v3 = _mm256_load_ps(v + i + 768);
-            const __m256 t0 = _mm256_add_ps(v0, v2);
-            const __m256 t1 = _mm256_sub_ps(v0, v2);
-            const __m256 t2 = _mm256_add_ps(v1, v3);
-            const __m256 t3 = _mm256_sub_ps(v1, v3);
-            const __m256 t4 = _mm256_add_ps(t0, t2);
-            const __m256 t5 = _mm256_sub_ps(t0, t2);
-            const __m256 t6 = _mm256_add_ps(t1, t3);
-            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
-            _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
-            _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
-        }
-        {
-            const size_t i = row * 16 + 8;
-            const __m256 v0 = _mm256_load_ps(v + i);
-            const __m256 v1 = _mm256_load_ps(v + i + 256);
-            const __m256 v2 = _mm256_load_ps(v + i + 512);
-            const __m256 v3 = _mm256_load_ps(v + i + 768);
-            const __m256 t0 = _mm256_add_ps(v0, v2);
-            const __m256 t1 = _mm256_sub_ps(v0, v2);
-            const __m256 t2 = _mm256_add_ps(v1, v3);
-            const __m256 t3 = _mm256_sub_ps(v1, v3);
-            const __m256 t4 = _mm256_add_ps(t0, t2);
-            const __m256 t5 = _mm256_sub_ps(t0, t2);
-            const __m256 t6 = _mm256_add_ps(t1, t3);
-            _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
-            _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
-            _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
-        }
+        tiny_butterfly_4x16_need48_residual48_vector(v, row * 16, x, residual, bias, row);
+        tiny_butterfly_4x16_need48_residual48_vector(v, row * 16 + 8, x, residual, bias, row);
     }
 }
 

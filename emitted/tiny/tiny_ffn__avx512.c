@@ -7,58 +7,58 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 256 tokens, 256 at a time.
+/* Codes and scores of up to 512 tokens, 512 at a time.
    weights  bound weights
    x        [tokens][64], any alignment
-   code     [tiles of 32 tokens][8][32]; score likewise, both 64-byte aligned
+   code     [tiles of 64 tokens][8][64]; score likewise, both 64-byte aligned
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 12288);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 77824);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 143360);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 208896);
+    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 24576);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 155648);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 286720);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 417792);
 
-    for (size_t first = 0; first < tokens; first += 256) {
-        const size_t left = tokens - first < 256 ? tokens - first : 256;
-        const size_t tiles = (left + 31) / 32;
+    for (size_t first = 0; first < tokens; first += 512) {
+        const size_t left = tokens - first < 512 ? tokens - first : 512;
+        const size_t tiles = (left + 63) / 64;
         for (size_t tile = 0; tile < tiles; ++tile) {
-            const size_t before = tile * 32;
-            const size_t present = left - before < 32 ? left - before : 32;
-            tiny_load_f32__avx512_t32(x + (first + before) * 64, present, x_tiles + tile * 2048);
+            const size_t before = tile * 64;
+            const size_t present = left - before < 64 ? left - before : 64;
+            tiny_load_f32__avx512_t64(x + (first + before) * 64, present, x_tiles + tile * 4096);
         }
-        tiny_bh4_f32__avx512_t32_o8_m8(weights, x_tiles, a, b, z, tiles);
+        tiny_bh4_f32__avx512_t64_o4_m8(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            tiny_sign_hash_gelu_f32__avx512_t32(z + tile * 2048, code + (first + tile * 32) * 8,
-                score + (first + tile * 32) * 8);
+            tiny_sign_hash_gelu_f32__avx512_t64(z + tile * 4096, code + (first + tile * 64) * 8,
+                score + (first + tile * 64) * 8);
     }
 }
 
-/* The whole layer for many tokens, 256 at a time: y = LookupFFN(x); see tiny.h.
+/* The whole layer for many tokens, 512 at a time: y = LookupFFN(x); see tiny.h.
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 4096);
+    float *score = (float *) (void *) ((unsigned char *) scratch + 8192);
 
-    for (size_t first = 0; first < tokens; first += 256) {
-        const size_t left = tokens - first < 256 ? tokens - first : 256;
+    for (size_t first = 0; first < tokens; first += 512) {
+        const size_t left = tokens - first < 512 ? tokens - first : 512;
         tiny_project__avx512_many(weights, x + first * 64, left, code, score, scratch);
-        tiny_gather_f32__avx512_t32_g8_c64(weights, code, score, y + first * 64, left, scratch);
+        tiny_gather_f32__avx512_t64_g8_c64(weights, code, score, y + first * 64, left, scratch);
     }
 }
 
-/* Any number of tokens: up to 16 are few. */
+/* Any number of tokens: up to 32 are few. */
 void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
 #ifdef TINY_OPENMP
-    if (tokens <= 16)
+    if (tokens <= 32)
         tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
     else
-        tiny_split(tiny_ffn__avx512_many, 32, 832, weights, x, y, tokens, scratch);
+        tiny_split(tiny_ffn__avx512_many, 64, 832, weights, x, y, tokens, scratch);
 #else
-    if (tokens <= 16)
+    if (tokens <= 32)
         tiny_ffn__avx512_few(weights, x, y, tokens, scratch);
     else
         tiny_ffn__avx512_many(weights, x, y, tokens, scratch);

@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-/* Codes and scores of up to 16 tokens, features and tables in the lanes.
+/* Codes and scores of up to 32 tokens, features and tables in the lanes.
    weights  bound weights
    x        [tokens][64], any alignment
    code     [tokens][8]; score likewise
@@ -15,10 +15,10 @@
 void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 768);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 4864);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 8960);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 13056);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + 1536);
+    float *a = (float *) (void *) ((unsigned char *) scratch + 9728);
+    float *b = (float *) (void *) ((unsigned char *) scratch + 17920);
+    float *z = (float *) (void *) ((unsigned char *) scratch + 26112);
 
     for (size_t token = 0; token < tokens; ++token)
         tiny_normalise_f32__avx512_few(x + token * 64, normalised + token * 64);
@@ -27,14 +27,14 @@ void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_
         tiny_sign_hash_gelu_f32__avx512_few(z + token * 64, code + token * 8, score + token * 8);
 }
 
-/* The whole layer for a few tokens, 16 at a time: y = LookupFFN(x); see tiny.h. */
+/* The whole layer for a few tokens, 32 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 256);
+    float *score = (float *) (void *) ((unsigned char *) scratch + 512);
 
-    for (size_t first = 0; first < tokens; first += 16) {
-        const size_t left = tokens - first < 16 ? tokens - first : 16;
+    for (size_t first = 0; first < tokens; first += 32) {
+        const size_t left = tokens - first < 32 ? tokens - first : 32;
         tiny_project__avx512_few(weights, x + first * 64, left, code, score, scratch);
         tiny_gather_f32__avx512_few(weights, code, score, y + first * 64, left, scratch);
     }

@@ -16,6 +16,13 @@
 #error "TINY_OPENMP needs -fopenmp"
 #endif
 
+/* A function that works on its caller's registers: gcc's -O2 would leave it a call, which passes them in memory. */
+#if defined(__GNUC__)
+#define TINY_INLINE static inline __attribute__((always_inline))
+#else
+#define TINY_INLINE static inline
+#endif
+
 typedef union { float value; uint32_t bits; } tiny_float_bits;
 
 /* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
@@ -94,18 +101,18 @@ void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, s
 /* avx2, any number of tokens. */
 void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 32 tokens, project up to 8 tiles, hash one, gather; then the stages together. */
-void tiny_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel);
-void tiny_bh4_f32__avx512_t32_o8_m8(const tiny_weights *weights, const float *restrict x,
+/* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 8 tiles, hash one, gather; then the stages together. */
+void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict panel);
+void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
-void tiny_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score);
-void tiny_gather_f32__avx512_t32_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
+void tiny_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code, float *restrict score);
+void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
 void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 void tiny_ffn__avx512_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, few tokens, features in the lanes: normalise one, project up to 16, hash one, gather; then the stages together. */
+/* avx512, few tokens, features in the lanes: normalise one, project up to 32, hash one, gather; then the stages together. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised);
 void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);

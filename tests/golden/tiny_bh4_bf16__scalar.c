@@ -152,7 +152,7 @@ static void tiny_butterfly_4x16(float *v)
    v  [64][8] */
 static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
 {
-    for (size_t row = 0; row < 16; ++row) {
+    for (size_t row = 0; row < 16; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
             const float v0 = v[i];
             const float v1 = v[i + 128];
@@ -169,7 +169,6 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
             v[i + 128] = residual[row + 16] * x[i + 128] + t5 + bias[row + 16];
             v[i + 256] = residual[row + 32] * x[i + 256] + t6 + bias[row + 32];
         }
-    }
 }
 
 /* BH4 projection of up to 8 tiles of 8 tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -91,59 +91,75 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
     const __m512 column14 = _mm512_shuffle_f32x4(upper6, lower6, 0xdd);
     const __m512 column15 = _mm512_shuffle_f32x4(upper7, lower7, 0xdd);
     _mm512_store_ps(panel, column0);
-    _mm512_store_ps(panel + 32, column1);
-    _mm512_store_ps(panel + 64, column2);
-    _mm512_store_ps(panel + 96, column3);
-    _mm512_store_ps(panel + 128, column4);
-    _mm512_store_ps(panel + 160, column5);
-    _mm512_store_ps(panel + 192, column6);
-    _mm512_store_ps(panel + 224, column7);
-    _mm512_store_ps(panel + 256, column8);
-    _mm512_store_ps(panel + 288, column9);
-    _mm512_store_ps(panel + 320, column10);
-    _mm512_store_ps(panel + 352, column11);
-    _mm512_store_ps(panel + 384, column12);
-    _mm512_store_ps(panel + 416, column13);
-    _mm512_store_ps(panel + 448, column14);
-    _mm512_store_ps(panel + 480, column15);
+    _mm512_store_ps(panel + 64, column1);
+    _mm512_store_ps(panel + 128, column2);
+    _mm512_store_ps(panel + 192, column3);
+    _mm512_store_ps(panel + 256, column4);
+    _mm512_store_ps(panel + 320, column5);
+    _mm512_store_ps(panel + 384, column6);
+    _mm512_store_ps(panel + 448, column7);
+    _mm512_store_ps(panel + 512, column8);
+    _mm512_store_ps(panel + 576, column9);
+    _mm512_store_ps(panel + 640, column10);
+    _mm512_store_ps(panel + 704, column11);
+    _mm512_store_ps(panel + 768, column12);
+    _mm512_store_ps(panel + 832, column13);
+    _mm512_store_ps(panel + 896, column14);
+    _mm512_store_ps(panel + 960, column15);
 }
 
-/* Loads one tile: token by token in memory becomes feature by feature, 32 tokens side by side.
+/* Loads one tile: token by token in memory becomes feature by feature, 64 tokens side by side.
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][64], any alignment
-   tokens  1 … 32; the places of absent tokens repeat the last one
-   panel   [64][32], aligned to a vector, must not overlap x. Cannot fail. */
-void tiny_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *restrict panel)
+   tokens  1 … 64; the places of absent tokens repeat the last one
+   panel   [64][64], aligned to a vector, must not overlap x. Cannot fail. */
+void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict panel)
 {
-    const float *row[32];
-    for (size_t token = 0; token < 32; ++token)
+    const float *row[64];
+    for (size_t token = 0; token < 64; ++token)
         row[token] = x + (token < tokens ? token : tokens - 1) * 64;
 
-    for (size_t token = 0; token < 32; token += 16) {
+    for (size_t token = 0; token < 64; token += 16) {
         for (size_t column = 0; column < 64; column += 16)
-            tiny_transpose(row + token, column, panel + column * 32 + token);
+            tiny_transpose(row + token, column, panel + column * 64 + token);
     }
 
     __m512 sum0 = _mm512_setzero_ps();
     __m512 sum1 = _mm512_setzero_ps();
-    for (size_t i = 0; i < 2048; i += 32) {
+    __m512 sum2 = _mm512_setzero_ps();
+    __m512 sum3 = _mm512_setzero_ps();
+    for (size_t i = 0; i < 4096; i += 64) {
         sum0 = _mm512_add_ps(sum0, _mm512_load_ps(panel + i));
         sum1 = _mm512_add_ps(sum1, _mm512_load_ps(panel + i + 16));
+        sum2 = _mm512_add_ps(sum2, _mm512_load_ps(panel + i + 32));
+        sum3 = _mm512_add_ps(sum3, _mm512_load_ps(panel + i + 48));
     }
     const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(0.015625f));
     const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(0.015625f));
+    const __m512 mean2 = _mm512_mul_ps(sum2, _mm512_set1_ps(0.015625f));
+    const __m512 mean3 = _mm512_mul_ps(sum3, _mm512_set1_ps(0.015625f));
 
     __m512 square0 = _mm512_setzero_ps();
     __m512 rest0 = _mm512_setzero_ps(); /* what rounding left out of the mean */
     __m512 square1 = _mm512_setzero_ps();
     __m512 rest1 = _mm512_setzero_ps(); /* what rounding left out of the mean */
-    for (size_t i = 0; i < 2048; i += 32) {
+    __m512 square2 = _mm512_setzero_ps();
+    __m512 rest2 = _mm512_setzero_ps(); /* what rounding left out of the mean */
+    __m512 square3 = _mm512_setzero_ps();
+    __m512 rest3 = _mm512_setzero_ps(); /* what rounding left out of the mean */
+    for (size_t i = 0; i < 4096; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(panel + i), mean0);
         square0 = _mm512_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm512_add_ps(rest0, centred0);
         const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(panel + i + 16), mean1);
         square1 = _mm512_fmadd_ps(centred1, centred1, square1);
         rest1 = _mm512_add_ps(rest1, centred1);
+        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(panel + i + 32), mean2);
+        square2 = _mm512_fmadd_ps(centred2, centred2, square2);
+        rest2 = _mm512_add_ps(rest2, centred2);
+        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(panel + i + 48), mean3);
+        square3 = _mm512_fmadd_ps(centred3, centred3, square3);
+        rest3 = _mm512_add_ps(rest3, centred3);
     }
     const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(0.015625f));
     const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(0.015625f));
@@ -153,13 +169,27 @@ void tiny_load_f32__avx512_t32(const float *restrict x, size_t tokens, float *re
     const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(0.015625f));
     const __m512 padded1 = _mm512_add_ps(variance1, _mm512_set1_ps(1e-05f));
     const __m512 gain1 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded1));
+    const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(0.015625f));
+    const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(0.015625f));
+    const __m512 padded2 = _mm512_add_ps(variance2, _mm512_set1_ps(1e-05f));
+    const __m512 gain2 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded2));
+    const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(0.015625f));
+    const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(0.015625f));
+    const __m512 padded3 = _mm512_add_ps(variance3, _mm512_set1_ps(1e-05f));
+    const __m512 gain3 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded3));
 
-    for (size_t i = 0; i < 2048; i += 32) {
+    for (size_t i = 0; i < 4096; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(panel + i), mean0);
         const __m512 exact0 = _mm512_sub_ps(centred0, shift0);
         _mm512_store_ps(panel + i, _mm512_mul_ps(exact0, gain0));
         const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(panel + i + 16), mean1);
         const __m512 exact1 = _mm512_sub_ps(centred1, shift1);
         _mm512_store_ps(panel + i + 16, _mm512_mul_ps(exact1, gain1));
+        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(panel + i + 32), mean2);
+        const __m512 exact2 = _mm512_sub_ps(centred2, shift2);
+        _mm512_store_ps(panel + i + 32, _mm512_mul_ps(exact2, gain2));
+        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(panel + i + 48), mean3);
+        const __m512 exact3 = _mm512_sub_ps(centred3, shift3);
+        _mm512_store_ps(panel + i + 48, _mm512_mul_ps(exact3, gain3));
     }
 }

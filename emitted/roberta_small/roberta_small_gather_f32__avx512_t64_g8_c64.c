@@ -39,14 +39,14 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
    table   [tables][256][row_step], from the first of the columns on
-   code    [tiles][128][32], from the first of the tables on; score likewise
+   code    [tiles][128][64], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token, whole lines of them if it `streams` */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code, const float *score,
     const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
 {
-    for (size_t first = 0; first < tokens; first += 32) {
-        const size_t end = tokens - first < 32 ? tokens - first : 32;
+    for (size_t first = 0; first < tokens; first += 64) {
+        const size_t end = tokens - first < 64 ? tokens - first : 64;
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * 128 + token;
             const float *token_score = score + first * 128 + token;
@@ -57,50 +57,50 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
             __m512 sum3 = _mm512_loadu_ps(y_from + 48);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 256 + token_code[k * 32]) * row_step;
-                const __m512 s0 = _mm512_set1_ps(token_score[k * 32]);
+                const float *row0 = table + (k * 256 + token_code[k * 64]) * row_step;
+                const __m512 s0 = _mm512_set1_ps(token_score[k * 64]);
                 sum0 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0), sum0);
                 sum1 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 48), sum3);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 32]) * row_step;
-                const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 32]);
+                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 64]) * row_step;
+                const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 64]);
                 sum0 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1), sum0);
                 sum1 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 48), sum3);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 32]) * row_step;
-                const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 32]);
+                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 64]) * row_step;
+                const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 64]);
                 sum0 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2), sum0);
                 sum1 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 48), sum3);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 32]) * row_step;
-                const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 32]);
+                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 64]) * row_step;
+                const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 64]);
                 sum0 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3), sum0);
                 sum1 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 48), sum3);
-                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 32]) * row_step;
-                const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 32]);
+                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 64]) * row_step;
+                const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 64]);
                 sum0 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4), sum0);
                 sum1 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 48), sum3);
-                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 32]) * row_step;
-                const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 32]);
+                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 64]) * row_step;
+                const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 64]);
                 sum0 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5), sum0);
                 sum1 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 48), sum3);
-                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 32]) * row_step;
-                const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 32]);
+                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 64]) * row_step;
+                const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 64]);
                 sum0 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6), sum0);
                 sum1 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 48), sum3);
-                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 32]) * row_step;
-                const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 32]);
+                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 64]) * row_step;
+                const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 64]);
                 sum0 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7), sum0);
                 sum1 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 32), sum2);
@@ -117,20 +117,20 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
    Tables are taken 8 at a time, for all tokens, so that their slice stays in cache.
    weights  bound weights
-   code     [tiles of 32 tokens][128][32], each below 256
+   code     [tiles of 64 tokens][128][64], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
    first    of the 8 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
    Cannot fail. */
-void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
     float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
     const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= 64;
+    const int packs = tokens >= 128;
     const size_t row_step = packs ? 64 : 528;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
@@ -140,18 +140,18 @@ void roberta_small_gather_columns_f32__avx512_t32_g8_c64(const roberta_small_wei
             weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 8; k < 120; k += 8)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 8, slice) : table + k * 135168, row_step, 8,
-                code + k * 32, score + k * 32,
+                code + k * 64, score + k * 64,
                 sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16220160, 8, slice) : table + 16220160, row_step, 8,
-            code + 3840, score + 3840,
+            code + 7680, score + 7680,
             sums, 64, y + column, 512, streams, tokens);
     }
     _mm_sfence();
 }
 
 /* All columns. */
-void roberta_small_gather_f32__avx512_t32_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
+void roberta_small_gather_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
-    roberta_small_gather_columns_f32__avx512_t32_g8_c64(weights, code, score, y, tokens, 0, 8, scratch);
+    roberta_small_gather_columns_f32__avx512_t64_g8_c64(weights, code, score, y, tokens, 0, 8, scratch);
 }

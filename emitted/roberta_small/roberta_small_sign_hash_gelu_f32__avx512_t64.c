@@ -28,7 +28,7 @@ static inline __m512 roberta_small_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
-/* Code and score of 16 groups of 8 bits, one group a lane; bit j of the groups is z[j * 32] and on.
+/* Code and score of 16 groups of 8 bits, one group a lane; bit j of the groups is z[j * 64] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, float *score)
 {
@@ -43,43 +43,43 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     sum = _mm512_add_ps(sum, size0);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size0)), product);
 
-    const __m512 z1 = _mm512_load_ps(z + 32);
+    const __m512 z1 = _mm512_load_ps(z + 64);
     const __m512 size1 = _mm512_abs_ps(z1);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z1, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(64));
     sum = _mm512_add_ps(sum, size1);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size1)), product);
 
-    const __m512 z2 = _mm512_load_ps(z + 64);
+    const __m512 z2 = _mm512_load_ps(z + 128);
     const __m512 size2 = _mm512_abs_ps(z2);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z2, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(32));
     sum = _mm512_add_ps(sum, size2);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size2)), product);
 
-    const __m512 z3 = _mm512_load_ps(z + 96);
+    const __m512 z3 = _mm512_load_ps(z + 192);
     const __m512 size3 = _mm512_abs_ps(z3);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z3, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(16));
     sum = _mm512_add_ps(sum, size3);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size3)), product);
 
-    const __m512 z4 = _mm512_load_ps(z + 128);
+    const __m512 z4 = _mm512_load_ps(z + 256);
     const __m512 size4 = _mm512_abs_ps(z4);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z4, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(8));
     sum = _mm512_add_ps(sum, size4);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size4)), product);
 
-    const __m512 z5 = _mm512_load_ps(z + 160);
+    const __m512 z5 = _mm512_load_ps(z + 320);
     const __m512 size5 = _mm512_abs_ps(z5);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z5, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(4));
     sum = _mm512_add_ps(sum, size5);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size5)), product);
 
-    const __m512 z6 = _mm512_load_ps(z + 192);
+    const __m512 z6 = _mm512_load_ps(z + 384);
     const __m512 size6 = _mm512_abs_ps(z6);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z6, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(2));
     sum = _mm512_add_ps(sum, size6);
     product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size6)), product);
 
-    const __m512 z7 = _mm512_load_ps(z + 224);
+    const __m512 z7 = _mm512_load_ps(z + 448);
     const __m512 size7 = _mm512_abs_ps(z7);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z7, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(1));
     sum = _mm512_add_ps(sum, size7);
@@ -89,14 +89,14 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     _mm512_storeu_ps(score, _mm512_div_ps(sum, product));
 }
 
-/* Sign hash and score of one tile of 32 tokens (LookupFFN, section "Put it together").
-   z      [128 tables][8 bits][32]
-   code   [128][32]  row of each table: bit j is z > 0, the first bit the most significant
-   score  [128][32]
+/* Sign hash and score of one tile of 64 tokens (LookupFFN, section "Put it together").
+   z      [128 tables][8 bits][64]
+   code   [128][64]  row of each table: bit j is z > 0, the first bit the most significant
+   score  [128][64]
    z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void roberta_small_sign_hash_gelu_f32__avx512_t32(const float *restrict z, uint16_t *restrict code, float *restrict score)
+void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
-    for (size_t table = 0; table < 128; ++table, z += 256, code += 32, score += 32)
-        for (size_t token = 0; token < 32; token += 16)
+    for (size_t table = 0; table < 128; ++table, z += 512, code += 64, score += 64)
+        for (size_t token = 0; token < 64; token += 16)
             roberta_small_hash_lanes(z + token, code + token, score + token);
 }
