@@ -53,8 +53,8 @@ end
 -- A product's scale_at is where the scales of its outputs begin among those of a repeat, 4 N.
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
 -- work on so many rows at a time (the lanes, where they hold rows).
--- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a block), boxes,
--- rows = {x, a, b (nil if not used), z}, flops }.
+-- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a
+-- block), boxes, rows = {x, a, b (nil if not used), z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
     local plan = { groups = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0 }

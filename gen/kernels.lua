@@ -136,10 +136,10 @@ local function many_products(v, products, values)
     table.sort(values.micro)
     values.panel, values.blocks_argument = product.panel, false
     -- The loop over the lines of words of a codelet, and weight `output` of the line that is `number` lines ahead.
-    values.unroll = v.lines
+    values.unroll = v.product_unroll
     values.counted = function(line)
-        if v.lines == 1 then return "++" .. line .. ", x += " .. v.tile .. ", w += width" end
-        return string.format("%s += %d, x += %d, w += %d * width", line, v.lines, v.lines * v.tile, v.lines)
+        if v.product_unroll == 1 then return "++" .. line .. ", x += " .. v.tile .. ", w += width" end
+        return string.format("%s += %d, x += %d, w += %d * width", line, v.product_unroll, v.product_unroll * v.tile, v.product_unroll)
     end
     values.weight = function(number, output)
         local before = number == 0 and "" or number == 1 and "width" or number .. " * width"

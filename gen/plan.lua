@@ -128,7 +128,8 @@ local function variant_of(m, shape, isa, choices, openmp)
     local v = {
         regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
         vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], lines = choices["product.unroll"], group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
+        outputs = choices["product.outputs"], product_unroll = choices["product.unroll"],
+        group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
         ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
         stream = choices["gather.stream"] == 1,

@@ -42,9 +42,9 @@ return function(bits)
         operand = operand,
         call = call,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
-        -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         stream = function(base, v) return call("stream_ps", base, v) end,
         stream_fence = function() return "_mm_sfence()" end,
+        -- Into L2: L1 is too small to hold rows until they are used (T0 gains nothing at any distance).
         prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
         prefetch_once = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
         prefetch_passing = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_NTA)" end,
