@@ -25,7 +25,7 @@
 --   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask): whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_add index_xor index_select(mask, a, b)
---   prefetch(base, offset): asks for a cache line; nil where there is none; prefetch_once: one that is soon read, and once; prefetch_passing: one that is copied
+--   prefetch(base, offset): asks for a cache line; nil where there is none; prefetch_once: one that is soon read, and once, into L1; prefetch_passing: one that is copied
 --   stream(base, v): stores past the caches, base aligned to v, nil where there is none; stream_fence(): what makes such stores precede later ones
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/dtype.lua) as lanes, as floats;
 --   load_partial_bf16 …(base, n): n of them, reading not a byte more

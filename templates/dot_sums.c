@@ -103,7 +103,7 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$     if strip.followed then
 //$         for r = 0, 3 do
 //$             for element = 0, strip.width - 1, line_elements do
-    $(isa.prefetch("row" .. r, sum("following", element)));
+    $(isa.prefetch_once("row" .. r, sum("following", element)));
 //$             end
 //$         end
 //$     end

@@ -22,8 +22,8 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         float *y_to = y + token * y_step;
         for (size_t k = 0; k < tables; ++k) {
             const float *row = table + (k * 256 + token_code[k]) * 528;
-            _mm_prefetch((const char *) (row), _MM_HINT_T1);
-            _mm_prefetch((const char *) (row + 16), _MM_HINT_T1);
+            _mm_prefetch((const char *) (row), _MM_HINT_T0);
+            _mm_prefetch((const char *) (row + 16), _MM_HINT_T0);
         }
         for (size_t strip = 0; strip < 512; strip += 32) {
             const size_t following = strip + 32 < 512 ? strip + 32 : strip;
@@ -34,8 +34,8 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             for (size_t k = 0; k < tables; ++k) {
                 const float *row = table + (k * 256 + token_code[k]) * 528;
                 const __m256 s = _mm256_set1_ps(token_score[k]);
-                _mm_prefetch((const char *) (row + following), _MM_HINT_T1);
-                _mm_prefetch((const char *) (row + following + 16), _MM_HINT_T1);
+                _mm_prefetch((const char *) (row + following), _MM_HINT_T0);
+                _mm_prefetch((const char *) (row + following + 16), _MM_HINT_T0);
                 sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
                 sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
