@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 
 enum {
-    ROUNDS = 15,       /* a multiple of the five ways of do_random_rows */
+    ROUNDS = 18,       /* a multiple of the six ways of do_random_rows */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
     PIECE = 8 * LINE,  /* what a loop over memory reads in one step */
     FMA_STEPS = 1 << 15,
-    STRIP_ROWS = 128 /* as many as a token has */
+    STRIP = 2 * LINE /* of a row, read before the other rows' */
 };
 
 static const double round_seconds = 0.05;
@@ -28,8 +28,8 @@ typedef struct loops {
     void (*stream)(const unsigned char *memory, size_t bytes);
     /* Reads rows of `row` bytes, a multiple of LINE, in the given order [count + ahead]; asks for the row that is `ahead` further on. */
     void (*rows)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t ahead);
-    /* The same line by line: the first lines of STRIP_ROWS rows, then their second ones, and so on; asks for the row's next line. */
-    void (*strips)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count);
+    /* The same strip by strip: the first STRIP of `together` rows, then their second ones, and so on; asks for the row's next one. */
+    void (*strips)(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t together);
 } loops;
 
 static volatile float factor = 0.5f, addend = 1.0f;
@@ -87,18 +87,22 @@ static volatile float factor = 0.5f, addend = 1.0f;
             }                                                                                                                              \
         }                                                                                                                                  \
     }                                                                                                                                      \
-    attributes static void name##_strips(const unsigned char *memory, size_t row, const uint32_t *order, size_t count)                     \
+    attributes static void name##_strips(const unsigned char *memory, size_t row, const uint32_t *order, size_t count, size_t together)    \
     {                                                                                                                                      \
-        for (size_t first = 0; first < count; first += STRIP_ROWS) {                                                                       \
-            const size_t end = count - first < STRIP_ROWS ? count : first + STRIP_ROWS;                                                    \
+        for (size_t first = 0; first < count; first += together) {                                                                         \
+            const size_t end = count - first < together ? count : first + together;                                                        \
             for (size_t i = first; i < end; ++i) {                                                                                         \
-                __builtin_prefetch(memory + order[i] * row, 0, 2);                                                                         \
+                for (size_t at = 0; at < row && at < STRIP; at += LINE) {                                                                  \
+                    __builtin_prefetch(memory + order[i] * row + at, 0, 3);                                                                \
+                }                                                                                                                          \
             }                                                                                                                              \
-            for (size_t at = 0; at < row; at += LINE) {                                                                                    \
+            for (size_t strip = 0; strip < row; strip += STRIP) {                                                                          \
                 for (size_t i = first; i < end; ++i) {                                                                                     \
-                    const unsigned char *from = memory + order[i] * row + at;                                                              \
-                    __builtin_prefetch(at + LINE < row ? from + LINE : from, 0, 2);                                                        \
-                    name##_lines(from, LINE);                                                                                              \
+                    const unsigned char *from = memory + order[i] * row;                                                                   \
+                    for (size_t at = strip; at < row && at < strip + STRIP; at += LINE) {                                                  \
+                        __builtin_prefetch(from + (at + STRIP < row ? at + STRIP : at), 0, 3);                                             \
+                        name##_lines(from + at, LINE);                                                                                     \
+                    }                                                                                                                      \
                 }                                                                                                                          \
             }                                                                                                                              \
         }                                                                                                                                  \
@@ -195,9 +199,9 @@ static double do_memory(const bench *b, int round)
 static double do_random_rows(const bench *b, int round)
 {
     const row_order *rows = b->rows;
-    const int way = round % 5;
-    if (way == 4) {
-        b->core->strips(b->memory, rows->row, rows->order, rows->count);
+    const int way = round % 6;
+    if (way >= 4) { /* all rows of a token, or as many as a core has lines under way */
+        b->core->strips(b->memory, rows->row, rows->order, rows->count, way == 4 ? 128 : 16);
     } else {
         const size_t ahead = way ? ((size_t)4 << 10 << way) / rows->row : 0;
         b->core->rows(b->memory, rows->row, rows->order, rows->count, ahead < rows->most_ahead ? ahead : rows->most_ahead);
