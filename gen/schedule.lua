@@ -16,6 +16,7 @@ local function clamp(n, least, most) return math.max(least, math.min(most, n)) e
 local most_waiting = 4096 -- tokens of a chunk, unless asked for
 local two_lines = 128     -- bytes
 local most_dot_lines = 16 -- of four rows each, written out
+local most_code_bytes = 128 << 20 -- codes and scores of a pass, unless asked for
 
 local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
 
@@ -56,7 +57,10 @@ local choices = {
         key = "tile.vectors", doc = "vectors of tokens in a tile, whose features lie side by side",
         values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4, 8 } or { 1, 2, 3, 4 } end,
         -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10: 1.5 to 2 % of the layer (Cascade Lake).
-        default = function(_, isa) return isa.lanes == 1 and 8 or isa.registers >= 32 and 4 or 2 end,
+        default = function(shape, isa)
+            if isa.lanes == 1 then return 8 end
+            return isa.registers >= 32 and code_bytes(shape, 4 * isa.lanes) <= most_code_bytes and 4 or 2
+        end,
     },
     {
         key = "product.outputs", doc = "outputs of the block product held in registers",
@@ -86,7 +90,7 @@ local choices = {
         end,
         default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
             local tile = s["tile.vectors"] * isa.lanes
-            local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), (128 << 20) // code_bytes(shape, tile))
+            local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), most_code_bytes // code_bytes(shape, tile))
             tiles = clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
             -- Weights are shared enough by 64 tokens: no more where inputs and outputs beside those buffers leave L2.
             local rows = shape.d + (2 + shape.repeats) * shape.padded

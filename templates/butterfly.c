@@ -26,7 +26,7 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     end
 //$ end
-//$ if lanes > 1 and (pass.measures or residual) then
+//$ if (pass.measures or residual) and lanes > 1 then
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */

@@ -517,7 +517,7 @@ function test.threads_get_whole_tiles_and_enough_work()
         end
     end)
     local v = plan_of("roberta_small").variants[3]
-    check.equal({ v.split, v.few.split }, { { tile = 32, least = 32 }, { tile = 4, least = 12 } })
+    check.equal({ v.split, v.few.split }, { { tile = 64, least = 64 }, { tile = 4, least = 12 } })
     check.equal({ plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) }, { 1, 2, 2, 1 })
     check.equal(plan_of("tiny").variants[3].few.split, nil)
 end
