@@ -69,7 +69,8 @@ while read -r isa needs flags; do
     kernel=$(echo "$folder/$isa/tiny_sign_hash_gelu_f32__${isa}_t"*.c)
     # shellcheck disable=SC2086
     gcc -std=c99 -D_GNU_SOURCE -D"ISA_$isa" -DKERNEL="\"$kernel\"" -O2 $flags "$folder/bound.c" -o "$folder/bound" -lm
-    echo "$isa $flags: $("$folder/bound")"
+    found=$("$folder/bound") || { echo "FAILED $isa $flags: $found"; exit 1; }
+    echo "$isa $flags: $found"
 done <<'END'
 scalar any -ffp-contract=off
 scalar fma -mfma -ffp-contract=fast
