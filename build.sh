@@ -30,7 +30,7 @@ munge            | authentication of that Slurm
 parallel         | harness/fleet without Slurm
 '
 
-# What tests/firmware_test.lua needs beside: compilers and emulators of other CPUs.
+# What tests/firmware/targets_test.lua needs beside: compilers and emulators of other CPUs.
 firmware_packages='
 gcc-arm-none-eabi        | firmware for Cortex-M
 qemu-system-arm          | runs it
@@ -140,13 +140,13 @@ test)
     build
     install "$firmware_packages"
     if [[ ${2-} == firmware ]]; then
-        exec build/lua_runner . "$PWD/$lookupc" tests/firmware_test.lua
+        exec build/lua_runner . "$PWD/$lookupc" tests/firmware/targets_test.lua
     fi
     exec ctest --test-dir build --output-on-failure -j2 "${@:2}"
     ;;
 golden)
     build
-    exec build/lua_runner . "$PWD/$lookupc" --update tests/emit_test.lua
+    exec build/lua_runner . "$PWD/$lookupc" --update tests/emit/emit_test.lua
     ;;
 bench)
     build

@@ -1,7 +1,7 @@
 /* Folded float64 weights as integers; see integer.h. */
 #include "gen/weights/integer.h"
 
-#include "gen/files.h"
+#include "gen/host/files.h"
 
 #include <math.h>
 #include <stdlib.h>

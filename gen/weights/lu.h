@@ -3,7 +3,7 @@
 #ifndef LOOKUPC_WEIGHTS_LU_H
 #define LOOKUPC_WEIGHTS_LU_H
 
-#include "gen/progress.h"
+#include "gen/host/progress.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* The Lua module `weights`: an interpreter of the plan's sections. It knows no shape of its own. */
-#include "gen/fields.h"
-#include "gen/files.h"
-#include "gen/host.h"
+#include "gen/host/fields.h"
+#include "gen/host/files.h"
+#include "gen/host/host.h"
 #include "gen/weights/blob_header.h"
 #include "gen/weights/fold.h"
 #include "gen/weights/integer.h"
@@ -435,7 +435,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     return true;
 }
 
-/* Packs a layer of integer kernels: a projection, as gen/integer_plan.lua describes it, and tables if it has any. */
+/* Packs a layer of integer kernels: a projection, as gen/families/integer/plan.lua describes it, and tables if it has any. */
 static bool pack_integer(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
@@ -548,7 +548,7 @@ static bool pack_all(packing *p, int job, int errors)
     return files_finish(&output, p->error, sizeof p->error);
 }
 
-/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of gen/blob.lua:
+/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of gen/plan/blob.lua:
    weights, output, prefix, blocks_in_out, tensors, sections, integer, bytes, header_bytes, magic, format, digest. */
 static int weights_pack(lua_State *L)
 {

@@ -1,7 +1,7 @@
 /* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
 #include "gen/weights/npy.h"
 
-#include "gen/files.h"
+#include "gen/host/files.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Tensors in the safetensors format: a reader that trusts nothing in the file, and a writer that streams. */
 #include "gen/weights/safetensors.h"
 
-#include "gen/files.h"
+#include "gen/host/files.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* Checkpoints: the tensors of one safetensors file, or of the several that an index lists, read and written. */
 #include "gen/weights/shards.h"
 
-#include "gen/files.h"
+#include "gen/host/files.h"
 
 #include <jansson.h>
 #include <stdlib.h>

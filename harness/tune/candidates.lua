@@ -4,9 +4,9 @@
 -- schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the others. A candidate is
 -- { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
 local estimate = require "harness.tune.estimate"
-local estimate_blocks = require "harness.tune.estimate_blocks"
-local gather = require "gen.gather"
-local nearest = require("gen.space").nearest
+local estimate_blocks = require "harness.tune.estimate_transformer"
+local gather = require "gen.families.lookup.gather"
+local nearest = require("gen.plan.space").nearest
 
 local candidates = {}
 

@@ -130,7 +130,7 @@ local function few(p, isa, s, caches, batch, dot)
 end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with schedule `s` of `isa`.
---   caches  l1d, l2, l3 in bytes    dot  words of sums of integers (gen/gather.lua), nil: none
+--   caches  l1d, l2, l3 in bytes    dot  words of sums of integers (gen/families/lookup/gather.lua), nil: none
 function estimate.cycles(p, isa, s, regime, caches, batch, dot)
     return (regime == "few" and few or many)(p, isa, s, caches, batch, dot)
 end

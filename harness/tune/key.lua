@@ -1,9 +1,9 @@
 -- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two keys are.
 local cpu = require "cpu"
-local emit = require "gen.emit"
+local emit = require "gen.bundle.emit"
 local host = require "host"
 local json = require "json"
-local machine = require "gen.machine"
+local machine = require "gen.bundle.machine"
 
 local key = {}
 
@@ -23,7 +23,7 @@ local kind_of = { virtual = "flag", arch = "text", isa_usable = "text", cpu_vend
 
 key.levels = machine.levels
 
--- One row a field, as those of gen/machine.lua and with a kind. What is measured and with what comes first, the CPU last.
+-- One row a field, as those of gen/bundle/machine.lua and with a kind. What is measured and with what comes first, the CPU last.
 key.fields = {
     { name = "templates", kind = "digest" },
     { name = "model", kind = "digest" },

@@ -1,9 +1,9 @@
 -- The page of `tune --html`: all candidates of each race, its finals, what was left out and why, and what was chosen.
-local chart = require "harness.chart"
-local html = require "harness.html"
+local chart = require "harness.report.chart"
+local html = require "harness.report.html"
 local race = require "harness.tune.race"
-local schedule = require "gen.schedule"
-local statistics = require "harness.tune.statistics"
+local schedule = require "gen.families.lookup.schedule"
+local statistics = require "harness.base.statistics"
 
 local page = {}
 
@@ -478,7 +478,7 @@ local function facts(m, session, o)
     }
 end
 
--- The page of model `m` and `outcomes` (harness/tune/outcome.lua); o: threads, batches_text.
+-- The page of model `m` and `outcomes` (harness/tune/results.lua); o: threads, batches_text.
 function page.page(m, outcomes, o)
     local last = outcomes[#outcomes].session
     local parts = {}

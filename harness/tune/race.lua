@@ -27,7 +27,7 @@
 --   leader, control   the fastest finalist and the A/A control: { name, median, low, high, samples }
 --   history   { phase, round, number, candidate, time, ratio, low, high, samples, dropped } a candidate and heat or round:
 --             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
-local statistics = require "harness.tune.statistics"
+local statistics = require "harness.base.statistics"
 
 local race = {
     twin = "A/A control", -- the name under which the default is measured a second time

@@ -1,5 +1,5 @@
 -- What records say: candidates by their medians in every case that was measured, the rejected ones, and where hosts disagree.
-local statistics = require "harness.tune.statistics"
+local statistics = require "harness.base.statistics"
 
 local summary = {}
 

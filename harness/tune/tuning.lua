@@ -1,14 +1,14 @@
 -- Tunes the kernels of one instruction set with one compiler: those for many tokens, those for few, then the threshold between them.
 local candidates = require "harness.tune.candidates"
-local heat = require "harness.tune.heat"
+local heat = require "harness.tune.round"
 local log = require "harness.tune.log"
-local measure = require "harness.measure"
-local plan = require "gen.plan"
+local measure = require "harness.measure.measure"
+local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
-local statistics = require "harness.tune.statistics"
-local transformer_plan = require "gen.transformer_plan"
+local statistics = require "harness.base.statistics"
+local transformer_plan = require "gen.families.transformer.plan"
 
 local tuning = {}
 
@@ -223,7 +223,7 @@ end
 
 -- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and projection or type and cache, batches (ascending), batches_text, seed, files,
 -- caches, sweep_bytes, key, log, run, host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
--- or nil), shop (harness/tune/workshop.lua), now(), left() and show(text, stop).
+-- or nil), shop (harness/tune/build.lua), now(), left() and show(text, stop).
 -- Returns { default, schedule, races = { results of run_race }, threshold }. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)

@@ -1,0 +1,298 @@
+-- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records in the store.
+local bench = require "harness.families.lookup.bench"
+local choice = require "harness.tune.store_lookup"
+local closing = require "harness.tune.confirm"
+local compile = require "harness.base.compile"
+local cpu = require "cpu"
+local file_rules = require "commands.file_rules"
+local harness = require "commands.execute"
+local host = require "host"
+local json = require "json"
+local key = require "harness.tune.key"
+local log = require "harness.tune.log"
+local lookup = require "harness.families.lookup.packed"
+local model_file = require "gen.model.file"
+local outcome = require "harness.tune.results"
+local page = require "harness.tune.page"
+local process = require "process"
+local parts = require "harness.families.transformer.parts"
+local request = require "gen.bundle.request"
+local schedule = require "gen.families.lookup.schedule"
+local store = require "harness.tune.store"
+local transformer = require "harness.families.transformer.execute"
+local transformer_schedule = require "gen.families.transformer.schedule"
+local tuning = require "harness.tune.tuning"
+local workshop = require "harness.tune.build"
+
+local tune = {}
+
+local function seconds_of(text)
+    local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")
+    if not number then error('--time: "' .. text .. '": must be a number of seconds, or one with s, m or h', 0) end
+    return tonumber(number) * ({ [""] = 1, s = 1, m = 60, h = 3600 })[unit]
+end
+
+local function shard_of(text)
+    local i, n = (text or "1/1"):match("^(%d+)/(%d+)$")
+    i, n = math.tointeger(tonumber(i)), math.tointeger(tonumber(n))
+    if not i or i < 1 or i > n or n > 10000 then error('--shard: "' .. text .. '": must be I/N with I from 1 to N', 0) end
+    return { i = i, n = n, text = i .. "/" .. n }
+end
+
+-- "a,b" as a list; raises one line for an empty or repeated word.
+local function words_of(option, text)
+    local list, seen = {}, {}
+    for word in (text .. ","):gmatch("([^,]*),") do
+        if word == "" or seen[word] then error(string.format('%s: "%s": must be different names, separated by commas', option, text), 0) end
+        list[#list + 1], seen[word] = word, true
+    end
+    return list
+end
+
+-- The choices of the space `schedules` to vary by regime, nil for all.
+local function choices_of(text, schedules)
+    if not text then return nil end
+    local by_regime = {}
+    for _, name in ipairs(words_of("--choices", text)) do
+        schedules.choice(name, "--choices")
+        if name == "few.threshold" then error("--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone", 0) end
+        local regime = name:find("^few%.") and "few" or "many"
+        by_regime[regime] = by_regime[regime] or {}
+        table.insert(by_regime[regime], name)
+    end
+    return by_regime
+end
+
+-- Tokens a call that model `m` is tuned for unless others are asked for.
+local function usual_batches(m)
+    if not m.attention then return "1,64,4096" end
+    return m.attention.context > 1 and "1," .. math.min(512, m.attention.context) or "1"
+end
+
+-- What the options of the command say for model `m`; raises one line.
+local function settings(path, m, options)
+    request.check_options(m, options)
+    local o = {
+        seconds = seconds_of(options.time), shard = shard_of(options.shard), batches = bench.batches(options.batch or usual_batches(m)),
+        choices = choices_of(options.choices, m.attention and transformer_schedule or schedule),
+        compilers = words_of("--cc", options.cc), threads = harness.threads_of(options), json = options.json, html = options.html,
+    }
+    if m.attention and (o.html or o.threads > 1) then error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
+    table.sort(o.batches)
+    if m.attention and not (m.attention.window and m.attention.causal) and o.batches[#o.batches] > m.attention.context then
+        error(string.format("--batch: %d: must be at most attention.context = %d", o.batches[#o.batches], m.attention.context), 0)
+    end
+    for i = 2, #o.batches do
+        if o.batches[i] == o.batches[i - 1] then error(string.format("--batch: %d: is there twice", o.batches[i]), 0) end
+    end
+    o.batches_text = table.concat(o.batches, ",")
+    if (options.shard ~= nil) ~= (options.out ~= nil) then error("--shard and --out: give both or none of them", 0) end
+    if options.shard and options.html then error("--html: a shard has no whole to show: merge the logs first", 0) end
+    o.tuned = not options.shard and options.o or nil
+    o.log = options.out or options.o:gsub("%.lua$", "") .. ".jsonl"
+    o.resume = options.resume or options.shard ~= nil
+    file_rules.can_become(options.out and "--out" or "-o", o.log)
+    if o.tuned then file_rules.can_become("-o", o.tuned) end
+    if o.html then file_rules.can_become("--html", o.html) end
+    for _, output in ipairs { o.tuned or o.log, o.log } do file_rules.not_over("-o", output, { path, options.weights }) end
+    return o
+end
+
+-- Progress on a terminal, one line a stage elsewhere.
+local function progress(name)
+    local last
+    return function(text, stop)
+        local left = stop and stop - process.clock()
+        local time = left and string.format(", %d:%02d left", math.max(0, left) // 60, math.max(0, left) // 1 % 60) or ""
+        local terminal = host.status(string.format("tuning %s %s%s", name, text, time))
+        local stage = text:gsub("%d+", "")
+        if not terminal and stage:match("^[^,]*,?[^,]*") ~= last then
+            last = stage:match("^[^,]*,?[^,]*")
+            host.note(string.format("tuning %s %s%s", name, text, time))
+        end
+    end
+end
+
+local function finished(records)
+    for _, r in ipairs(records) do
+        if r.status == "chosen" and r.regime == "both" then return true end
+    end
+    return false
+end
+
+-- The records of the run that shall go on, none if there is none. A finished one does not go on, but a shard's, which ends without a closing.
+local function read_log(o)
+    if not host.kind(o.log) then return {} end
+    local records, dropped = log.read(o.log)
+    local problem = log.problem(o.log, dropped)
+    if problem then host.note("lookupc tune: " .. problem) end
+    return o.resume and not finished(records) and records or {}
+end
+
+-- Merges the log's records into the store. Returns the store's path and how many were new.
+local function keep(o)
+    local path = store.path()
+    local opened <close>, problem = store.open(path)
+    if problem then host.note("lookupc tune: " .. problem) end
+    local added = opened:merge((log.read(o.log)))
+    return path, added
+end
+
+-- Makes room for the log of a new run: that of a finished one goes into the store. Raises one line for that of an unfinished one.
+local function start_log(o)
+    if not host.kind(o.log) then return end
+    if not finished((log.read(o.log))) then
+        error(string.format("%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it", o.log), 0)
+    end
+    keep(o)
+    assert(host.remove(o.log))
+end
+
+-- Those of `records` that were measured as session `s` would; raises one line if there are others only, or of another question.
+local function of_session(s, records, path)
+    local known, wanted, reason = {}, key.id(s.key), nil
+    for _, r in ipairs(records) do
+        if r.cc == s.cc and key.id(r.key) == wanted then
+            if (r.status == "entered" or r.status == "chosen") and (r.batches ~= s.batches_text or r.shard ~= s.shard.text) then
+                error(string.format("%s: is of a run with --batch %s and shard %s: go on with these, or write another log", path, r.batches, r.shard), 0)
+            end
+            known[#known + 1] = r
+        elseif r.key.isa == s.isa.name and r.cc == s.cc and not reason then
+            local _, differing = key.compare(s.key, r.key)
+            reason = differing[1] and differing[1].text or "its key differs"
+        end
+    end
+    if #known == 0 and reason then error(string.format("%s: is no log of this tuning: %s", path, reason), 0) end
+    return known
+end
+
+-- Everything that tuning one instruction set with one compiler needs; see tuning.run.
+local function session(o, options, m, set, cc, files, records)
+    local version, facts = compile.version(cc), cpu.describe()
+    local caches = bench.caches_of(facts)
+    caches.l1i = facts.l1i
+    local s = {
+        model = m, isa = set, cc = cc, version = version, cflags = options.cflags, threads = o.threads, tables = options.tables, projection = options.projection,
+        type = m.attention and (options.type or "f32"), cache = m.attention and (options.cache or "f32"),
+        batches = o.batches, batches_text = o.batches_text, seed = options.seed, files = files, caches = caches, sweep_bytes = math.max(caches.l3, 8 << 20),
+        log = o.log, host = key.host_id(), shard = o.shard, exhaustive = options.exhaustive, choices = o.choices, now = process.clock,
+        show = progress(string.format("%s %s%s", m.name, set.name, #o.compilers > 1 and " " .. cc or "")),
+    }
+    local p = tuning.plan(s, nil)
+    s.digest, s.schedules = p.digest, p.schedules
+    if m.attention then s.model = parts.sample(m, p, caches) end
+    s.key = key.here { compiler = version, flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
+        model = p.digest, tables = s.type or p.tables.name, projection = s.cache or p.projection.name, isa = set.name, threads = o.threads }
+    s.known = of_session(s, records, o.log)
+    s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
+    s.shop = workshop.new { cc = cc, version = version, cflags = options.cflags, threads = o.threads, seed = options.seed, files = files }
+    return s
+end
+
+-- What the store knows of session `s`: the choice, if it is of this CPU and compiler or, with `any`, of the nearest; and a line about it.
+local function answer(s, any)
+    local path = store.path()
+    if not host.kind(path) then return nil, "there is no store yet, " .. path end
+    local opened <close>, problem = store.open(path)
+    if problem then host.note("lookupc tune: " .. problem) end
+    local found, line = choice.look_up(opened, s.key, s.batches_text)
+    if found and not any and (found.level ~= "exact" or #found.missing > 0) then found = nil end
+    return found, line
+end
+
+-- Tunes one instruction set with every compiler and measures what was chosen against the default: an outcome.
+local function tune_set(o, sessions, deadline, units_left)
+    local reserve = math.min(20, 0.1 * o.seconds)
+    local results = {}
+    for i, s in ipairs(sessions) do
+        local stop = s.now() + math.max(0, deadline - s.now() - reserve) / (units_left - i + 1)
+        s.left = function() return stop - s.now() end
+        results[i] = { session = s, tuned = tuning.run(s) }
+    end
+    if o.shard.n > 1 then return nil, results end
+    return closing.measure(sessions, results), results
+end
+
+-- The results of a shard that an earlier run has finished with every compiler; else nil.
+local function finished_shard(sessions)
+    local results = {}
+    for i, s in ipairs(sessions) do
+        results[i] = { session = s, tuned = tuning.finished(s) }
+        if not results[i].tuned then return nil end
+    end
+    return results
+end
+
+-- What candidates of session `s` are verified and timed with.
+local function packed_of(s, options)
+    local p, directory = tuning.plan(s, nil), process.temporary_directory()
+    if not s.model.attention then return lookup.packed(p, directory, options) end
+    local prepared = transformer.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })
+    prepared.output = prepared.blob
+    return prepared
+end
+
+-- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log that goes on), deadline,
+-- units (tunings that are still to come), files (packed weights, once there are any), measured (whether anything was).
+local function answer_set(run, sessions)
+    local o, options, said = run.o, run.options, nil
+    if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
+        local found
+        found, said = outcome.from_store(sessions, answer, o.seconds == 0)
+        if found then return found end
+    end
+    local done = finished_shard(sessions)
+    if done then return outcome.of_shard(done) end
+    if o.seconds == 0 and o.shard.n > 1 then
+        error(string.format("%s: shard %s of %s is not finished, and --time 0 measures nothing", o.log, o.shard.text, sessions[1].isa.name), 0)
+    end
+    if o.seconds == 0 then return outcome.default(sessions[1], said) end
+
+    if not run.measured and #run.records == 0 then start_log(o) end
+    run.measured = true
+    process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
+    if not run.files.output then
+        host.status("packing the weights of " .. sessions[1].model.name)
+        local packed = packed_of(sessions[1], options)
+        for name, value in pairs(packed) do run.files[name] = value end
+    end
+    local closed, results = tune_set(o, sessions, run.deadline, run.units)
+    process.last_words ""
+    return closed or outcome.of_shard(results)
+end
+
+local function print_result(run, m, outcomes)
+    local o = run.o
+    host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
+    if run.kept then host.print(string.format("log %s; %d new records in %s", o.log, run.kept.added, run.kept.path)) end
+    if o.shard.n > 1 and not run.measured then host.print("shard " .. o.shard.text .. " was finished before: nothing measured") end
+    if o.shard.n > 1 then host.print((run.measured and "wrote " or "log ") .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
+    if o.tuned then host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, run.path, o.tuned)) end
+end
+
+function tune.tune(arguments, options)
+    local path = arguments[1]
+    local m = model_file.load(path)
+    local o = settings(path, m, options)
+    local sets = harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
+    if not options.isa then sets = { sets[#sets] } end
+    local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
+    local outcomes = {}
+    for i, set in ipairs(sets) do
+        local sessions = {}
+        for j, cc in ipairs(o.compilers) do sessions[j] = session(o, options, m, set, cc, run.files, run.records) end
+        outcomes[i] = answer_set(run, sessions)
+        run.units = run.units - #sessions
+    end
+    host.status ""
+    if run.measured and o.shard.n == 1 then
+        local store_path, added = keep(o)
+        run.kept = { path = store_path, added = added }
+    end
+    if o.tuned then assert(host.write_file(o.tuned, outcome.tuned_text(m, outcomes, o))) end
+    if o.html then assert(host.write_file(o.html, page.page(m, outcomes, o))) end
+    if o.json then host.print(assert(json.encode(outcome.summary(m, outcomes, o)))) else print_result(run, m, outcomes) end
+    return 0
+end
+
+return tune

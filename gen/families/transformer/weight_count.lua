@@ -1,0 +1,48 @@
+-- Counts the weights of a transformer and those that it can do without (arXiv 2404.12362, section 4).
+local lookup_model = require "gen.families.lookup.model"
+local transformer_model = require "gen.families.transformer.model"
+
+local weight_count = {}
+
+-- Weights of the FFN of one block, and those that a token meets: a table's rows that it takes.
+local function ffn_weights(m)
+    local ffn = m.ffn
+    local products = ffn.kind == "mlp" and 2 or ffn.kind == "glu" and 3
+    if products then return products * m.d * ffn.f, products * m.d * ffn.f end
+    local bits, projection = ffn.h * ffn.tau
+    if ffn.projection.kind == "bh4" then
+        local padded = lookup_model.power_of_two_at_least(m.d)
+        projection = (bits + padded - 1) // padded * 4 * padded * ffn.projection.block
+    else
+        projection = m.d * bits
+    end
+    return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
+end
+
+-- What tables of rows of d + 2e instead of d elements add to all blocks, of that the rows that a token takes, and wider embeddings to the model.
+local function widened(m, e)
+    if not m.attention.eliminate:find("QKV", 1, true) then return 0, 0, 0 end
+    local a_row = m.ffn.h * 2 * e * (m.layers - 1)
+    return a_row << m.ffn.tau, a_row * m.ffn.neighbours, m.vocab * 2 * e
+end
+
+-- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not counted.
+function weight_count.of(m)
+    local d, e = m.d, transformer_model.kv_width(m)
+    local per_letter = { Q = d * d, P = d * d, K = d * e, V = d * e }
+    local eliminated, word = 0, m.attention.eliminate
+    if word ~= "none" then
+        for letter in word:gmatch "%u" do eliminated = eliminated + per_letter[letter] end
+    end
+    local ffn, ffn_met = ffn_weights(m)
+    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = 2 * d * m.vocab, eliminated = eliminated }
+    local tables, rows, embedding = widened(m, e)
+    c.total = m.layers * (c.qp + c.kv + ffn) + c.embeddings
+    c.total_without = c.total - m.layers * eliminated + tables + embedding
+    c.savings = 1 - c.total_without / c.total
+    local met = c.total - m.layers * (ffn - ffn_met)
+    c.speedup = met / (met - m.layers * eliminated + rows) -- as the paper counts, but for rows that a token does not take
+    return c
+end
+
+return weight_count

@@ -1,0 +1,412 @@
+/* Files: read or mapped whole, written all or nothing, and one line for what went wrong. */
+#include "gen/host/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool files_error(char *error, size_t error_size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error, error_size, format, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < error_size && error[i] != '\0'; ++i)
+        if ((unsigned char)error[i] < ' ' || error[i] == 0x7f)
+            error[i] = '?';
+    return false;
+}
+
+/* The line of a system call that failed. */
+static bool fail(const char *path, int reason, char *error, size_t error_size)
+{
+    return files_error(error, error_size, "%s: %s", path, strerror(reason));
+}
+
+bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
+{
+    *bytes = NULL;
+    *size = 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail(path, errno, error, error_size);
+
+    char *buffer = NULL;
+    size_t used = 0, room = 0;
+    int reason = 0;
+    for (;;) {
+        if (used + 1 >= room) {
+            room = room == 0 ? 65536 : 2 * room;
+            char *larger = realloc(buffer, room);
+            if (larger == NULL) {
+                reason = ENOMEM;
+                break;
+            }
+            buffer = larger;
+        }
+        const ssize_t got = read(file, buffer + used, room - used - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            reason = errno;
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+        if (used > max_bytes)
+            break;
+    }
+    close(file);
+
+    if (reason != 0 || used > max_bytes) {
+        free(buffer);
+        return reason != 0 ? fail(path, reason, error, error_size)
+                           : files_error(error, error_size, "%s: is larger than %zu bytes", path, max_bytes);
+    }
+    buffer[used] = '\0';
+    *bytes = buffer;
+    *size = used;
+    return true;
+}
+
+bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+{
+    *mapping = (files_mapping){NULL, 0};
+    /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
+    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+        return fail(path, errno, error, error_size);
+    struct stat status;
+    bool good = true;
+    if (fstat(descriptor, &status) != 0) {
+        good = fail(path, errno, error, error_size);
+    } else if (!S_ISREG(status.st_mode)) {
+        good = files_error(error, error_size, "%s: is not a regular file", path);
+    } else if (status.st_size > 0) {
+        const size_t bytes = (size_t)status.st_size;
+        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (data == MAP_FAILED)
+            good = fail(path, errno, error, error_size);
+        else
+            *mapping = (files_mapping){data, bytes};
+    }
+    close(descriptor);
+    return good;
+}
+
+void files_unmap(files_mapping *mapping)
+{
+    if (mapping->data != NULL)
+        munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
+    *mapping = (files_mapping){NULL, 0};
+}
+
+/* ---- one file ---- */
+
+/* Opens the temporary file; on failure errno says why. */
+static bool open_temporary(files_writer *file, mode_t mode)
+{
+    file->target = file->exists ? realpath(file->path, NULL) : strdup(file->path);
+    if (file->target == NULL)
+        return false;
+    const char *slash = strrchr(file->target, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - file->target);
+    char *temporary;
+    if (asprintf(&temporary, "%.*s.lookupc-XXXXXX", folder, file->target) < 0)
+        return false;
+    const int descriptor = mkostemp(temporary, O_CLOEXEC);
+    if (descriptor < 0) {
+        const int reason = errno;
+        free(temporary);
+        errno = reason;
+        return false;
+    }
+    file->temporary = temporary;
+    if (fchmod(descriptor, mode) == 0 && (file->stream = fdopen(descriptor, "wb")) != NULL)
+        return true;
+    const int reason = errno;
+    close(descriptor);
+    errno = reason;
+    return false;
+}
+
+bool files_create(files_writer *file, const char *path, char *error, size_t error_size)
+{
+    *file = (files_writer){.path = NULL};
+    struct stat status;
+    const bool exists = stat(path, &status) == 0;
+    if (!exists && errno != ENOENT)
+        return fail(path, errno, error, error_size);
+    if (exists && !S_ISREG(status.st_mode))
+        return files_error(error, error_size, "%s: is not a regular file", path);
+    const mode_t mask = umask(0);
+    umask(mask);
+    *file = (files_writer){.path = strdup(path), .exists = exists};
+    if (file->path == NULL)
+        return fail(path, errno, error, error_size);
+
+    /* an interrupt waits until nothing is half done */
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGTERM);
+    sigaddset(&interrupts, SIGHUP);
+    sigprocmask(SIG_BLOCK, &interrupts, &file->signals);
+
+    if (open_temporary(file, exists ? status.st_mode & 0777 : 0666 & ~mask))
+        return true;
+    fail(path, errno, error, error_size);
+    files_discard(file);
+    return false;
+}
+
+bool files_append(files_writer *file, const void *data, size_t bytes, char *error, size_t error_size)
+{
+    return bytes == 0 || fwrite(data, 1, bytes, file->stream) == bytes || fail(file->path, errno, error, error_size);
+}
+
+/* Writes everything, brings it to the disk if that is wanted and closes the temporary file. */
+static bool seal(files_writer *file, bool to_disk, char *error, size_t error_size)
+{
+    if (fflush(file->stream) != 0 || (to_disk && fsync(fileno(file->stream)) != 0))
+        return fail(file->path, errno, error, error_size);
+    FILE *stream = file->stream;
+    file->stream = NULL;
+    return fclose(stream) == 0 || fail(file->path, errno, error, error_size);
+}
+
+/* Gives the temporary file its name; on failure errno says why. */
+static bool take_place(files_writer *file)
+{
+    if (rename(file->temporary, file->target) != 0)
+        return false;
+    free(file->temporary);
+    file->temporary = NULL;
+    return true;
+}
+
+bool files_finish(files_writer *file, char *error, size_t error_size)
+{
+    const bool good = seal(file, true, error, error_size) && (take_place(file) || fail(file->path, errno, error, error_size));
+    files_discard(file);
+    return good;
+}
+
+void files_discard(files_writer *file)
+{
+    if (file->path == NULL)
+        return;
+    if (file->stream != NULL)
+        fclose(file->stream);
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    free(file->path);
+    free(file->target);
+    free(file->temporary);
+    const sigset_t signals = file->signals;
+    *file = (files_writer){.path = NULL};
+    sigprocmask(SIG_SETMASK, &signals, NULL);
+}
+
+/* ---- one line ---- */
+
+/* Brings the entry of a new file to the disk. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash + 1 - path));
+    const int descriptor = folder == NULL ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor >= 0) {
+        fsync(descriptor);
+        close(descriptor);
+    }
+    free(folder);
+}
+
+/* Appends bytes to a locked file with one write; on failure errno says why and the file has its old length. */
+static bool append_whole(int descriptor, off_t length, const char *bytes, size_t size)
+{
+    const ssize_t wrote = write(descriptor, bytes, size);
+    if (wrote == (ssize_t)size && fsync(descriptor) == 0)
+        return true;
+    const int reason = wrote >= 0 && wrote < (ssize_t)size ? ENOSPC : errno;
+    if (ftruncate(descriptor, length) != 0)
+        return false;
+    errno = reason;
+    return false;
+}
+
+bool files_append_line(const char *path, const char *line, size_t bytes, char *error, size_t error_size)
+{
+    const int descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return fail(path, errno, error, error_size);
+    struct stat status;
+    char *text = malloc(bytes + 2);
+    bool good;
+    if (text == NULL || flock(descriptor, LOCK_EX) != 0 || fstat(descriptor, &status) != 0) {
+        good = fail(path, text == NULL ? ENOMEM : errno, error, error_size);
+    } else if (!S_ISREG(status.st_mode)) {
+        good = files_error(error, error_size, "%s: is not a regular file", path);
+    } else {
+        char last = '\n';
+        size_t size = 0;
+        if (status.st_size > 0 && pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n')
+            text[size++] = '\n';
+        memcpy(text + size, line, bytes);
+        size += bytes;
+        text[size++] = '\n';
+        good = append_whole(descriptor, status.st_size, text, size) || fail(path, errno, error, error_size);
+        if (good && status.st_size == 0)
+            sync_folder(path);
+    }
+    free(text);
+    close(descriptor);
+    return good;
+}
+
+/* ---- several files ---- */
+
+typedef struct {
+    files_writer writer; /* all zeros when there is nothing to write */
+    bool moved;
+} staged;
+
+static bool has_bytes(const char *path, const files_output *output)
+{
+    char *bytes;
+    size_t size;
+    char ignored[1];
+    const bool same = files_read(path, output->size, &bytes, &size, ignored, sizeof ignored) && size == output->size &&
+                      memcmp(bytes, output->bytes, size) == 0;
+    free(bytes);
+    return same;
+}
+
+/* Writes the temporary file, unless the target has these bytes already. */
+static bool stage(files_output *output, files_writer *file, char *error, size_t error_size)
+{
+    struct stat status;
+    const bool exists = stat(output->path, &status) == 0;
+    if (exists && S_ISDIR(status.st_mode))
+        return fail(output->path, EISDIR, error, error_size);
+    output->changed = !exists || !S_ISREG(status.st_mode) || !has_bytes(output->path, output);
+    return !output->changed ||
+           (files_create(file, output->path, error, error_size) && files_append(file, output->bytes, output->size, error, error_size) &&
+            seal(file, !output->temporary, error, error_size));
+}
+
+/* Puts the temporary file in its place. The old file, if any, takes the temporary name, so that it can still be put back. */
+static bool move(staged *file)
+{
+    const files_writer *writer = &file->writer;
+    if (writer->exists && renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->target, RENAME_EXCHANGE) == 0)
+        file->moved = true;
+    else if (!writer->exists || errno == EINVAL || errno == ENOSYS)
+        file->moved = take_place(&file->writer);
+    return file->moved;
+}
+
+static void move_back(const staged *file)
+{
+    const files_writer *writer = &file->writer;
+    if (file->moved && writer->temporary != NULL)
+        renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->target, RENAME_EXCHANGE);
+    else if (file->moved && !writer->exists)
+        unlink(writer->target);
+}
+
+bool files_write(files_output *outputs, size_t count, char *error, size_t error_size)
+{
+    staged *files = calloc(count + 1, sizeof *files);
+    if (files == NULL)
+        return fail(outputs[0].path, ENOMEM, error, error_size);
+    bool good = true;
+    for (size_t i = 0; good && i < count; ++i)
+        good = stage(&outputs[i], &files[i].writer, error, error_size);
+    for (size_t i = 0; good && i < count; ++i)
+        good = !outputs[i].changed || move(&files[i]) || fail(outputs[i].path, errno, error, error_size);
+    for (size_t i = count; i-- > 0;) {
+        if (!good)
+            move_back(&files[i]);
+        files_discard(&files[i].writer);
+    }
+    free(files);
+    return good;
+}
+
+/* Makes the folder of the file `path`, with its parents. path is cut and mended on the way; *first is the length of the shortest folder
+   that had to be made, 0 for none. */
+static bool make_directories(char *path, size_t *first)
+{
+    *first = 0;
+    for (size_t end = 1; path[end] != '\0'; ++end) {
+        if (path[end] != '/')
+            continue;
+        const char kept = path[end];
+        path[end] = '\0';
+        const bool made = mkdir(path, 0777) == 0;
+        const int reason = errno;
+        struct stat status;
+        const bool there = made || (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+        path[end] = kept;
+        if (!there) {
+            errno = reason == EEXIST ? ENOTDIR : reason;
+            return false;
+        }
+        if (made && *first == 0)
+            *first = end;
+    }
+    return true;
+}
+
+/* Removes those again, as far as they are empty. */
+static void remove_directories(char *path, size_t first)
+{
+    for (size_t end = strlen(path); first > 0 && end >= first; --end) {
+        if (path[end] != '/')
+            continue;
+        path[end] = '\0';
+        rmdir(path);
+        path[end] = '/';
+    }
+}
+
+bool files_write_directory(const char *directory, files_output *outputs, size_t count, char *error, size_t error_size)
+{
+    files_output *inside = calloc(count + 1, sizeof *inside);
+    char **path = calloc(count + 1, sizeof *path);    /* of every file, and of one without a name: the directory itself */
+    size_t *first = calloc(count + 1, sizeof *first); /* what make_directories made for each */
+    bool good = inside != NULL && path != NULL && first != NULL;
+    for (size_t i = 0; good && i <= count; ++i) {
+        good = asprintf(&path[i], "%s/%s", directory, i < count ? outputs[i].path : "") >= 0;
+        if (!good)
+            path[i] = NULL;
+        else if (i < count)
+            inside[i] =
+                (files_output){.path = path[i], .bytes = outputs[i].bytes, .size = outputs[i].size, .temporary = outputs[i].temporary};
+    }
+    if (!good)
+        fail(directory, ENOMEM, error, error_size);
+    for (size_t i = 0; good && i <= count; ++i)
+        good = make_directories(path[i], &first[i]) || fail(directory, errno, error, error_size);
+    good = good && files_write(inside, count, error, error_size);
+    for (size_t i = count + 1; i-- > 0;) {
+        if (!good && path != NULL && path[i] != NULL && first != NULL)
+            remove_directories(path[i], first[i]);
+        if (inside != NULL && i < count)
+            outputs[i].changed = inside[i].changed;
+        if (path != NULL)
+            free(path[i]);
+    }
+    free(first);
+    free(path);
+    free(inside);
+    return good;
+}

@@ -1,0 +1,387 @@
+/* The Lua module `host`: files, digests, embedded files and output; nothing here depends on time or machine. */
+#include "gen/host/host.h"
+
+#include "gen/host/files.h"
+#include "gen/host/resources.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fts.h>
+#include <lauxlib.h>
+#include <nettle/sha2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ERROR_SIZE = 4096 + 256 };
+
+/* A path, that is a Lua string without NUL. */
+static const char *check_path(lua_State *L, int argument)
+{
+    size_t length;
+    const char *path = luaL_checklstring(L, argument, &length);
+    luaL_argcheck(L, length > 0 && strlen(path) == length, argument, "must be a path");
+    return path;
+}
+
+int host_fail(lua_State *L, const char *message)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    return 2;
+}
+
+static bool push_file(lua_State *L, const char *path, size_t max_bytes)
+{
+    char error[ERROR_SIZE];
+    char *bytes;
+    size_t size;
+    if (!files_read(path, max_bytes, &bytes, &size, error, sizeof error)) {
+        host_fail(L, error);
+        return false;
+    }
+    lua_pushlstring(L, bytes, size);
+    free(bytes);
+    return true;
+}
+
+/* host.read(path [, max_bytes]) -> bytes | nil, message */
+static int host_read(lua_State *L)
+{
+    const char *path = check_path(L, 1);
+    const lua_Integer max_bytes = luaL_optinteger(L, 2, LUA_MAXINTEGER - 1);
+    luaL_argcheck(L, max_bytes >= 0, 2, "must not be negative");
+    return push_file(L, path, (size_t)max_bytes) ? 1 : 2;
+}
+
+/* host.kind(path) -> "file" | "directory" | nil. Anything that is not a directory is a file. */
+static int host_kind(lua_State *L)
+{
+    struct stat status;
+    if (stat(check_path(L, 1), &status) != 0)
+        lua_pushnil(L);
+    else
+        lua_pushstring(L, S_ISDIR(status.st_mode) ? "directory" : "file");
+    return 1;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int not_dots(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+/* host.list(path) -> array of names in byte order, without "." and ".." | nil, message */
+static int host_list(lua_State *L)
+{
+    const char *path = check_path(L, 1);
+    struct dirent **entries;
+    const int count = scandir(path, &entries, not_dots, by_name);
+    if (count < 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; ++i) {
+        lua_pushstring(L, entries[i]->d_name);
+        lua_rawseti(L, -2, i + 1);
+        free(entries[i]);
+    }
+    free(entries);
+    return 1;
+}
+
+/* host.write_file(path, bytes) -> "written" | "unchanged" | nil, message */
+static int host_write_file(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    files_output output = {.path = check_path(L, 1)};
+    output.bytes = luaL_checklstring(L, 2, &output.size);
+    if (!files_write(&output, 1, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushstring(L, output.changed ? "written" : "unchanged");
+    return 1;
+}
+
+/* host.same_file(a, b) -> whether two paths lead to one file. */
+static int host_same_file(lua_State *L)
+{
+    struct stat a, b;
+    const bool both = stat(check_path(L, 1), &a) == 0 && stat(check_path(L, 2), &b) == 0;
+    lua_pushboolean(L, both && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+    return 1;
+}
+
+/* host.remove(path) -> true | nil, message: removes a file. */
+static int host_remove(lua_State *L)
+{
+    const char *path = check_path(L, 1);
+    if (unlink(path) != 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* host.append_line(path, line) -> true | nil, message: on the disk when it returns */
+static int host_append_line(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t size;
+    const char *path = check_path(L, 1);
+    const char *line = luaL_checklstring(L, 2, &size);
+    luaL_argcheck(L, memchr(line, '\n', size) == NULL, 2, "must be one line");
+    if (!files_append_line(path, line, size, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* host.move(path, new_path) -> true | nil, message: gives a file another name in its file system, where none may be yet. */
+static int host_move(lua_State *L)
+{
+    const char *path = check_path(L, 1), *new_path = check_path(L, 2);
+    struct stat status;
+    const bool taken = lstat(new_path, &status) == 0;
+    if (taken || rename(path, new_path) != 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s: %s", path, new_path, strerror(taken ? EEXIST : errno));
+        return 2;
+    }
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int compare_outputs(const void *a, const void *b)
+{
+    return strcmp(((const files_output *)a)->path, ((const files_output *)b)->path);
+}
+
+/* Whether name is a path that stays in its directory: names between single slashes, none of them . or .. */
+static bool stays_inside(const char *name, size_t length)
+{
+    if (strlen(name) != length)
+        return false;
+    for (;; ++name) {
+        const size_t part = strcspn(name, "/");
+        if (part == 0 || (part == 1 && name[0] == '.') || (part == 2 && name[0] == '.' && name[1] == '.'))
+            return false;
+        name += part;
+        if (*name == '\0')
+            return true;
+    }
+}
+
+/* host.write_directory(directory, { name = bytes } [, temporary]) -> { name = "written" | "unchanged" } | nil, message
+   A name may be that of a file in a folder of the directory, such as "src/a.c".
+   Temporary files need not reach the disk. */
+static int host_write_directory(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const char *directory = check_path(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    size_t count = 0;
+    for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1))
+        ++count;
+    files_output *outputs = lua_newuserdatauv(L, (count + 1) * sizeof *outputs, 0);
+    size_t i = 0;
+    for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+        luaL_argcheck(L, lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING, 2, "must map names to bytes");
+        size_t length;
+        const char *name = lua_tolstring(L, -2, &length);
+        if (!stays_inside(name, length))
+            return luaL_argerror(L, 2, "must have names of files inside the directory as keys");
+        outputs[i] = (files_output){.path = name, .temporary = lua_toboolean(L, 3)};
+        outputs[i].bytes = lua_tolstring(L, -1, &outputs[i].size);
+        ++i;
+    }
+    qsort(outputs, count, sizeof *outputs, compare_outputs);
+    if (!files_write_directory(directory, outputs, count, error, sizeof error))
+        return host_fail(L, error);
+    lua_createtable(L, 0, (int)count);
+    for (i = 0; i < count; ++i) {
+        lua_pushstring(L, outputs[i].changed ? "written" : "unchanged");
+        lua_setfield(L, -2, outputs[i].path);
+    }
+    return 1;
+}
+
+/* host.sha256(bytes) -> 64 hexadecimal digits */
+static int host_sha256(lua_State *L)
+{
+    size_t size;
+    const char *bytes = luaL_checklstring(L, 1, &size);
+    struct sha256_ctx context;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&context);
+    sha256_update(&context, size, (const uint8_t *)bytes);
+    sha256_digest(&context, sizeof digest, digest);
+    char text[2 * sizeof digest + 1];
+    for (size_t i = 0; i < sizeof digest; ++i)
+        snprintf(text + 2 * i, 3, "%02x", digest[i]);
+    lua_pushstring(L, text);
+    return 1;
+}
+
+bool host_push_resource(lua_State *L, const char *name)
+{
+    if (lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING) {
+        const char *path = lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), name);
+        return push_file(L, path, SIZE_MAX - 1);
+    }
+    for (size_t i = 0; i < resource_count; ++i) {
+        if (strcmp(resources[i].name, name) == 0) {
+            lua_pushlstring(L, resources[i].bytes, resources[i].size);
+            return true;
+        }
+    }
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s: no such embedded file", name);
+    return false;
+}
+
+/* host.resource(name) -> text of an embedded file | nil, message */
+static int host_resource(lua_State *L)
+{
+    return host_push_resource(L, check_path(L, 1)) ? 1 : 2;
+}
+
+static int by_path(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* Pushes the array of all files below tree/folder by their path below tree. */
+static int push_tree_files(lua_State *L, const char *tree, const char *folder)
+{
+    const char *start = lua_pushfstring(L, "%s/%s", tree, folder);
+    FTS *walk = fts_open((char *const[]){(char *)(uintptr_t)start, NULL}, FTS_LOGICAL | FTS_NOCHDIR, by_path);
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (FTSENT *entry; walk != NULL && (entry = fts_read(walk)) != NULL;) {
+        if (entry->fts_info == FTS_F) {
+            lua_pushstring(L, entry->fts_path + strlen(tree) + 1);
+            lua_rawseti(L, -2, ++count);
+        }
+    }
+    if (walk != NULL)
+        fts_close(walk);
+    return 1;
+}
+
+/* host.resources(folder) -> sorted array of the embedded files whose names start with folder, such as "templates/" */
+static int host_resources(lua_State *L)
+{
+    const char *folder = check_path(L, 1);
+    const size_t length = strlen(folder);
+    luaL_argcheck(L, folder[length - 1] == '/', 1, "must end with /");
+    if (lua_getfield(L, LUA_REGISTRYINDEX, HOST_TREE) == LUA_TSTRING)
+        return push_tree_files(L, lua_tostring(L, -1), folder);
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (size_t i = 0; i < resource_count; ++i) {
+        if (strncmp(resources[i].name, folder, length) == 0) {
+            lua_pushstring(L, resources[i].name);
+            lua_rawseti(L, -2, ++count);
+        }
+    }
+    return 1;
+}
+
+/* Writes a text and the newline that it may lack. */
+static bool put_line(FILE *file, const char *text, size_t length)
+{
+    fwrite(text, 1, length, file);
+    if (length == 0 || text[length - 1] != '\n')
+        fputc('\n', file);
+    return fflush(file) == 0;
+}
+
+/* Whether the last line on the terminal is one of host.status. */
+static bool status_shown;
+
+static void clear_status(void)
+{
+    if (status_shown)
+        fputs("\r\033[K", stderr);
+    status_shown = false;
+}
+
+bool host_show_status(const char *text)
+{
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    clear_status();
+    if (terminal && *text != '\0') {
+        fputs(text, stderr);
+        fflush(stderr);
+        status_shown = true;
+    }
+    return terminal;
+}
+
+/* host.print(text): one or more lines on standard output. Raises an error if they cannot be written; a reader that has gone is none. */
+static int host_print(lua_State *L)
+{
+    size_t length;
+    const char *text = luaL_checklstring(L, 1, &length);
+    clear_status();
+    if (!put_line(stdout, text, length) && errno != EPIPE) {
+        lua_pushfstring(L, "standard output: %s", strerror(errno));
+        return lua_error(L);
+    }
+    return 0;
+}
+
+/* host.note(text): one or more lines on standard error. */
+static int host_note(lua_State *L)
+{
+    size_t length;
+    const char *text = luaL_checklstring(L, 1, &length);
+    clear_status();
+    put_line(stderr, text, length);
+    return 0;
+}
+
+/* host.status(text): how far a long command is, in place of the last status, if standard error is a terminal; "" removes it.
+   -> whether it is one */
+static int host_status(lua_State *L)
+{
+    lua_pushboolean(L, host_show_status(luaL_checkstring(L, 1)));
+    return 1;
+}
+
+int luaopen_host(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"read", host_read},
+        {"kind", host_kind},
+        {"list", host_list},
+        {"write_file", host_write_file},
+        {"write_directory", host_write_directory},
+        {"append_line", host_append_line},
+        {"move", host_move},
+        {"same_file", host_same_file},
+        {"remove", host_remove},
+        {"sha256", host_sha256},
+        {"resource", host_resource},
+        {"resources", host_resources},
+        {"print", host_print},
+        {"note", host_note},
+        {"status", host_status},
+        {NULL, NULL},
+    };
+    luaL_newlib(L, functions);
+    lua_pushstring(L, LOOKUPC_VERSION);
+    lua_setfield(L, -2, "version");
+    return 1;
+}

@@ -1,0 +1,17 @@
+/* The files embedded in the program: Lua modules, templates and the licence, by their path in the repository. */
+#ifndef LOOKUPC_GEN_RESOURCES_H
+#define LOOKUPC_GEN_RESOURCES_H
+
+#include <stddef.h>
+
+typedef struct {
+    const char *name; /* "templates/gather.c" */
+    const char *bytes;
+    size_t size;
+} resource;
+
+/* Sorted by name; made by gen/host/embed.lua when the program is built. */
+extern const resource resources[];
+extern const size_t resource_count;
+
+#endif

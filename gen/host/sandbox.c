@@ -1,0 +1,269 @@
+/* The Lua module `sandbox`: runs a file of data (a model or a tuned file) in a state of its own that has limits and no libraries. */
+#include "gen/host/files.h"
+#include "gen/host/host.h"
+
+#include <lauxlib.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    SOURCE_LIMIT = 1 << 20,  /* bytes of a source file */
+    MEMORY_LIMIT = 16 << 20, /* bytes in use while it runs, and bytes of its result */
+    INSTRUCTION_LIMIT = 10000000,
+    INSTRUCTION_STEP = 1000, /* limits are looked at this often */
+    SECONDS_LIMIT = 2,       /* of CPU time: only for few instructions that each copy megabytes */
+    DEPTH_LIMIT = 64,        /* tables in tables */
+    MESSAGE_SIZE = 1024,
+};
+
+/* The chunk's name inside the state: short, since Lua shortens long ones; the path takes its place in messages. */
+#define CHUNK "data"
+
+/* A state and what it has used. Kept as a Lua value, so that an error closes the state too. */
+typedef struct {
+    lua_State *state;
+    size_t memory; /* bytes in use */
+    int instructions;
+    clock_t start;
+} sandbox;
+
+static void *allocate(void *context, void *block, size_t old_size, size_t new_size)
+{
+    sandbox *used = context;
+    const size_t had = block == NULL ? 0 : old_size;
+    if (new_size == 0) {
+        free(block);
+        used->memory -= had;
+        return NULL;
+    }
+    if (new_size > had && new_size - had > MEMORY_LIMIT - used->memory)
+        return NULL;
+    void *moved = realloc(block, new_size);
+    if (moved != NULL)
+        used->memory += new_size - had;
+    return moved;
+}
+
+/* Raises an error at the line that is running; a hook has no level of its own. */
+static void stop(lua_State *S, int limit, const char *unit)
+{
+    luaL_where(S, 0);
+    lua_pushfstring(S, "took more than %d %s", limit, unit);
+    lua_concat(S, 2);
+    lua_error(S);
+}
+
+static void count_instructions(lua_State *S, lua_Debug *debug)
+{
+    (void)debug;
+    void *context;
+    lua_getallocf(S, &context);
+    sandbox *used = context;
+    used->instructions += INSTRUCTION_STEP;
+    if (used->instructions >= INSTRUCTION_LIMIT)
+        stop(S, INSTRUCTION_LIMIT, "instructions");
+    if (clock() - used->start > SECONDS_LIMIT * CLOCKS_PER_SEC)
+        stop(S, SECONDS_LIMIT, "seconds");
+}
+
+/* A name that nobody has set is a misspelling, not nil. */
+static int unknown_name(lua_State *S)
+{
+    return luaL_error(S, "unknown name '%s'", luaL_tolstring(S, 2, NULL));
+}
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+} source_text;
+
+/* Runs the source and leaves what it returns. */
+static int run(lua_State *S)
+{
+    const source_text *source = lua_touserdata(S, 1);
+    lua_settop(S, 0);
+    if (luaL_loadbufferx(S, source->bytes, source->size, "=" CHUNK, "t") != LUA_OK)
+        return lua_error(S);
+    lua_newtable(S);
+    lua_newtable(S);
+    lua_pushcfunction(S, unknown_name);
+    lua_setfield(S, -2, "__index");
+    lua_setmetatable(S, -2);
+    lua_setupvalue(S, 1, 1);
+    lua_sethook(S, count_instructions, LUA_MASKCOUNT, INSTRUCTION_STEP);
+    lua_call(S, 0, LUA_MULTRET);
+    return lua_gettop(S);
+}
+
+/* Where in the result a value stands: its own key and the keys around it. */
+typedef struct place {
+    const struct place *outer;
+    const char *name; /* NULL: the integer index */
+    long long index;
+} place;
+
+typedef struct {
+    lua_State *from, *to;
+    size_t left; /* bytes of the result that are still allowed */
+    char *message;
+} copying;
+
+static size_t describe(const place *where, char *text, size_t size)
+{
+    size_t length = where->outer == NULL ? 0 : describe(where->outer, text, size);
+    const char *dot = length == 0 ? "" : ".";
+    int more;
+    if (where->name != NULL)
+        more = snprintf(text + length, size - length, "%s%s", dot, where->name);
+    else
+        more = snprintf(text + length, size - length, "[%lld]", where->index);
+    length += (size_t)more;
+    return length < size ? length : size - 1;
+}
+
+static bool refuse(copying *copy, const place *where, const char *rule)
+{
+    size_t length = where == NULL ? 0 : describe(where, copy->message, MESSAGE_SIZE / 2);
+    snprintf(copy->message + length, MESSAGE_SIZE - length, "%s%s", length == 0 ? "" : ": ", rule);
+    return false;
+}
+
+static bool copy_value(copying *copy, const place *where, int depth);
+
+/* Pushes a copy of the table on top of from; where is NULL for the outermost. */
+static bool copy_table(copying *copy, const place *where, int depth)
+{
+    lua_State *S = copy->from, *L = copy->to;
+    if (depth >= DEPTH_LIMIT || !lua_checkstack(S, 8))
+        return refuse(copy, NULL, "has tables nested more than 64 deep, or inside themselves");
+    luaL_checkstack(L, 8, NULL);
+    lua_newtable(L);
+    for (lua_pushnil(S); lua_next(S, -2) != 0; lua_pop(S, 1)) {
+        place here = {.outer = where};
+        if (lua_type(S, -2) == LUA_TSTRING)
+            here.name = lua_tostring(S, -2);
+        else if (lua_isinteger(S, -2))
+            here.index = lua_tointeger(S, -2);
+        else
+            return refuse(copy, where, "has a key that is neither a string nor an integer");
+
+        lua_pushvalue(S, -2);
+        if (!copy_value(copy, &here, depth))
+            return false;
+        lua_pop(S, 1);
+        if (!copy_value(copy, &here, depth))
+            return false;
+        lua_rawset(L, -3);
+    }
+    return true;
+}
+
+/* Pushes a copy of the value on top of from. */
+static bool copy_value(copying *copy, const place *where, int depth)
+{
+    lua_State *S = copy->from, *L = copy->to;
+    size_t length = 0;
+    const char *text = lua_type(S, -1) == LUA_TSTRING ? lua_tolstring(S, -1, &length) : NULL;
+    if (copy->left < length + 16)
+        return refuse(copy, NULL, "returns more than 16 MiB");
+    copy->left -= length + 16;
+    switch (lua_type(S, -1)) {
+    case LUA_TSTRING: lua_pushlstring(L, text, length); return true;
+    case LUA_TBOOLEAN: lua_pushboolean(L, lua_toboolean(S, -1)); return true;
+    case LUA_TNUMBER:
+        if (lua_isinteger(S, -1))
+            lua_pushinteger(L, lua_tointeger(S, -1));
+        else
+            lua_pushnumber(L, lua_tonumber(S, -1));
+        return true;
+    case LUA_TTABLE: return copy_table(copy, where, depth + 1);
+    default: return refuse(copy, where, "is a function: must be a table, a string, a number or a boolean");
+    }
+}
+
+/* Runs the source in the state S and pushes a copy of its table on L, or leaves a message. */
+static bool load(lua_State *L, lua_State *S, source_text *source, char *message)
+{
+    copying copy = {.from = S, .to = L, .left = MEMORY_LIMIT, .message = message};
+    if (source->size > 0 && source->bytes[0] == LUA_SIGNATURE[0])
+        return refuse(&copy, NULL, "is compiled Lua: must be text");
+    lua_pushcfunction(S, run);
+    lua_pushlightuserdata(S, source);
+    const int status = lua_pcall(S, 1, LUA_MULTRET, 0);
+    if (status == LUA_ERRMEM)
+        return refuse(&copy, NULL, "needs more than 16 MiB");
+    if (status != LUA_OK)
+        return refuse(&copy, NULL, lua_tostring(S, -1));
+
+    const int results = lua_gettop(S);
+    if (results != 1) {
+        snprintf(message, MESSAGE_SIZE, "must return one table, returned %s", results == 0 ? "nothing" : "several values");
+        return false;
+    }
+    if (lua_type(S, 1) != LUA_TTABLE) {
+        snprintf(message, MESSAGE_SIZE, "must return one table, returned %s", luaL_typename(S, 1));
+        return false;
+    }
+    return copy_table(&copy, NULL, 0);
+}
+
+static int close_sandbox(lua_State *L)
+{
+    sandbox *box = lua_touserdata(L, 1);
+    if (box->state != NULL)
+        lua_close(box->state);
+    box->state = NULL;
+    return 0;
+}
+
+/* sandbox.load(path) -> the table that the file returns, text of the file | nil, "path:line: message" */
+static int sandbox_load(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    char message[MESSAGE_SIZE], *bytes;
+    source_text source;
+    lua_settop(L, 1);
+    if (!files_read(path, SOURCE_LIMIT, &bytes, &source.size, message, sizeof message)) {
+        lua_pushnil(L);
+        lua_pushstring(L, message);
+        return 2;
+    }
+    source.bytes = lua_pushlstring(L, bytes, source.size);
+    free(bytes);
+
+    sandbox *box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = (sandbox){.start = clock()};
+    luaL_setmetatable(L, "sandbox");
+    lua_toclose(L, 3);
+    box->state = lua_newstate(allocate, box);
+    if (box->state == NULL)
+        return luaL_error(L, "not enough memory");
+
+    if (load(L, box->state, &source, message)) {
+        lua_pushvalue(L, 2);
+        return 2;
+    }
+    for (char *c = message; *c != '\0'; ++c) {
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    }
+    /* Lua's own messages start with "data:LINE:" */
+    const size_t chunk = strlen(CHUNK);
+    const bool has_line = strncmp(message, CHUNK ":", chunk + 1) == 0;
+    lua_pushnil(L);
+    lua_pushfstring(L, has_line ? "%s%s" : "%s: %s", path, has_line ? message + chunk : message);
+    return 2;
+}
+
+int luaopen_sandbox(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"load", sandbox_load}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"__gc", close_sandbox}, {"__close", close_sandbox}, {NULL, NULL}};
+    luaL_newmetatable(L, "sandbox");
+    luaL_setfuncs(L, methods, 0);
+    luaL_newlib(L, functions);
+    return 1;
+}

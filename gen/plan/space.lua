@@ -1,0 +1,119 @@
+-- Spaces of schedules: choices that change speed and never results, with their legal values and defaults.
+--
+-- A choice that cannot be made is not listed: `legal` is the space that tuning walks.
+local schema = require "gen.model.schema"
+
+local space = {}
+
+-- The powers of two from `first` to `last`.
+function space.powers(first, last)
+    local list, power = {}, 1
+    while power <= last do
+        if power >= first then list[#list + 1] = power end
+        power = power * 2
+    end
+    return list
+end
+
+-- Whether `rows` times `vectors` accumulators of a product fit, with the vectors and one scalar of the step in hand. The portable kernels leave
+-- registers to the compiler.
+function space.product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
+
+local function contains(list, value)
+    for _, item in ipairs(list) do
+        if item == value then return true end
+    end
+    return false
+end
+
+-- The value of `legal`, in ascending order, that is nearest to `value` by ratio; of two the smaller.
+function space.nearest(legal, value)
+    local best, least
+    for _, candidate in ipairs(legal) do
+        local ratio = math.max(candidate + 1, value + 1) / (math.min(candidate, value) + 1)
+        if not best or ratio < least then best, least = candidate, ratio end
+    end
+    return best
+end
+
+-- Reads "gather.group=8,chunk.tokens=4096"; raises one line. `known(key)` raises one for a key that is none.
+local function parse(text, known)
+    local wanted = {}
+    for item in (text .. ","):gmatch("([^,]*),") do
+        local key, value = item:match("^([%w.]+)=(%d+)$")
+        if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
+        known(key)
+        if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end
+        wanted[key] = math.tointeger(tonumber(value))
+    end
+    return wanted
+end
+
+-- The same for the schedule of a record, whatever space it is of.
+function space.read(text) return parse(text, function() end) end
+
+-- `choices` for every one of `isas`, as the plans take them; no choices: none.
+function space.for_all(isas, choices)
+    local wanted = {}
+    for _, isa in ipairs(choices and isas or {}) do wanted[isa.name] = choices end
+    return wanted
+end
+
+-- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values, default }. `values(shape, isa, s)` lists what is
+-- legal given the choices before it (in `s`), `default(shape, isa, s)` is one of them. None decides the layout of the weights: all
+-- instruction sets and schedules of a model read the same blob.
+function space.new(choices)
+    local self, by_key, keys = { choices = choices, nearest = space.nearest, for_all = space.for_all }, {}, {}
+    for i, choice in ipairs(choices) do by_key[choice.key] = choice keys[i] = choice.key end
+
+    -- The choice of that key; raises one line, after `where`, for an unknown one.
+    function self.choice(key, where)
+        if by_key[key] then return by_key[key] end
+        local near = schema.nearest(key, keys)
+        error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
+    end
+
+    -- What the option --schedule says. Whether the values are legal is decided by `make`.
+    function self.parse(text)
+        return parse(text, function(key) self.choice(key, "--schedule") end)
+    end
+
+    -- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.
+    function self.try(shape, isa, wanted)
+        local s = {}
+        for _, choice in ipairs(choices) do
+            local legal = choice.values(shape, isa, s)
+            local value = wanted[choice.key] or choice.default(shape, isa, s)
+            if not contains(legal, value) then return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ") end
+            s[choice.key] = value
+        end
+        return s
+    end
+
+    -- The same, but raises one line for an illegal value.
+    function self.make(shape, isa, wanted)
+        local s, key, value, rule = self.try(shape, isa, wanted)
+        if not s then error(string.format("--schedule: %s = %d: %s: %s", key, value, isa.name, rule), 0) end
+        return s
+    end
+
+    -- The legal values of every choice, given the choices of `s` before it: { {key, values, chosen, doc} }.
+    function self.legal(shape, isa, s)
+        local list = {}
+        for i, choice in ipairs(choices) do
+            list[i] = { key = choice.key, values = choice.values(shape, isa, s), chosen = s[choice.key], doc = choice.doc }
+        end
+        return list
+    end
+
+    -- "tile.vectors=2,product.outputs=8,…" in the order of the choices.
+    function self.text(s)
+        local list = {}
+        for i, key in ipairs(keys) do list[i] = key .. "=" .. s[key] end
+        return table.concat(list, ",")
+    end
+
+    return self
+end
+
+return space

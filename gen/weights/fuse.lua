@@ -1,0 +1,287 @@
+-- Makes the steps that merge a transformer's weights exactly (arXiv 2404.12362, table 1): from a model and the tensors of its checkpoint to
+-- the job of gen/weights/lua_fuse.c.
+--
+-- In the checkpoint's layout y = S x + b. Let A be the projection that is eliminated first. With x* = A x + b_A, the attention's own input:
+--   what makes x        S* = A S, b* = A b + b_A     ("left", "vector"; "rows" for embeddings and tables, whose rows are outputs)
+--   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
+--   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
+local checkpoint = require "gen.model.checkpoint_names"
+local lookup_model = require "gen.families.lookup.model"
+local model_file = require "gen.model.file"
+local transformer_model = require "gen.families.transformer.model"
+
+local fuse = {}
+
+local widths = { F64 = 8, F32 = 4, F16 = 2, BF16 = 2 }
+
+-- Collects steps and the tensors that they write.
+local function builder(found, dtype)
+    local b = { steps = {}, tensors = {}, work = 0, used = {} }
+    local label
+
+    function b.label(text) label = text end
+
+    local function push(step, work)
+        step.label = label
+        b.steps[#b.steps + 1] = step
+        b.work = b.work + (work or 0)
+    end
+    local function use(view)
+        if not view then return nil end
+        if found[view.tensor] then b.used[view.tensor] = true end
+        return view
+    end
+    local function present(view) return view and found[view.tensor] and use(view) or nil end
+    -- Notes a tensor to be written; a merged one has the dtype asked for, or that of the tensor it replaces.
+    local function writes(name, shape, view)
+        local given = view and found[view.tensor] and found[view.tensor].dtype or "F32"
+        local own = dtype or widths[given] and given or "F32"
+        b.tensors[#b.tensors + 1] = { name = name, shape = shape, dtype = own }
+        return own
+    end
+
+    function b.copy(view, name)
+        if not found[view.tensor] then
+            push { op = "copy", from = use(view) } -- says that it is missing
+            return
+        end
+        local shape, count = view.shape, 1
+        for _, n in ipairs(shape) do count = count * n end
+        b.tensors[#b.tensors + 1] = { name = name or view.tensor, shape = shape, dtype = found[view.tensor].dtype }
+        push({ op = "copy", from = use(view) }, count)
+    end
+    function b.copy_map(map)
+        b.copy(map.weight)
+        if present(map.bias) then b.copy(map.bias) end
+    end
+
+    -- The matrix is the maps below each other. b.offset: whether it has a bias.
+    function b.load(maps)
+        local parts, rows = {}, 0
+        b.offset = false
+        for i, map in ipairs(maps) do
+            parts[i] = { from = use(map.weight), bias = present(map.bias) }
+            rows = rows + map.weight.rows
+            b.offset = b.offset or parts[i].bias ~= nil
+        end
+        b.rows, b.columns = rows, maps[1].weight.columns
+        push { op = "load", parts = parts, rows = rows, columns = b.columns, has_offset = b.offset }
+    end
+    -- first_look: only to refuse what cannot be inverted.
+    function b.factor(map, first_look) push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * b.rows ^ 3) end
+
+    -- Behind a linear map `map` comes the matrix; `add`: its offset as well.
+    function b.left(map, add)
+        local v = map.weight
+        local own = writes(map.name .. ".weight", { b.rows, v.columns }, v)
+        push({ op = "left", from = use(v), name = map.name .. ".weight", dtype = own }, 2 * b.rows * b.columns * v.columns)
+        local from = present(map.bias)
+        if from or (add and b.offset) then b.vector(from, map.name .. ".bias", add, from or v) end
+    end
+    function b.vector(from, name, add, like)
+        push { op = "vector", from = use(from), add_offset = add, name = name, dtype = writes(name, { b.rows }, like) }
+    end
+    -- The matrix is behind every row of `view`, which becomes a tensor of `shape`.
+    function b.rows_of(view, shape, add)
+        push({ op = "rows", from = use(view), add_offset = add, name = view.tensor, dtype = writes(view.tensor, shape, view) }, 2 * view.rows * b.rows * b.columns)
+    end
+    -- The matrix, or its inverse, is in front of a linear map.
+    local function in_front(op, map, work, offset_matters)
+        local v = map.weight
+        local step = { op = op, from = use(v), name = map.name .. ".weight" }
+        step.dtype = writes(step.name, { v.rows, b.columns }, v)
+        step.bias = present(map.bias)
+        step.with_bias = step.bias ~= nil or offset_matters
+        if step.with_bias then step.bias_dtype = writes(map.name .. ".bias", { v.rows }, step.bias or v) end
+        push(step, work)
+    end
+    function b.solve(map) in_front("solve", map, 10 * map.weight.rows * b.columns ^ 2, b.offset) end
+    function b.right(map) in_front("right", map, 2 * map.weight.rows * b.rows * b.columns, b.offset) end
+    return b
+end
+
+-- The tensors of the LookupFFN of a layer: tables, bias, and the projection as a linear map.
+local function lookup_of(m, layer)
+    local family, ffn = checkpoint.family(m), m.ffn
+    local prefix, bits = family.layer:format(layer) .. family.lookup, ffn.h * ffn.tau
+    local shape, rows, columns = { bits, m.d }, bits, m.d
+    if ffn.projection.kind == "bh4" then
+        local padded, block = lookup_model.power_of_two_at_least(m.d), ffn.projection.block
+        shape = { (bits + padded - 1) // padded, 4, padded // block, block, block }
+        rows, columns = shape[1] * 4 * padded, block -- it is only copied
+    end
+    return {
+        tables = { tensor = prefix .. "tables", shape = { ffn.h, 1 << ffn.tau, m.d }, rows = ffn.h << ffn.tau, columns = m.d },
+        bias = { tensor = prefix .. "bias", shape = { m.d }, rows = m.d, columns = 1 },
+        projection = {
+            name = prefix .. "hash.projection",
+            weight = { tensor = prefix .. "hash.projection.weight", shape = shape, rows = rows, columns = columns },
+            bias = { tensor = prefix .. "hash.projection.bias", shape = { bits }, rows = bits, columns = 1 },
+        },
+    }
+end
+
+-- What makes the input of a layer reads the matrix that is loaded: embeddings, or the FFN, and in parallel blocks P, of the layer before.
+local function merge_behind_sources(b, m, layer, p, o)
+    if layer == 0 then
+        local embeddings = checkpoint.family(m).embeddings
+        for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
+            local key, count = table.unpack(row)
+            if count then
+                b.rows_of({ tensor = embeddings[key], shape = { count, m.d }, rows = count, columns = m.d }, { count, b.rows }, key == "word")
+            end
+        end
+        return
+    end
+    if m.parallel then b.left(p, false) end
+    if m.ffn.kind == "lookup" then
+        local before = lookup_of(m, layer - 1)
+        b.rows_of(before.tables, { m.ffn.h, 1 << m.ffn.tau, b.rows }, false)
+        b.vector(before.bias, before.bias.tensor, true, before.bias)
+    else
+        b.left(o, true)
+    end
+end
+
+-- Steps of one layer; `p` and `o` are maps of the layer before.
+local function add_layer(b, m, layer, eliminate, p_before, o_before)
+    local d, e = m.d, transformer_model.kv_width(m)
+    local maps, first, all = {}, eliminate:sub(1, 1), eliminate:find("QKV", 1, true)
+    for letter, rows in pairs { Q = d, K = e, V = e, P = d } do maps[letter] = checkpoint.linear(m, layer, letter, rows, d) end
+    local inputs = m.ffn.kind == "lookup" and { lookup_of(m, layer).projection } or checkpoint.inputs(m, layer)
+
+    b.label("layer " .. layer)
+    if all then b.load { maps.Q, maps.K, maps.V } else b.load { maps[first] } end
+    merge_behind_sources(b, m, layer, p_before, o_before)
+    if not all then
+        b.factor(maps[first])
+        for _, letter in ipairs { "Q", "K", "V" } do
+            if letter ~= first then b.solve(maps[letter]) end
+        end
+    end
+    if m.parallel then
+        for _, map in ipairs(inputs) do b.solve(map) end
+    elseif eliminate:find("P", 1, true) then
+        b.load { maps.P }
+        for _, map in ipairs(inputs) do b.right(map) end
+    else
+        b.copy_map(maps.P)
+        for _, map in ipairs(inputs) do b.copy_map(map) end
+    end
+    return maps.P
+end
+
+-- What no attention follows: the FFN of the last layer, and what is behind it.
+local function add_end(b, m, found, p, o)
+    if m.parallel then b.copy_map(p) end
+    if m.ffn.kind == "lookup" then
+        local last = lookup_of(m, m.layers - 1)
+        b.copy(last.tables)
+        b.copy(last.bias)
+    else
+        b.copy_map(o)
+    end
+    b.label "head"
+    local family, names = checkpoint.family(m), {}
+    for name in pairs(found) do
+        if checkpoint.is_behind(m, name) then names[#names + 1] = name end
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local shape, count = found[name].shape, 1
+        for _, n in ipairs(shape) do count = count * n end
+        b.copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
+    end
+    if not found[family.head] and m.tied then
+        b.copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, family.head)
+    end
+end
+
+-- Raises one line for a model that cannot be fused exactly.
+function fuse.check(m, eliminate, option)
+    local function refuse(rule)
+        if option then error("--eliminate: " .. tostring(eliminate) .. ": " .. rule, 0) end
+        model_file.refuse(m, { "attention", "eliminate" }, eliminate, rule)
+    end
+    for _, key in ipairs { "skip", "norm" } do
+        if m[key] then model_file.refuse(m, { key }, key == "skip" or nil, "fuse merges weights across it, which is exact only without skip connections and norms") end
+    end
+    local chain, value, rule = checkpoint.misfit(m)
+    if chain then model_file.refuse(m, chain, value, rule) end
+    local reason = transformer_model.impossible(m, eliminate)
+    if reason then refuse(reason) end
+    if eliminate == "none" then refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones' end
+    if m.parallel and eliminate:find("P", 1, true) then
+        refuse("the P of a parallel block adds to the FFN's output and cannot be merged exactly; eliminate " .. eliminate:sub(1, 1) .. " alone")
+    end
+end
+
+-- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something else.
+local function check_unused(b, m, found, path)
+    local family, names = checkpoint.family(m), {}
+    if family.needs_head and not found[family.head] and not m.tied then
+        error(path .. ": tensor " .. family.head .. " is missing; a model whose output embedding is its input embedding says tied = true", 0)
+    end
+    for name in pairs(found) do
+        if not b.used[name] and not checkpoint.is_buffer(name) then names[#names + 1] = name end
+    end
+    table.sort(names)
+    if names[1] then
+        error(string.format("%s: tensor %s%s: is no part of model %s", path, names[1], names[2] and string.format(" and %d others", #names - 1) or "", m.name), 0)
+    end
+end
+
+-- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without the projections of
+-- the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil for that of those they replace.
+function fuse.steps(m, found, path, eliminate, dtype)
+    local b = builder(found, dtype)
+    local p, first = nil, eliminate:sub(1, 1)
+    -- Merging takes long: a matrix of the last layer that has no inverse shall not be found at the end.
+    for layer = 0, eliminate:find("QKV", 1, true) and -1 or m.layers - 1 do
+        local map = checkpoint.linear(m, layer, first, m.d, m.d)
+        b.label("layer " .. layer)
+        b.load { map }
+        b.factor(map, true)
+    end
+    local function output(layer) return m.ffn.kind ~= "lookup" and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
+    for layer = 0, m.layers - 1 do p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1)) end
+    add_end(b, m, found, p, output(m.layers - 1))
+    check_unused(b, m, found, path)
+    return b
+end
+
+-- How many bytes a tensor takes.
+local function bytes_of(tensor)
+    local bytes = widths[tensor.dtype] or 1
+    for _, n in ipairs(tensor.shape) do bytes = bytes * n end
+    return bytes
+end
+
+-- The tensors in files of at most `most` bytes each, unless one tensor is larger; all in one for nil.
+function fuse.files(tensors, most)
+    local files, size = { {} }, 0
+    for _, tensor in ipairs(tensors) do
+        local bytes = bytes_of(tensor)
+        if most and size > 0 and size + bytes > most then
+            files[#files + 1] = {}
+            size = 0
+        end
+        table.insert(files[#files], tensor)
+        size = size + bytes
+    end
+    return files
+end
+
+-- The index of files with these names, as other programs write it.
+function fuse.index(files, names)
+    local map, total = {}, 0
+    for i, tensors in ipairs(files) do
+        for _, tensor in ipairs(tensors) do
+            map[tensor.name] = names[i]
+            total = total + bytes_of(tensor)
+        end
+    end
+    return { metadata = { total_size = total }, weight_map = map }
+end
+
+return fuse

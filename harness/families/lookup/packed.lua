@@ -1,0 +1,27 @@
+-- What checks of a LookupFFN in any arithmetic need: packed weights, and the model as the references want it.
+local blob = require "gen.plan.blob"
+local weights = require "weights"
+
+local lookup = {}
+
+-- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
+function lookup.packed(p, directory, options)
+    local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
+    if not files.weights then
+        files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
+        assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
+    end
+    assert(weights.pack(blob.packing(p, files)))
+    return files
+end
+
+-- The model as harness/verify/lua_verify.c wants it.
+function lookup.reference_model(p)
+    local m = p.model
+    return {
+        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
+        score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
+    }
+end
+
+return lookup

@@ -1,0 +1,32 @@
+// The measuring process: times compiled code and its rivals, interleaved.
+// Usage: lookupc-measure JOB.json OUT.json. A job with `blocks` is of transformers, else of LookupFFNs. OUT.json is complete when the exit
+// status is 0; its times are of one call of a whole batch. Of what runs on several threads real_time counts, and cpu_time is that of all
+// threads together; of calls with cold tables real_time counts, which is CPU time on one thread; else cpu_time counts.
+// OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "harness/measure/transformer.hh"
+#include "harness/measure/lookup.hh"
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        std::fputs("usage: lookupc-measure JOB.json OUT.json\n", stderr);
+        return 2;
+    }
+    char error[512];
+    measure_reader in = {argv[1], error, sizeof(error), ""};
+    const json_t *root = measure_load(&in);
+    if (!root) {
+        measure_fail("%s", error);
+    }
+    std::FILE *out = std::fopen(argv[2], "w");
+    if (!out) {
+        measure_fail("%s: %s", argv[2], std::strerror(errno));
+    }
+    std::fclose(out);
+    (json_object_get(root, "blocks") ? measure_time_blocks : measure_time_ffn)(&in, root, argv[2]);
+    return 0;
+}

@@ -1,0 +1,79 @@
+-- Runs the measuring process with a job (harness/measure/lookup_job.h and measure_blocks_job.h say of what) and reads what it found.
+local cpu = require "cpu"
+local host = require "host"
+local json = require "json"
+local locks = require "store"
+local process = require "process"
+local statistics = require "harness.base.statistics"
+
+local measure = {}
+
+-- OpenBLAS takes the plainest kernels for a CPU younger than itself: name the best ones this CPU can run. On AMD's
+-- Zen 4 the Haswell kernels are the fastest at every batch (8 tokens: 86 against 148 us a token, d = 512).
+local function openblas_coretype(facts)
+    local can = {}
+    for _, name in ipairs(facts.isa) do can[name] = true end
+    return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell" or can.avx512 and "SkylakeX" or can.avx2 and "Haswell" or nil
+end
+
+-- The samples of Google Benchmark's output by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
+-- share = {CPU time over wall time} }. Of calls with cold tables `wall` holds what counts.
+local function samples_of(text, path)
+    local output = json.decode(text)
+    if not output or type(output.benchmarks) ~= "table" then error(path .. ": not the output of the measuring process", 0) end
+    local units, samples = { ns = 1e-3, us = 1, ms = 1e3, s = 1e6 }, {}
+    for _, entry in ipairs(output.benchmarks) do
+        local name = entry.run_name:gsub("/iterations:%d+.*$", "")
+        local sample = samples[name] or { cpu = {}, wall = {}, share = {} }
+        samples[name] = sample
+        sample.cpu[#sample.cpu + 1] = entry.cpu_time * units[entry.time_unit]
+        sample.wall[#sample.wall + 1] = entry.real_time * units[entry.time_unit]
+        sample.share[#sample.share + 1] = entry.cpu_time / entry.real_time
+    end
+    return samples, output.context
+end
+
+-- Where processes of one machine agree on who measures: in memory of its own, not in a folder that several machines may share.
+local turnstile = "/tmp/lookupc-measuring"
+
+-- Waits until no other lookupc of this machine measures. Returns a lock to be closed, or nil where there can be none.
+local function alone()
+    while true do
+        local lock, message = locks.lock(turnstile, "exclusive")
+        if lock or not message:find("in use", 1, true) then return lock end
+        host.status "waiting for another lookupc that measures on this machine"
+    end
+end
+
+-- The samples by name and the context of the output. options: timeout in seconds; show_stderr: the process shows its progress and, if it
+-- fails, why, and nil is returned. All else raises one line.
+function measure.run(job, options)
+    local directory = process.temporary_directory()
+    local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
+    assert(host.write_file(job_path, assert(json.encode(job))))
+    local program = process.executable():gsub("[^/]*$", "lookupc-measure")
+    local threads = tostring(job.threads)
+    local lock <close> = alone()
+    local result = assert(process.run({ program, job_path, output_path }, {
+        show_stderr = options.show_stderr, timeout = options.timeout,
+        env = { OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()), OPENBLAS_NUM_THREADS = threads, OMP_NUM_THREADS = threads },
+    }))
+    if result.timed_out then error("the measuring process took more than " .. options.timeout .. " seconds", 0) end
+    if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
+    if result.status ~= 0 and options.show_stderr then return nil end -- it has said why
+    if result.status ~= 0 then error(result.output:match("[^\n]+") or "the measuring process failed", 0) end
+    return samples_of(assert(host.read(output_path)), output_path)
+end
+
+-- The fastest of the dense FFNs `libraries` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and its library.
+function measure.fastest_dense(samples, libraries, batch, clock)
+    local best, fastest
+    for _, library in ipairs(libraries) do
+        local sample = samples["dense/" .. library .. "/" .. batch]
+        local time = sample and statistics.median(sample[clock])
+        if time and (not best or time < best) then best, fastest = time, library end
+    end
+    return best, fastest
+end
+
+return measure

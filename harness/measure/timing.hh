@@ -1,0 +1,34 @@
+// The timing of the measuring process: calls in interleaved repetitions, and what stands beside them in its output.
+#ifndef LOOKUPC_MEASURE_TIMING_HH
+#define LOOKUPC_MEASURE_TIMING_HH
+
+#include <benchmark/benchmark.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/measure/timing_job.h"
+
+// One thing to be timed: `call` runs on so many threads and returns false on failure. A cold one is called with nothing of what it reads in
+// the caches.
+struct measure_call {
+    std::string name;
+    size_t threads;
+    bool cold;
+    std::function<bool()> call;
+    size_t turn = 0, turns = 1;          // it is timed in repetitions turn, turn + turns, …
+    std::string alike = "";              // calls with the same text here that is not "" are made equally often
+    benchmark::IterationCount calls = 1; // of one repetition
+};
+
+// Ends the process with one line.
+[[noreturn]] __attribute__((format(printf, 1, 2))) void measure_fail(const char *format, ...);
+
+// Puts the limits of this core, measured now, into the context of the output.
+void measure_add_limits(const measure_timing_job &job);
+
+// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`.
+void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls, const char *out);
+
+#endif

@@ -1,0 +1,272 @@
+// Times compiled blocks of transformers, reading what they read, and the same products and attention through other libraries.
+#include "harness/measure/transformer.hh"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/base/blob_memory.h"
+#include "harness/baseline/products.h"
+#include "gen/weights/random.h"
+#include "harness/base/memory.h"
+
+namespace
+{
+
+using bind_function = int(const void *blob, size_t bytes, void *weights);
+using prefill_function = int(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+using encode_function = int(const void *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
+
+const dense_product_library *const libraries[] = {&dense_products_openblas, &dense_products_onednn};
+
+void *memory_or_fail(size_t bytes)
+{
+    void *memory = memory_of_large_pages(bytes);
+    if (!memory) {
+        measure_fail("out of memory for %zu bytes", bytes);
+    }
+    return memory;
+}
+
+// So many random numbers. Those of large memory repeat: only their making would take long.
+float *random_numbers(size_t count, uint64_t seed, double mean, double deviation)
+{
+    constexpr size_t period = (1 << 20) - 7;
+    auto *numbers = static_cast<float *>(memory_or_fail(count * sizeof(float)));
+    random_state random = random_seed(seed);
+    random_fill(&random, numbers, std::min(count, period), mean, deviation);
+    for (size_t done = period; done < count; done += period) {
+        std::memcpy(numbers + done, numbers, std::min(period, count - done) * sizeof(float));
+    }
+    return numbers;
+}
+
+// Blocks that can be called.
+struct loaded_blocks {
+    const measure_blocks *job;
+    files_mapping blob;
+    void *weights, *cache, *scratch;
+    prefill_function *prefill; // one of the two
+    encode_function *encode;
+    bool run(const float *x, float *y, size_t position, size_t tokens) const
+    {
+        return (prefill ? prefill(weights, cache, x, y, position, tokens, scratch) : encode(weights, cache, x, y, tokens, scratch)) == 0;
+    }
+};
+
+loaded_blocks load(const measure_blocks &job, bool causal, void *cache, std::map<std::string, files_mapping> *blobs)
+{
+    char error[512];
+    const auto [blob, first] = blobs->try_emplace(job.blob);
+    if (first && !blob_map(job.blob, &blob->second, error, sizeof(error))) {
+        measure_fail("%s", error);
+    }
+    void *library = dlopen(job.library, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        measure_fail("%s: %s", job.library, dlerror());
+    }
+    auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
+    void *call = dlsym(library, job.call);
+    loaded_blocks blocks = {&job,
+                            blob->second,
+                            aligned_memory(job.weights_struct_bytes),
+                            cache,
+                            memory_or_fail(job.scratch_bytes),
+                            causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
+                            causal ? nullptr : reinterpret_cast<encode_function *>(call)};
+    if (!bind || !call || !blocks.weights) {
+        measure_fail("%s: no function %s or %s", job.library, job.bind, job.call);
+    }
+    const int status = bind(blocks.blob.data, blocks.blob.bytes, blocks.weights);
+    if (status != 0) {
+        measure_fail("%s: refused by %s with code %d", job.blob, job.bind, status);
+    }
+    return blocks;
+}
+
+const dense_product_library *find_library(const char *name)
+{
+    for (const dense_product_library *library : libraries) {
+        if (std::strcmp(library->name, name) == 0) {
+            return library;
+        }
+    }
+    measure_fail("%.60s: must be openblas or onednn", name);
+}
+
+// Reads memory in four streams side by side, to which it gives more than to one.
+void read_streams(const void *memory, size_t bytes)
+{
+    constexpr size_t streams = 4, piece = 512;
+    const size_t each = bytes / streams / piece * piece;
+    for (size_t at = 0; at < each; at += piece) {
+        for (size_t stream = 0; stream < streams; ++stream) {
+            limits_read(static_cast<const unsigned char *>(memory) + stream * each + at, piece);
+        }
+    }
+}
+
+// The products of the rivals, each checked when it is made.
+class rival_products
+{
+  public:
+    explicit rival_products(const measure_blocks_job &job)
+    {
+        size_t inputs = 1, outputs = 1, tokens = 1;
+        for (size_t i = 0; i < job.product_count; ++i) {
+            const measure_product &p = job.products[i];
+            matrices_.push_back(
+                {p.inputs, p.outputs, random_numbers(p.inputs * p.outputs, job.timing.seed + i, 0.0, 1.0 / static_cast<double>(p.inputs))});
+            inputs = std::max(inputs, p.inputs);
+            outputs = std::max(outputs, p.outputs);
+        }
+        for (size_t i = 0; i < job.product_call_count; ++i) {
+            tokens = std::max(tokens, job.product_calls[i].tokens);
+        }
+        x_ = static_cast<float *>(memory_or_fail(tokens * inputs * sizeof(float)));
+        y_ = static_cast<float *>(memory_or_fail(tokens * outputs * sizeof(float)));
+        random_state random = random_seed(job.timing.seed);
+        for (size_t i = 0; i < tokens * inputs; ++i) {
+            x_[i] = static_cast<float>(random_uniform(&random));
+        }
+    }
+
+    // Adds the call. Of types narrower than float32 a library may have no product for this CPU, or one that overflows: those are left out.
+    void add(const measure_products_call &of, std::vector<measure_call> *calls)
+    {
+        const dense_product_library *library = find_library(of.library);
+        std::vector<void *> products;
+        for (const dense_matrix &matrix : matrices_) {
+            char error[512];
+            void *made = product(library, of, matrix, error, sizeof(error));
+            if (!made && std::strcmp(of.type, "f32") != 0) {
+                std::fprintf(stderr, "lookupc-measure: %s: left out\n", error);
+                return;
+            }
+            if (!made) {
+                measure_fail("%s", error);
+            }
+            products.push_back(made);
+        }
+        calls->push_back({of.name, 1, false, [library, products, y = y_] {
+                              return std::all_of(products.begin(), products.end(), [=](void *one) { return library->multiply(one, y); });
+                          }});
+    }
+
+  private:
+    // A product that is right, or nullptr with one line in error.
+    void *product(const dense_product_library *library, const measure_products_call &of, const dense_matrix &matrix, char *error,
+                  size_t error_size)
+    {
+        void *made = library->product(&matrix, of.type, of.tokens, x_, error, error_size);
+        if (!made) {
+            return nullptr;
+        }
+        const bool ran = library->multiply(made, y_);
+        const double off = dense_product_error(&matrix, of.tokens, x_, y_), most = dense_product_tolerance(of.type);
+        if (ran && off <= most) {
+            return made;
+        }
+        std::snprintf(error, error_size, "%s: %s, %zu tokens: relative error %.2g of a product: must be at most %g", library->name, of.type,
+                      of.tokens, off, most);
+        return nullptr;
+    }
+
+    std::vector<dense_matrix> matrices_;
+    float *x_, *y_;
+};
+
+// Attention of the rivals, checked when it is made.
+measure_call attention_call(const measure_blocks_job &job, const measure_attention_call &of, const float *q, const float *numbers, float *y)
+{
+    constexpr double tolerance = 1e-4;
+    const dense_product_library *library = find_library(of.library);
+    const size_t set = (of.position + of.tokens) * job.kv_heads * job.width;
+    const dense_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
+                                       job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
+    char error[512];
+    void *made = library->attention(&attention, error, sizeof(error));
+    if (!made) {
+        measure_fail("%s", error);
+    }
+    const bool ran = library->attend(made, y);
+    const double off = dense_attention_error(&attention, y);
+    if (!ran || !(off <= tolerance)) {
+        measure_fail("%s: attention of %zu tokens: relative error %.2g: must be at most %g", library->name, of.tokens, off, tolerance);
+    }
+    return {of.name, 1, false, [=] { return library->attend(made, y); }};
+}
+
+} // namespace
+
+void measure_time_blocks(measure_reader *reader, const json_t *root, const char *out)
+{
+    measure_blocks_job job;
+    if (!measure_blocks_job_read(reader, root, &job)) {
+        measure_fail("%s", reader->error);
+    }
+    if (job.timing.limits) {
+        measure_add_limits(job.timing);
+    }
+
+    // Everything that the calls use is made and touched before the first one is timed. It lives until the process ends.
+    size_t tokens = std::max<size_t>(1, job.filled), values = 1;
+    for (size_t i = 0; i < job.call_count; ++i) {
+        tokens = std::max(tokens, job.calls[i].tokens);
+    }
+    for (size_t i = 0; i < job.attention_call_count; ++i) {
+        const measure_attention_call &of = job.attention_calls[i];
+        values = std::max(values, 2 * job.layers * (of.position + of.tokens) * job.kv_heads * job.width);
+        tokens = std::max(tokens, of.tokens);
+    }
+    // Calls take turns in inputs: rows of tables that the same ones take would stay in the caches.
+    constexpr size_t turns = 256;
+    const float *x = random_numbers((tokens + turns) * job.d, job.timing.seed, 0.0, 1.0);
+    auto *y = static_cast<float *>(memory_or_fail(tokens * std::max(job.d, job.heads * job.width) * sizeof(float)));
+    void *cache = memory_or_fail(job.cache_bytes);
+
+    std::map<std::string, files_mapping> blobs;
+    std::vector<loaded_blocks> blocks;
+    for (size_t i = 0; i < job.blocks_count; ++i) {
+        blocks.push_back(load(job.blocks[i], job.causal, cache, &blobs));
+    }
+    if (job.filled && !blocks[job.fill].run(x, y, 0, job.filled)) {
+        measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.blocks[job.fill].name, job.filled);
+    }
+    std::vector<measure_call> calls;
+    for (size_t i = 0; i < job.call_count; ++i) {
+        const measure_blocks_call &of = job.calls[i];
+        calls.push_back({of.name, 1, false, [&blocks, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
+                             return blocks[of.blocks].run(x + turn++ % turns * d, y, of.position, of.tokens);
+                         }});
+    }
+    for (size_t i = 0; i < job.read_count; ++i) {
+        const measure_read &of = job.reads[i];
+        const void *from = of.cache ? cache : blocks[of.blocks].blob.data;
+        const size_t bytes = of.cache ? of.bytes : std::min(of.bytes, blocks[of.blocks].blob.bytes);
+        calls.push_back({of.name, 1, false, [=] {
+                             read_streams(from, bytes);
+                             return true;
+                         }});
+    }
+    rival_products products(job);
+    for (size_t i = 0; i < job.product_call_count; ++i) {
+        products.add(job.product_calls[i], &calls);
+    }
+    const float *numbers = random_numbers(values, job.timing.seed + 1, 0.0, 1.0);
+    const float *q = random_numbers(tokens * job.heads * job.width, job.timing.seed + 2, 0.0, 1.0);
+    for (size_t i = 0; i < job.attention_call_count; ++i) {
+        calls.push_back(attention_call(job, job.attention_calls[i], q, numbers, y));
+    }
+    for (const dense_product_library *library : libraries) {
+        char text[256];
+        library->describe(text, sizeof(text));
+        benchmark::AddCustomContext(library->description, text);
+    }
+    measure_run(job.timing, &calls, out);
+}

@@ -1,0 +1,133 @@
+/* The lookup FFN of a transformer's block in float64, and codes that rounding may decide either way. */
+#include "harness/reference/block_lookup.h"
+
+#include "harness/reference/checkpoint.h"
+#include "harness/reference/tables.h"
+
+#include "gen/host/files.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reference_lookup {
+    reference_model model;
+    checkpoint *file;
+    reference_tables tables;
+    reference_weights weights;
+};
+
+reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
+                                        char *error, size_t error_size)
+{
+    reference_lookup *lookup = malloc(sizeof *lookup);
+    if (!lookup) {
+        files_error(error, error_size, "%s: not enough memory", path);
+        return NULL;
+    }
+    *lookup = (reference_lookup){.model = *model};
+    lookup->file = checkpoint_open(&lookup->model, path, prefix, false, error, error_size);
+    if (!lookup->file) {
+        free(lookup);
+        return NULL;
+    }
+    lookup->tables = (reference_tables){.model = &lookup->model, .exact = checkpoint_weights(lookup->file), .type = type};
+    lookup->weights = reference_tables_rounded(&lookup->tables);
+    return lookup;
+}
+
+void reference_lookup_close(reference_lookup *lookup)
+{
+    if (lookup)
+        checkpoint_close(lookup->file);
+    free(lookup);
+}
+
+size_t reference_lookup_out(const reference_lookup *lookup)
+{
+    return lookup->model.d_out;
+}
+
+/* The vertices that a table takes, the best first, and the next best one, unless all are taken. */
+static bool best_vertices(const reference_model *model, const double *z, size_t *code, size_t *next)
+{
+    if (model->neighbours == 1) {
+        size_t least = 0;
+        for (size_t j = 1; j < model->tau; ++j)
+            if (fabs(z[j]) < fabs(z[least]))
+                least = j;
+        *code = reference_code(model, z);
+        *next = *code ^ (size_t)1 << (model->tau - 1 - least);
+        return true;
+    }
+    size_t *all = malloc(sizeof *all << model->tau);
+    if (!all || !reference_vertices(model, z, all)) {
+        free(all);
+        return false;
+    }
+    memcpy(code, all, model->neighbours * sizeof *code);
+    *next = model->neighbours >> model->tau ? 0 : all[model->neighbours];
+    free(all);
+    return true;
+}
+
+static bool note(reference_ties *ties, reference_tie tie)
+{
+    if (ties->found_count == ties->found_room) {
+        const size_t room = 2 * ties->found_room + 16;
+        reference_tie *found = realloc(ties->found, room * sizeof *found);
+        if (!found)
+            return false;
+        ties->found = found;
+        ties->found_room = room;
+    }
+    ties->found[ties->found_count++] = tie;
+    return true;
+}
+
+static bool is_turned(const reference_ties *ties, reference_tie tie)
+{
+    for (size_t i = 0; i < ties->turned_count; ++i)
+        if (ties->turned[i].layer == tie.layer && ties->turned[i].token == tie.token && ties->turned[i].table == tie.table)
+            return true;
+    return false;
+}
+
+/* Codes and scores of one token. */
+static bool look_up(const reference_model *model, reference_ties *ties, reference_tie tie, const double *z, size_t *code, double *score)
+{
+    const size_t m = model->neighbours, bits = model->h * model->tau;
+    double square = 0.0;
+    for (size_t j = 0; j < bits; ++j)
+        square += z[j] * z[j] / (double)bits;
+    for (tie.table = 0; tie.table < model->h; ++tie.table, z += model->tau, code += m, score += m) {
+        size_t next;
+        if (!best_vertices(model, z, code, &next))
+            return false;
+        if (m >> model->tau == 0 && reference_cost(model, z, next) - reference_cost(model, z, code[m - 1]) <= ties->margin * sqrt(square)) {
+            if (!note(ties, tie))
+                return false;
+            if (is_turned(ties, tie))
+                code[m - 1] = next;
+        }
+        for (size_t n = 0; n < m; ++n)
+            score[n] = reference_score(model, z, code[n]);
+    }
+    return true;
+}
+
+bool reference_lookup_run(const reference_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y)
+{
+    const reference_model *model = &lookup->model;
+    const size_t slots = model->h * model->neighbours, bits = model->h * model->tau;
+    double *z = malloc((bits + slots) * sizeof *z);
+    size_t *code = malloc(slots * sizeof *code);
+    bool ok = z && code;
+    for (size_t token = 0; ok && token < tokens; ++token)
+        ok = reference_project(model, &lookup->weights, x + token * model->d, z) &&
+             look_up(model, ties, (reference_tie){.layer = layer, .token = token}, z, code, z + bits) &&
+             reference_gather(model, &lookup->weights, code, z + bits, y + token * model->d_out);
+    free(z);
+    free(code);
+    return ok;
+}

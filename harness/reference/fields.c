@@ -1,0 +1,60 @@
+/* The reference's model and types in the fields of Lua tables. */
+#include "harness/reference/fields.h"
+
+#include "gen/host/fields.h"
+
+#include <lauxlib.h>
+
+#include <string.h>
+
+/* 0 or 1: which of two words the field is. */
+static int word_field(lua_State *L, int index, const char *where, const char *name, const char *first, const char *second)
+{
+    const char *word = field_text(L, index, where, name, NULL);
+    if (strcmp(word, first) != 0 && strcmp(word, second) != 0)
+        luaL_error(L, "%s%s: must be \"%s\" or \"%s\"", where, name, first, second);
+    return strcmp(word, second) == 0;
+}
+
+reference_model reference_model_at(lua_State *L, int index, const char *where)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    reference_model model = {
+        .d = (size_t)field_integer(L, index, where, "d", 1, 0),
+        .d_out = (size_t)field_integer(L, index, where, "d_out", 1, 0),
+        .h = (size_t)field_integer(L, index, where, "h", 1, 0),
+        .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
+        .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
+        .projection = word_field(L, index, where, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
+        .score = word_field(L, index, where, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
+        .scale = field_number(L, index, where, "scale"),
+    };
+    if (model.tau > 16)
+        luaL_error(L, "%stau: must be at most 16", where);
+    if (model.neighbours > (size_t)1 << model.tau)
+        luaL_error(L, "%sneighbours: must be at most 2^tau", where);
+    if (model.projection == REFERENCE_BH4) {
+        model.block = (size_t)field_integer(L, index, where, "block", 1, 0);
+        model.decay = field_number(L, index, where, "decay");
+        if ((model.block & (model.block - 1)) != 0 || model.block > reference_padded(&model))
+            luaL_error(L, "%sblock: must be a power of two, at most d padded to one", where);
+    }
+    if (lua_getfield(L, index, "norm_eps") != LUA_TNIL) {
+        model.norm = true;
+        model.norm_eps = field_number(L, index, where, "norm_eps");
+    }
+    lua_pop(L, 1);
+    return model;
+}
+
+reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_type last)
+{
+    static const char *const names[] = {
+        [REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8", [REFERENCE_I16] = "i16"};
+    const char *name = field_text(L, index, where, field, "f32");
+    for (reference_type type = REFERENCE_F32; type <= last; ++type)
+        if (strcmp(name, names[type]) == 0)
+            return type;
+    luaL_error(L, "%s%s: %s: unknown type", where, field, name);
+    return REFERENCE_F32;
+}

@@ -1,0 +1,48 @@
+/* The reference's tables rounded to the type of a blob's elements. */
+#include "harness/reference/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool read_scaled(const reference_tables *tables, size_t table, size_t code, double *row)
+{
+    if (!tables->exact->row(tables->exact->row_source, table, code, row))
+        return false;
+    for (size_t o = 0; o < tables->model->d_out; ++o)
+        row[o] *= tables->model->scale;
+    return true;
+}
+
+static bool rounded_row(void *source, size_t table, size_t code, double *row)
+{
+    const reference_tables *tables = source;
+    const size_t count = tables->model->d_out;
+    if (!read_scaled(tables, table, code, row))
+        return false;
+    const double scale = tables->type == REFERENCE_I8 ? reference_scale_i8(row, count) : 1.0;
+    for (size_t o = 0; o < count; ++o) {
+        row[o] = tables->type == REFERENCE_I8 ? reference_round_i8(row[o], scale) : reference_round(tables->type, row[o]);
+        row[o] /= tables->model->scale; /* the reference multiplies by it */
+    }
+    return true;
+}
+
+static double row_scale(void *source, size_t table, size_t code)
+{
+    const reference_tables *tables = source;
+    double *row = malloc(tables->model->d_out * sizeof *row);
+    const double scale = row && read_scaled(tables, table, code, row) ? reference_scale_i8(row, tables->model->d_out) : NAN;
+    free(row);
+    return scale;
+}
+
+reference_weights reference_tables_rounded(reference_tables *tables)
+{
+    reference_weights weights = *tables->exact;
+    if (tables->type == REFERENCE_F32)
+        return weights;
+    weights.row = rounded_row;
+    weights.row_source = tables;
+    weights.row_scale = tables->type == REFERENCE_I8 ? row_scale : NULL;
+    return weights;
+}

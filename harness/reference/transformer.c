@@ -1,0 +1,255 @@
+/* The reference of a transformer's blocks, in float64. */
+#include "harness/reference/transformer.h"
+
+#include "gen/host/files.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* y[tokens][rows] = the map of x[tokens][columns], one row of W at a time. */
+static bool apply(const reference_blocks_model *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
+                  size_t size)
+{
+    const size_t columns = map->columns;
+    double *row = malloc(columns * sizeof *row);
+    if (!row)
+        return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
+    for (size_t r = 0; r < map->rows; ++r) {
+        const size_t from = map->group ? r / map->group * map->stride + map->offset + r % map->group : r;
+        double bias = 0.0;
+        if (!safetensors_read(map->file, map->weight, from * columns, columns, row, error, size) ||
+            (map->bias && !safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size))) {
+            free(row);
+            return false;
+        }
+        const double scale = model->type == REFERENCE_I8 ? reference_scale_i8(row, columns) : 1.0;
+        for (size_t i = 0; i < columns; ++i)
+            row[i] = model->type == REFERENCE_I8 ? reference_round_i8(row[i], scale) : reference_round(model->type, row[i]);
+        for (size_t t = 0; t < tokens; ++t) {
+            double sum = bias;
+            for (size_t i = 0; i < columns; ++i)
+                sum += row[i] * x[t * columns + i];
+            y[t * map->rows + r] = sum;
+        }
+    }
+    free(row);
+    return true;
+}
+
+/* A new array: the map of x, or a copy of x where there is no map. NULL on failure. */
+static double *mapped(const reference_blocks_model *model, const reference_map *map, const double *x, size_t width, size_t tokens,
+                      char *error, size_t size)
+{
+    const size_t count = tokens * (map->weight ? map->rows : width);
+    double *y = malloc(count * sizeof *y);
+    if (!y) {
+        files_error(error, size, "not enough memory for %zu tokens", tokens);
+        return NULL;
+    }
+    if (!map->weight)
+        memcpy(y, x, count * sizeof *y);
+    else if (!apply(model, map, x, y, tokens, error, size)) {
+        free(y);
+        return NULL;
+    }
+    return y;
+}
+
+/* A new array: columns at … at + width - 1 of x[tokens][in]. NULL on failure. */
+static double *part_of(const double *x, size_t in, size_t at, size_t width, size_t tokens, char *error, size_t size)
+{
+    double *y = malloc(tokens * width * sizeof *y);
+    if (!y)
+        files_error(error, size, "not enough memory for %zu tokens", tokens);
+    for (size_t t = 0; y && t < tokens; ++t)
+        memcpy(y + t * width, x + t * in + at, width * sizeof *y);
+    return y;
+}
+
+static double activated(reference_activation activation, double x)
+{
+    switch (activation) {
+    case REFERENCE_GELU_EXACT: return x * 0.5 * erfc(-x / sqrt(2.0));
+    case REFERENCE_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case REFERENCE_SILU: return x / (1.0 + exp(-x));
+    default: return x > 0.0 ? x : 0.0;
+    }
+}
+
+/* RoPE of one head at a position: pair i is turned by position * theta^(-i / half). */
+static void turn(const reference_blocks_model *model, double *head, size_t position)
+{
+    for (size_t i = 0; i < model->half; ++i) {
+        const double angle = (double)position * pow(model->theta, -(double)i / (double)model->half);
+        double *a = head + (model->interleaved ? 2 * i : i), *b = model->interleaved ? a + 1 : a + model->half;
+        const double x = *a, y = *b;
+        *a = x * cos(angle) - y * sin(angle);
+        *b = x * sin(angle) + y * cos(angle);
+    }
+}
+
+/* One head of a key or value as the cache keeps it. */
+static void keep(const reference_blocks_model *model, double *head, size_t width)
+{
+    const double scale = model->cache == REFERENCE_I8 ? reference_scale_i8(head, width) : 1.0;
+    for (size_t i = 0; i < width; ++i)
+        head[i] = model->cache == REFERENCE_I8 ? reference_round_i8(head[i], scale) : reference_round(model->cache, head[i]);
+}
+
+/* y[tokens][heads * width] = softmax(q k scale) v. */
+static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score,
+                   size_t tokens)
+{
+    const size_t width = model->d / model->heads, e = width * model->kv_heads;
+    for (size_t t = 0; t < tokens; ++t)
+        for (size_t head = 0; head < model->heads; ++head) {
+            const size_t shared = head / (model->heads / model->kv_heads) * width;
+            const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
+            const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
+            double largest = -INFINITY, sum = 0.0, *out = y + t * model->d + head * width;
+            for (size_t s = first; s <= last; ++s) {
+                score[s] = 0.0;
+                for (size_t i = 0; i < width; ++i)
+                    score[s] += q[t * model->d + head * width + i] * k[s * e + shared + i];
+                score[s] *= model->scale;
+                largest = fmax(largest, score[s]);
+            }
+            memset(out, 0, width * sizeof *out);
+            for (size_t s = first; s <= last; ++s) {
+                const double weight = exp(score[s] - largest);
+                sum += weight;
+                for (size_t i = 0; i < width; ++i)
+                    out[i] += weight * v[s * e + shared + i];
+            }
+            for (size_t i = 0; i < width; ++i)
+                out[i] /= sum;
+        }
+}
+
+static void normalise(const reference_blocks_model *model, const reference_block_norm *norm, double *x, size_t tokens)
+{
+    for (size_t t = 0; norm->gain && t < tokens; ++t) {
+        double *row = x + t * model->d, mean = 0.0, square = 0.0;
+        for (size_t i = 0; model->mean && i < model->d; ++i)
+            mean += row[i] / (double)model->d;
+        for (size_t i = 0; i < model->d; ++i)
+            square += (row[i] - mean) * (row[i] - mean) / (double)model->d;
+        for (size_t i = 0; i < model->d; ++i)
+            row[i] = (row[i] - mean) / sqrt(square + model->eps) * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
+    }
+}
+
+static void add(double *to, const double *x, size_t count)
+{
+    for (size_t i = 0; i < count; ++i)
+        to[i] += x[i];
+}
+
+/* Attention with its projections: a new array [tokens][d]. */
+static double *attention(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error,
+                         size_t size)
+{
+    const size_t d = model->d, width = d / model->heads, e = width * model->kv_heads;
+    const bool given = block->in > d;
+    double *q = given ? part_of(x, block->in, 0, d, tokens, error, size) : mapped(model, &block->q, x, d, tokens, error, size);
+    double *k = given ? part_of(x, block->in, d, e, tokens, error, size) : mapped(model, &block->k, x, d, tokens, error, size);
+    double *v = given ? part_of(x, block->in, d + e, e, tokens, error, size) : mapped(model, &block->v, x, d, tokens, error, size);
+    double *mixed = malloc((tokens * d + tokens) * sizeof *mixed), *y = NULL;
+    if (q && k && v && mixed) {
+        for (size_t t = 0; t < tokens; ++t) {
+            for (size_t head = 0; head < model->heads; ++head)
+                turn(model, q + t * d + head * width, t);
+            for (size_t head = 0; head < model->kv_heads; ++head) {
+                turn(model, k + t * e + head * width, t);
+                keep(model, k + t * e + head * width, width);
+                keep(model, v + t * e + head * width, width);
+            }
+        }
+        attend(model, q, k, v, mixed, mixed + tokens * d, tokens);
+        y = mapped(model, &block->p, mixed, d, tokens, error, size);
+    }
+    free(q);
+    free(k);
+    free(v);
+    free(mixed);
+    return y;
+}
+
+/* The lookup FFN: a new array [tokens][out]. */
+static double *looked_up(const reference_block *block, reference_ties *ties, const double *x, size_t tokens, char *error, size_t size)
+{
+    double *y = malloc(tokens * reference_lookup_out(block->lookup) * sizeof *y);
+    if (y && reference_lookup_run(block->lookup, block->number, ties, x, tokens, y))
+        return y;
+    free(y);
+    files_error(error, size, "not enough memory for %zu tokens, or a table with a value that is not finite", tokens);
+    return NULL;
+}
+
+/* The FFN: a new array [tokens][out]. */
+static double *ffn(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
+                   char *error, size_t size)
+{
+    if (block->lookup)
+        return looked_up(block, ties, x, tokens, error, size);
+    double *hidden = mapped(model, &block->m, x, model->d, tokens, error, size), *y = NULL;
+    double *gate = model->gated ? mapped(model, &block->g, x, model->d, tokens, error, size) : NULL;
+    if (hidden && (gate || !model->gated)) {
+        for (size_t i = 0; i < tokens * model->f; ++i)
+            hidden[i] = gate ? activated(model->activation, gate[i]) * hidden[i] : activated(model->activation, hidden[i]);
+        y = mapped(model, &block->o, hidden, model->f, tokens, error, size);
+    }
+    free(hidden);
+    free(gate);
+    return y;
+}
+
+size_t reference_block_out(const reference_blocks_model *model, const reference_block *block)
+{
+    return block->lookup ? reference_lookup_out(block->lookup) : model->d;
+}
+
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+                         char *error, size_t error_size)
+{
+    const size_t count = tokens * model->d;
+    double *in = malloc((tokens * block->in + 1) * sizeof *in), *mixed = NULL, *out = NULL;
+    if (!in)
+        return files_error(error, error_size, "not enough memory for %zu tokens", tokens);
+    memcpy(in, x, tokens * block->in * sizeof *in);
+    if (!model->post)
+        normalise(model, &block->first, in, tokens);
+    mixed = attention(model, block, in, tokens, error, error_size);
+    if (mixed && model->parallel) {
+        if (!model->post && block->second.gain) {
+            memcpy(in, x, count * sizeof *in);
+            normalise(model, &block->second, in, tokens);
+        }
+        out = ffn(model, block, ties, in, tokens, error, error_size);
+        if (out) {
+            add(out, mixed, count);
+            if (model->skip)
+                add(out, x, count);
+        }
+    } else if (mixed) {
+        if (model->skip)
+            add(mixed, x, count);
+        if (model->post)
+            normalise(model, &block->first, mixed, tokens);
+        memcpy(in, mixed, count * sizeof *in);
+        if (!model->post)
+            normalise(model, &block->second, in, tokens);
+        out = ffn(model, block, ties, in, tokens, error, error_size);
+        if (out && model->skip)
+            add(out, mixed, count);
+    }
+    if (out && model->post)
+        normalise(model, &block->second, out, tokens);
+    if (out)
+        memcpy(x, out, tokens * reference_block_out(model, block) * sizeof *x);
+    free(in);
+    free(mixed);
+    free(out);
+    return out != NULL;
+}

@@ -1,0 +1,55 @@
+/* The reference of a transformer's blocks: float64, from the definitions, every projection a product of its own. */
+#ifndef LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
+#define LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
+
+#include "harness/reference/block_lookup.h"
+#include "harness/reference/type.h"
+
+#include "gen/weights/safetensors.h"
+
+typedef enum { REFERENCE_GELU_EXACT, REFERENCE_GELU_TANH, REFERENCE_SILU, REFERENCE_RELU } reference_activation;
+
+/* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements. weight
+   NULL: there is no such map, y = x; bias NULL: b = 0. */
+typedef struct {
+    const safetensors *file, *bias_file;
+    const safetensors_tensor *weight, *bias;
+    size_t rows, columns, group, stride, offset;
+} reference_map;
+
+/* gain NULL: there is no such norm; offset may be NULL. */
+typedef struct {
+    double *gain, *offset; /* [d] */
+} reference_block_norm;
+
+typedef struct {
+    size_t d, heads, kv_heads, f;
+    double scale; /* of q k */
+    bool causal;
+    size_t window; /* a token attends to positions nearer than this; 0: to all */
+    size_t half;   /* pairs of a head that are turned, 0: none */
+    double theta;
+    bool interleaved;
+    bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
+    double eps;
+    reference_activation activation;
+    reference_type type;  /* that W is rounded to */
+    reference_type cache; /* that keys and values are rounded to, those of a head together */
+} reference_blocks_model;
+
+typedef struct {
+    size_t number; /* of the layer */
+    size_t in;     /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
+    reference_map q, k, v, p, g, m, o;
+    const reference_lookup *lookup; /* NULL: the FFN is g, m and o */
+    reference_block_norm first, second;
+} reference_block;
+
+/* Width of the block's output. */
+size_t reference_block_out(const reference_blocks_model *model, const reference_block *block);
+
+/* x[tokens][in] <- the block's output [tokens][out]. Fails with one line that starts with a path, or says that memory is short. */
+bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+                         char *error, size_t error_size);
+
+#endif

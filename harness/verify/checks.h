@@ -1,0 +1,34 @@
+/* The checks of one compiled variant against the reference, and how they report. They run in a process of their own: what they call may
+   crash. */
+#ifndef LOOKUPC_HARNESS_VERIFY_CHECKS_H
+#define LOOKUPC_HARNESS_VERIFY_CHECKS_H
+
+#include "harness/base/variant.h"
+#include "harness/verify/prepared.h"
+
+#include <stdio.h>
+
+enum { VERIFY_COUNTS = 16 };
+
+typedef struct {
+    variant_description variant;
+    const verify_reference *reference;   /* with at least `tokens` random tokens */
+    size_t tokens;                       /* of them to use: at least tile + 1 */
+    size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
+    double work;                         /* multiplications that one call with more tokens than `tokens` is worth */
+    bool bind_known;                     /* that the same bind refuses damaged blobs */
+} verify_job;
+
+enum { VERIFY_STAGE_SIZE = 256 };
+
+/* Where results go, one line each, flushed at once: "+name\tdetail" a check that held, "-name\tdetail" one that did not, "=key value" a
+   number, "!message" why nothing could be checked, "." the end. */
+typedef struct {
+    FILE *stream;
+    char *stage; /* [VERIFY_STAGE_SIZE]: what is being called, for whoever finds that it crashed */
+} verify_report;
+
+/* Runs all checks. Ends the process when memory is short. */
+void verify_run(const verify_job *job, const verify_report *report);
+
+#endif

@@ -1,0 +1,499 @@
+/* Lua module `integer`: runs compiled integer kernels, compares them with their reference, and that with the definition in float64.
+
+   A job = { library, bind, ffn, project, blob, d, d_out, h, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
+   integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
+   message: also model (see reference_fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
+   rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
+   with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
+   files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
+#include "harness/base/blob_memory.h"
+#include "harness/reference/checkpoint.h"
+#include "harness/base/clock.h"
+#include "harness/base/guard.h"
+#include "harness/base/memory.h"
+#include "harness/reference/fields.h"
+#include "harness/reference/integer.h"
+
+#include "gen/host/fields.h"
+#include "gen/host/host.h"
+#include "gen/weights/npy.h"
+#include "gen/weights/random.h"
+
+#include <lauxlib.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char where[] = "integer: ";
+
+enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 300, SPECIAL = 8 };
+
+typedef int bind_function(const void *blob, size_t bytes, void *weights);
+typedef void ffn_function(const void *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch);
+typedef void project_function(const void *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch);
+
+typedef struct {
+    const char *library, *bind, *ffn, *project, *blob;
+    size_t d, d_out, h, scratch_bytes, weights_struct_bytes;
+    double x_unit, y_unit;
+} kernel_job;
+
+typedef struct {
+    files_mapping blob;
+    void *library, *weights, *scratch;
+    ffn_function *ffn;
+    project_function *project;
+} kernel;
+
+static double number_field(lua_State *L, int index, const char *name)
+{
+    lua_getfield(L, index, name);
+    const double value = luaL_checknumber(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+static size_t size_field(lua_State *L, int index, const char *name)
+{
+    return (size_t)field_integer(L, index, where, name, 0, -1);
+}
+
+static kernel_job job_at(lua_State *L, int index)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    return (kernel_job){.library = field_text(L, index, where, "library", NULL),
+                        .bind = field_text(L, index, where, "bind", NULL),
+                        .ffn = field_text(L, index, where, "ffn", NULL),
+                        .project = field_text(L, index, where, "project", NULL),
+                        .blob = field_text(L, index, where, "blob", NULL),
+                        .d = size_field(L, index, "d"),
+                        .d_out = size_field(L, index, "d_out"),
+                        .h = size_field(L, index, "h"),
+                        .scratch_bytes = size_field(L, index, "scratch_bytes"),
+                        .weights_struct_bytes = size_field(L, index, "weights_struct_bytes"),
+                        .x_unit = number_field(L, index, "x_unit"),
+                        .y_unit = number_field(L, index, "y_unit")};
+}
+
+static void close_kernel(kernel *k)
+{
+    if (k->library)
+        dlclose(k->library);
+    files_unmap(&k->blob);
+    free(k->weights);
+    free(k->scratch);
+}
+
+/* Loads the library and binds the blob. False with one line; to be closed in either case. */
+static bool open_kernel(kernel *k, const kernel_job *job, char *error)
+{
+    bind_function *bind;
+    *k = (kernel){.library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL)};
+    if (!k->library)
+        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
+    *(void **)&bind = dlsym(k->library, job->bind);
+    *(void **)&k->ffn = dlsym(k->library, job->ffn);
+    *(void **)&k->project = dlsym(k->library, job->project);
+    if (!bind || !k->ffn || !k->project)
+        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
+    k->weights = aligned_memory(job->weights_struct_bytes);
+    k->scratch = aligned_memory(job->scratch_bytes);
+    if (!k->weights || !k->scratch)
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    if (!blob_map(job->blob, &k->blob, error, ERROR_SIZE))
+        return false;
+    const int status = bind(k->blob.data, k->blob.bytes, k->weights);
+    return status == 0 || files_error(error, ERROR_SIZE, "%s: refused by %s with code %d", job->blob, job->bind, status);
+}
+
+/* What the child and its parent share; then row and score [tokens][h], y [tokens][d_out]. */
+typedef struct {
+    char error[ERROR_SIZE]; /* "" when all went well */
+} shared_result;
+
+typedef struct {
+    uint32_t *row;
+    int32_t *score, *y;
+} results;
+
+static results results_in(void *memory, const kernel_job *job, size_t tokens)
+{
+    uint32_t *row = memory;
+    int32_t *score = (int32_t *)(void *)(row + tokens * job->h);
+    return (results){row, score, score + tokens * job->h};
+}
+
+static size_t results_bytes(const kernel_job *job, size_t tokens)
+{
+    return tokens * (2 * job->h + job->d_out) * sizeof(int32_t);
+}
+
+/* One call of ffn for `tokens` tokens with memory of exactly its size. */
+static bool guarded_call(const kernel *k, const kernel_job *job, const int16_t *x, int32_t *y, size_t tokens, guard_place place,
+                         char *error)
+{
+    guarded in, out, scratch;
+    if (!guard_create(&in, tokens * job->d * sizeof *x, sizeof *x, place) ||
+        !guard_create(&out, tokens * job->d_out * sizeof *y, sizeof *y, GUARD_END) ||
+        !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    memcpy(in.data, x, tokens * job->d * sizeof *x);
+    guard_read_only(&in);
+    k->ffn(k->weights, (const int16_t *)(void *)in.data, (int32_t *)(void *)out.data, tokens, scratch.data);
+    if (!guard_intact(&out) || !guard_intact(&scratch))
+        return files_error(error, ERROR_SIZE, "%s: a call of %zu tokens wrote beyond its memory", job->ffn, tokens);
+    memcpy(y, out.data, tokens * job->d_out * sizeof *y);
+    guard_free(&in);
+    guard_free(&out);
+    guard_free(&scratch);
+    return true;
+}
+
+/* The child: rows and scores token by token, y in one call; the first tokens alone must give the same. */
+static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, const results *to, char *error)
+{
+    kernel k;
+    if (!open_kernel(&k, job, error))
+        return false;
+    for (size_t token = 0; token < tokens; ++token)
+        k.project(k.weights, x + token * job->d, to->row + token * job->h, to->score + token * job->h, k.scratch);
+    if (!guarded_call(&k, job, x, to->y, 0, GUARD_END, error) || !guarded_call(&k, job, x, to->y, tokens, GUARD_START, error))
+        return false;
+    int32_t *alone = malloc(job->d_out * sizeof *alone + 1);
+    bool ok = alone || files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    for (size_t token = 0; ok && token < tokens && token < SPECIAL; ++token) {
+        ok = guarded_call(&k, job, x + token * job->d, alone, 1, token % 2 ? GUARD_UNALIGNED : GUARD_END, error);
+        if (ok && memcmp(alone, to->y + token * job->d_out, job->d_out * sizeof *alone) != 0)
+            ok = files_error(error, ERROR_SIZE, "%s: token %zu alone differs from it among others", job->ffn, token);
+    }
+    free(alone);
+    close_kernel(&k);
+    return ok;
+}
+
+static void run_in_child(const kernel_job *job, const int16_t *x, size_t tokens, shared_result *result)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        alarm(CHILD_SECONDS);
+        const results to = results_in(result + 1, job, tokens);
+        _exit(run_all(job, x, tokens, &to, result->error) ? 0 : 1);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        snprintf(result->error, sizeof result->error, "%s: cannot run a process", job->library);
+    else if (WIFSIGNALED(status))
+        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+/* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else
+   of an eighth, rounded and limited to int16. */
+static void fill_tokens(const reference_model *model, uint64_t seed, size_t tokens, int16_t *x)
+{
+    random_state random = random_seed(seed);
+    for (size_t token = 0; token < tokens; ++token) {
+        const double size = model->norm ? 32768.0 * 0.01 * pow(33.0, random_uniform(&random)) : 4096.0;
+        const double offset = model->norm ? size * random_normal(&random) : 0.0;
+        for (size_t i = 0; i < model->d; ++i) {
+            const double value = token == 0   ? 0.0
+                                 : token == 1 ? 32767.0
+                                 : token == 2 ? -32768.0
+                                 : token == 3 ? (i % 2 ? 32767.0 : -32768.0)
+                                 : token == 4 ? (i == 0 ? 32767.0 : -32768.0)
+                                 : token == 5 ? (i == 0 ? 1.0 : 0.0)
+                                 : token == 6 ? (random_bits(&random) & 1 ? 32767.0 : -32768.0)
+                                 : token == 7 ? (double)(random_bits(&random) & 3)
+                                              : rint(size * random_normal(&random) + offset);
+            x[token * model->d + i] = (int16_t)fmin(fmax(value, -32768.0), 32767.0);
+        }
+    }
+}
+
+static void push_check(lua_State *L, int list, const char *name, bool ok, const char *detail)
+{
+    lua_newtable(L);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushboolean(L, ok);
+    lua_setfield(L, -2, "ok");
+    lua_pushstring(L, detail);
+    lua_setfield(L, -2, "detail");
+    lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
+}
+
+/* The section's place in the blob; NULL without one. */
+static const void *section_at(lua_State *L, int job, const files_mapping *blob, const char *name)
+{
+    lua_getfield(L, job, "at");
+    const bool there = lua_getfield(L, -1, name) != LUA_TNIL;
+    const size_t at = (size_t)lua_tointeger(L, -1);
+    lua_pop(L, 2);
+    luaL_argcheck(L, at < blob->bytes, 1, name);
+    return there ? (const unsigned char *)blob->data + at : NULL;
+}
+
+/* What the job in argument 1 says of the blob. */
+static integer_weights weights_at(lua_State *L, const kernel_job *job, const reference_model *model, const files_mapping *blob)
+{
+    return (integer_weights){.model = model,
+                             .x_unit = job->x_unit,
+                             .element = size_field(L, 1, "element"),
+                             .pitch = size_field(L, 1, "pitch"),
+                             .projection = section_at(L, 1, blob, "projection"),
+                             .multipliers = section_at(L, 1, blob, "multipliers"),
+                             .residual = section_at(L, 1, blob, "residual"),
+                             .shifts = section_at(L, 1, blob, "shifts"),
+                             .projection_bias = section_at(L, 1, blob, "projection_bias"),
+                             .bias = section_at(L, 1, blob, "bias"),
+                             .table_scales = section_at(L, 1, blob, "table_scales"),
+                             .tables = section_at(L, 1, blob, "tables")};
+}
+
+typedef struct {
+    size_t flips;
+    double same_codes, own_codes, element;
+} comparison;
+
+static double relative_error(const int32_t *y, double unit, const double *expected, size_t count, double *element)
+{
+    double error = 0.0, power = 0.0;
+    for (size_t o = 0; o < count; ++o) {
+        const double difference = y[o] * unit - expected[o];
+        error += difference * difference;
+        power += expected[o] * expected[o];
+        *element = fmax(*element, fabs(difference));
+    }
+    return power > 0.0 ? sqrt(error / power) : error > 0.0 ? INFINITY : 0.0;
+}
+
+/* Compares a token with the definition. memory [2 d + h tau + h + d_out] */
+static bool compare_token(const kernel_job *job, const reference_model *model, const reference_weights *weights, const int16_t *x,
+                          const uint32_t *row, const int32_t *y, double *memory, size_t *code, comparison *all)
+{
+    double *real = memory, *normalised = real + model->d, *z = normalised + model->d, *score = z + model->h * model->tau,
+           *expected = score + model->h;
+    double ignored = 0.0;
+    for (size_t i = 0; i < model->d; ++i)
+        real[i] = x[i] * job->x_unit;
+    reference_norm(model, weights, real, normalised);
+    if (!reference_project(model, weights, normalised, z))
+        return false;
+    for (int own = 1; own >= 0; --own) {
+        for (size_t k = 0; k < model->h; ++k) {
+            const size_t best = reference_code(model, z + k * model->tau), taken = row[k] & (((size_t)1 << model->tau) - 1);
+            all->flips += own && best != taken ? 1 : 0;
+            code[k] = own ? best : taken;
+            score[k] = reference_score(model, z + k * model->tau, code[k]);
+        }
+        if (!reference_gather(model, weights, code, score, expected))
+            return false;
+        if (own)
+            all->own_codes = fmax(all->own_codes, relative_error(y, job->y_unit, expected, model->d_out, &ignored));
+        else
+            all->same_codes = fmax(all->same_codes, relative_error(y, job->y_unit, expected, model->d_out, &all->element));
+    }
+    return true;
+}
+
+static int check(lua_State *L)
+{
+    lua_settop(L, 1);
+    const kernel_job job = job_at(L, 1);
+    lua_getfield(L, 1, "model");
+    const reference_model model = reference_model_at(L, 2, where);
+    const size_t random = size_field(L, 1, "tokens"), tokens = SPECIAL + random;
+    char error[ERROR_SIZE];
+    files_mapping blob;
+    lua_getfield(L, 1, "blocks_in_out");
+    checkpoint *file = checkpoint_open(&model, field_text(L, 1, where, "weights", NULL), field_text(L, 1, where, "prefix", ""),
+                                       lua_toboolean(L, -1), error, sizeof error);
+    if (!file)
+        return host_fail(L, error);
+    if (!files_map(job.blob, &blob, error, sizeof error)) {
+        checkpoint_close(file);
+        return host_fail(L, error);
+    }
+    const integer_weights weights = weights_at(L, &job, &model, &blob);
+    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    void *own = lua_newuserdatauv(L, results_bytes(&job, tokens), 0);
+    double *memory = lua_newuserdatauv(L, (2 * model.d + model.h * model.tau + model.h + model.d_out) * sizeof *memory, 0);
+    size_t *code = lua_newuserdatauv(L, model.h * sizeof *code, 0);
+    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
+    const size_t bytes = sizeof(shared_result) + results_bytes(&job, tokens);
+    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    luaL_argcheck(L, result != MAP_FAILED, 1, "not enough memory");
+    run_in_child(&job, x, tokens, result);
+
+    const results got = results_in(result + 1, &job, tokens), expected = results_in(own, &job, tokens);
+    comparison all = {0};
+    bool ok = true;
+    lua_newtable(L);
+    const int to = lua_gettop(L);
+    lua_newtable(L);
+    const int checks = lua_gettop(L);
+    push_check(L, checks, "calls", result->error[0] == '\0', result->error[0] ? result->error : "one token, all of them, and none");
+    ok = result->error[0] == '\0';
+    size_t rows = 0, scores = 0, values = 0;
+    bool in_range = true;
+    for (size_t token = 0; ok && in_range && token < tokens; ++token) {
+        uint32_t *row = expected.row + token * model.h;
+        int32_t *score = expected.score + token * model.h, *y = expected.y + token * model.d_out;
+        in_range = reference_integer(&weights, x + token * model.d, row, score, y, error, sizeof error);
+        for (size_t k = 0; k < model.h; ++k) {
+            rows += row[k] != got.row[token * model.h + k] ? 1 : 0;
+            scores += score[k] != got.score[token * model.h + k] ? 1 : 0;
+        }
+        for (size_t o = 0; o < model.d_out; ++o)
+            values += y[o] != got.y[token * model.d_out + o] ? 1 : 0;
+        if (in_range && token >= SPECIAL)
+            in_range = compare_token(&job, &model, checkpoint_weights(file), x + token * model.d, row, y, memory, code, &all) ||
+                       files_error(error, sizeof error, "not enough memory, or a table with a value that is not finite");
+    }
+    char detail[256];
+    if (ok) {
+        push_check(L, checks, "ranges", in_range, in_range ? "every value fits its type" : error);
+        snprintf(detail, sizeof detail, "%zu of %zu codes, %zu scores and %zu of %zu outputs differ from the reference's", rows,
+                 tokens * model.h, scores, values, tokens * model.d_out);
+        push_check(L, checks, "integers", rows + scores + values == 0, detail);
+        ok = in_range && rows + scores + values == 0;
+    }
+    munmap(result, bytes);
+    files_unmap(&blob);
+    checkpoint_close(file);
+    lua_setfield(L, to, "checks");
+    lua_pushboolean(L, ok);
+    lua_setfield(L, to, "ok");
+    const struct {
+        const char *name;
+        size_t value;
+    } counts[] = {{"tokens", tokens}, {"codes", random * model.h}, {"code_flips", all.flips}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
+        lua_pushinteger(L, (lua_Integer)counts[i].value);
+        lua_setfield(L, to, counts[i].name);
+    }
+    lua_pushnumber(L, all.same_codes);
+    lua_setfield(L, to, "rel_err");
+    lua_pushnumber(L, all.own_codes);
+    lua_setfield(L, to, "rel_err_flips");
+    lua_pushnumber(L, all.element);
+    lua_setfield(L, to, "max_abs_err");
+    return 1;
+}
+
+static int run(lua_State *L)
+{
+    const kernel_job job = job_at(L, 1);
+    const char *input = luaL_checkstring(L, 2), *output = luaL_checkstring(L, 3);
+    char error[ERROR_SIZE];
+    size_t tokens = 0, columns = 0;
+    kernel k = {0};
+    float *x = npy_read_f32(input, &tokens, &columns, error, sizeof error), *y = NULL;
+    int16_t *units = NULL;
+    int32_t *result = NULL;
+    bool done = false;
+    if (x && columns != job.d)
+        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", input, columns, job.d);
+    else if (x && open_kernel(&k, &job, error)) {
+        units = malloc(tokens * job.d * sizeof *units + 1);
+        result = malloc(tokens * job.d_out * sizeof *result + 1);
+        y = malloc(tokens * job.d_out * sizeof *y + 1);
+        done = (units && result && y) || files_error(error, sizeof error, "%s: not enough memory for %zu tokens", input, tokens);
+        for (size_t i = 0; done && i < tokens * job.d; ++i)
+            units[i] = x[i] == x[i] ? (int16_t)fmin(fmax(rint(x[i] / job.x_unit), -32768.0), 32767.0) : 0;
+        if (done)
+            k.ffn(k.weights, units, result, tokens, k.scratch);
+        for (size_t i = 0; done && i < tokens * job.d_out; ++i)
+            y[i] = (float)(result[i] * job.y_unit);
+        done = done && npy_write_f32(output, tokens, job.d_out, y, error, sizeof error);
+    }
+    close_kernel(&k);
+    free(x);
+    free(y);
+    free(units);
+    free(result);
+    if (!done)
+        return host_fail(L, error);
+    lua_pushinteger(L, (lua_Integer)tokens);
+    return 1;
+}
+
+static int time_calls(lua_State *L)
+{
+    const kernel_job job = job_at(L, 1);
+    const size_t tokens = (size_t)luaL_checkinteger(L, 2), repetitions = (size_t)luaL_checkinteger(L, 3);
+    const reference_model model = {.d = job.d, .norm = true};
+    char error[ERROR_SIZE];
+    kernel k;
+    int16_t *x = lua_newuserdatauv(L, (tokens + SPECIAL) * job.d * sizeof *x, 0);
+    int32_t *y = lua_newuserdatauv(L, tokens * job.d_out * sizeof *y, 0);
+    fill_tokens(&model, 1, tokens + SPECIAL, x);
+    lua_newtable(L);
+    const bool ok = open_kernel(&k, &job, error);
+    for (size_t n = 0; ok && n < repetitions; ++n) {
+        size_t calls = 0;
+        const double start = thread_seconds_now();
+        double now = start;
+        for (; now - start < 0.02; now = thread_seconds_now(), ++calls)
+            k.ffn(k.weights, x + SPECIAL * job.d, y, tokens, k.scratch);
+        lua_pushnumber(L, (now - start) * 1e6 / (double)(calls * tokens));
+        lua_rawseti(L, -2, (lua_Integer)n + 1);
+    }
+    close_kernel(&k);
+    return ok ? 1 : host_fail(L, error);
+}
+
+/* The last `count` of the tokens, and what the reference makes of them. */
+static int vectors(lua_State *L)
+{
+    lua_settop(L, 2);
+    const kernel_job job = job_at(L, 1);
+    const size_t count = (size_t)luaL_checkinteger(L, 2), tokens = SPECIAL + count;
+    lua_getfield(L, 1, "model");
+    const reference_model model = reference_model_at(L, 3, where);
+    char error[ERROR_SIZE];
+    files_mapping blob;
+    int16_t *x = lua_newuserdatauv(L, tokens * model.d * sizeof *x, 0);
+    uint32_t *row = lua_newuserdatauv(L, model.h * sizeof *row, 0);
+    int32_t *score = lua_newuserdatauv(L, model.h * sizeof *score, 0), *y = lua_newuserdatauv(L, model.d_out * sizeof *y, 0);
+    fill_tokens(&model, (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1), tokens, x);
+    if (!files_map(job.blob, &blob, error, sizeof error))
+        return host_fail(L, error);
+    const integer_weights weights = weights_at(L, &job, &model, &blob);
+    bool ok = true;
+    lua_newtable(L);
+    for (size_t token = SPECIAL; ok && token < tokens; ++token) {
+        ok = reference_integer(&weights, x + token * model.d, row, score, y, error, sizeof error);
+        lua_newtable(L);
+        lua_newtable(L);
+        for (size_t i = 0; i < model.d; ++i) {
+            lua_pushinteger(L, x[token * model.d + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "x");
+        lua_newtable(L);
+        for (size_t o = 0; o < model.d_out; ++o) {
+            lua_pushinteger(L, y[o]);
+            lua_rawseti(L, -2, (lua_Integer)o + 1);
+        }
+        lua_setfield(L, -2, "y");
+        lua_rawseti(L, -2, (lua_Integer)(token - SPECIAL) + 1);
+    }
+    files_unmap(&blob);
+    return ok ? 1 : host_fail(L, error);
+}
+
+int luaopen_integer(lua_State *L)
+{
+    const luaL_Reg functions[] = {{"check", check}, {"run", run}, {"time", time_calls}, {"vectors", vectors}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

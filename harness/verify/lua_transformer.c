@@ -1,0 +1,520 @@
+/* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
+   of tokens are strings of doubles, [tokens][d].
+
+   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
+   context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
+   blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window,
+   half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
+   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in reference_fields.h, margin, turned =
+   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h blocks.rows(path, tensors,
+   numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n blocks.random_numbers(seed, count, below) -> list
+   blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
+#include "harness/base/blob_memory.h"
+#include "harness/base/guard.h"
+#include "harness/base/memory.h"
+#include "harness/reference/transformer.h"
+#include "harness/reference/fields.h"
+
+#include "gen/host/fields.h"
+#include "gen/host/files.h"
+#include "gen/host/host.h"
+#include "gen/weights/npy.h"
+#include "gen/weights/random.h"
+#include "gen/weights/shards.h"
+
+#include <lauxlib.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char where[] = "blocks: ";
+
+enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600 };
+
+typedef int bind_function(const void *blob, size_t bytes, void *weights);
+typedef int prefill_function(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+typedef int one_function(const void *weights, void *cache, const float *x, float *y, size_t number, void *scratch);
+
+/* What the child and its parent share. */
+typedef struct {
+    char error[ERROR_SIZE]; /* "" when all went well */
+    float y[];              /* [tokens][d] */
+} shared_result;
+
+/* The doubles at `index` and how many tokens of d they are. */
+static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens)
+{
+    size_t bytes;
+    const double *values = (const double *)(const void *)luaL_checklstring(L, index, &bytes);
+    luaL_argcheck(L, d > 0 && bytes % (d * sizeof *values) == 0, index, "must be whole tokens");
+    *tokens = bytes / (d * sizeof *values);
+    return values;
+}
+
+typedef struct {
+    const char *library, *bind, *decode, *prefill, *encode, *blob;
+    size_t d, input, context, cache_bytes, scratch_bytes, weights_struct_bytes;
+    size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
+    const size_t *calls; /* [count] tokens of every call */
+    size_t count;
+} run_job;
+
+/* A call that must refuse a position and leave y as it is. */
+static bool refuses(int status, const float *y, float before)
+{
+    return status == 9 && memcmp(y, &before, sizeof before) == 0;
+}
+
+/* The child: runs the calls, each with memory of exactly its size. */
+static bool run_calls(const run_job *job, const double *x, size_t tokens, float *y, char *error)
+{
+    files_mapping blob;
+    void *library = dlopen(job->library, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return files_error(error, ERROR_SIZE, "%s: %s", job->library, dlerror());
+    bind_function *bind;
+    prefill_function *prefill = NULL;
+    one_function *decode = NULL, *encode = NULL;
+    *(void **)&bind = dlsym(library, job->bind);
+    *(void **)&prefill = dlsym(library, job->prefill);
+    *(void **)&decode = dlsym(library, job->decode);
+    *(void **)&encode = dlsym(library, job->encode);
+    if (!bind || (!encode && (!prefill || !decode)))
+        return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
+    void *weights = aligned_memory(job->weights_struct_bytes);
+    guarded cache, scratch, in, out;
+    if (!weights || !guard_create(&cache, job->cache_bytes, MEMORY_ALIGNMENT, GUARD_END) ||
+        !guard_create(&scratch, job->scratch_bytes, MEMORY_ALIGNMENT, GUARD_END))
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+    if (!blob_map(job->blob, &blob, error, ERROR_SIZE))
+        return false;
+    const int status = bind(blob.data, blob.bytes, weights);
+    if (status != 0)
+        return files_error(error, ERROR_SIZE, "%s: bind returned %d", job->blob, status);
+
+    if (job->start > 0)
+        memset(cache.data, 0, job->cache_bytes);
+    size_t first = 0;
+    for (size_t call = 0; call < job->count && first < tokens; ++call) {
+        const size_t count = smaller(job->calls[call], tokens - first), given = count * job->input, values = count * job->d;
+        if (!guard_create(&in, given * sizeof(float), sizeof(float), call % 2 ? GUARD_UNALIGNED : GUARD_END) ||
+            !guard_create(&out, values * sizeof(float), sizeof(float), GUARD_END))
+            return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
+        float *from = (float *)(void *)in.data, *to = (float *)(void *)out.data;
+        for (size_t i = 0; i < given; ++i)
+            from[i] = (float)x[first * job->input + i];
+        guard_read_only(&in);
+        const float before = to[0];
+        if (encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
+                   : !refuses(decode(weights, cache.data, from, to, job->context, scratch.data), to, before) ||
+                         !refuses(decode(weights, cache.data, from, to, SIZE_MAX, scratch.data), to, before) ||
+                         !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
+            return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
+        const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
+                           : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
+                                        : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
+        if (result != 0)
+            return files_error(error, ERROR_SIZE, "%s: a call at position %zu returned %d", job->library, first, result);
+        if (!guard_intact(&out) || !guard_intact(&cache) || !guard_intact(&scratch))
+            return files_error(error, ERROR_SIZE, "%s: a call at position %zu wrote beyond its memory", job->library, first);
+        memcpy(y + first * job->d, to, values * sizeof *to);
+        guard_free(&in);
+        guard_free(&out);
+        first += count;
+    }
+    return true;
+}
+
+static int push_doubles(lua_State *L, const float *values, size_t count)
+{
+    luaL_Buffer buffer;
+    double *to = (double *)(void *)luaL_buffinitsize(L, &buffer, count * sizeof *to + 1);
+    for (size_t i = 0; i < count; ++i)
+        to[i] = (double)values[i];
+    luaL_pushresultsize(&buffer, count * sizeof *to);
+    return 1;
+}
+
+/* Runs run_calls in a child that may crash; the message in `result`. */
+static void run_in_child(const run_job *job, const double *x, size_t tokens, shared_result *result)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        alarm(CHILD_SECONDS);
+        _exit(run_calls(job, x, tokens, result->y, result->error) ? 0 : 1);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        snprintf(result->error, sizeof result->error, "%s: cannot run a process", job->library);
+    else if (WIFSIGNALED(status))
+        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+static int run(lua_State *L)
+{
+    run_job job = {
+        .library = field_text(L, 1, where, "library", NULL),
+        .bind = field_text(L, 1, where, "bind", NULL),
+        .blob = field_text(L, 1, where, "blob", NULL),
+        .decode = field_text(L, 1, where, "decode", NULL),
+        .prefill = field_text(L, 1, where, "prefill", NULL),
+        .encode = field_text(L, 1, where, "encode", NULL),
+        .d = field_size(L, 1, where, "d"),
+        .input = field_size(L, 1, where, "input"),
+        .context = field_size(L, 1, where, "context"),
+        .start = field_size(L, 1, where, "start"),
+        .cache_bytes = field_size(L, 1, where, "cache_bytes"),
+        .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
+        .weights_struct_bytes = field_size(L, 1, where, "weights_struct_bytes"),
+    };
+    size_t tokens;
+    const double *x = tokens_at(L, 2, job.input, &tokens);
+    lua_getfield(L, 1, "calls");
+    job.count = (size_t)luaL_len(L, -1);
+    size_t *calls = lua_newuserdatauv(L, (job.count + 1) * sizeof *calls, 0);
+    for (size_t i = 0; i < job.count; ++i) {
+        lua_rawgeti(L, -2, (lua_Integer)i + 1);
+        calls[i] = (size_t)luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    job.calls = calls;
+    const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
+    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (result == MAP_FAILED)
+        return host_fail(L, "blocks: not enough memory");
+    run_in_child(&job, x, tokens, result);
+    const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
+    munmap(result, bytes);
+    return results;
+}
+
+/* Where a view of a job lies; NULL tensor with one line on failure. */
+static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint, int index, const safetensors **file, char *error)
+{
+    int64_t shape[SAFETENSORS_MAX_RANK];
+    lua_getfield(L, index, "shape");
+    const int rank = (int)luaL_len(L, -1);
+    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
+    for (int i = 0; i < rank; ++i) {
+        lua_rawgeti(L, -1, i + 1);
+        shape[i] = luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
+}
+
+/* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
+static bool map_at(lua_State *L, const shards *checkpoint, const char *name, reference_map *map, char *error)
+{
+    const int layer = lua_gettop(L);
+    bool ok = true;
+    *map = (reference_map){0};
+    if (lua_getfield(L, layer, name) == LUA_TTABLE) {
+        lua_getfield(L, layer + 1, "weight");
+        const int view = lua_gettop(L);
+        map->rows = field_size(L, view, where, "rows");
+        map->columns = field_size(L, view, where, "columns");
+        map->group = field_size(L, view, where, "group");
+        map->stride = field_size(L, view, where, "stride");
+        map->offset = field_size(L, view, where, "offset");
+        map->weight = view_at(L, checkpoint, view, &map->file, error);
+        lua_getfield(L, layer + 1, "bias");
+        const int bias = lua_gettop(L);
+        ok = map->weight != NULL;
+        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
+            map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
+            ok = map->bias != NULL;
+        }
+    }
+    lua_settop(L, layer);
+    return ok;
+}
+
+static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, reference_block_norm *norm, char *error)
+{
+    const int layer = lua_gettop(L);
+    const char *parts[] = {"gain", "offset"};
+    double **to[] = {&norm->gain, &norm->offset};
+    bool ok = true;
+    if (lua_getfield(L, layer, name) == LUA_TTABLE)
+        for (int i = 0; ok && i < 2; ++i, lua_settop(L, layer + 1)) {
+            const safetensors *file;
+            if (lua_getfield(L, layer + 1, parts[i]) != LUA_TTABLE)
+                continue;
+            const safetensors_tensor *tensor = view_at(L, checkpoint, layer + 2, &file, error);
+            *to[i] = tensor ? safetensors_load(file, tensor, error, ERROR_SIZE) : NULL;
+            ok = *to[i] != NULL;
+        }
+    lua_settop(L, layer);
+    return ok;
+}
+
+static reference_blocks_model model_at(lua_State *L, int job)
+{
+    static const char *const activations[] = {"gelu", "gelu_tanh", "silu", "relu", NULL}, *const types[] = {"f32", "bf16", "f16", "i8",
+                                                                                                            NULL};
+    lua_getfield(L, job, "activation");
+    lua_getfield(L, job, "type");
+    lua_getfield(L, job, "cache");
+    const reference_blocks_model model = {
+        .d = field_size(L, job, where, "d"),
+        .heads = field_size(L, job, where, "heads"),
+        .kv_heads = field_size(L, job, where, "kv_heads"),
+        .f = field_size(L, job, where, "f"),
+        .scale = field_number(L, job, where, "scale"),
+        .causal = field_flag(L, job, "causal"),
+        .window = field_size(L, job, where, "window"),
+        .half = field_size(L, job, where, "half"),
+        .theta = field_number(L, job, where, "theta"),
+        .interleaved = field_flag(L, job, "interleaved"),
+        .gated = field_flag(L, job, "gated"),
+        .parallel = field_flag(L, job, "parallel"),
+        .skip = field_flag(L, job, "skip"),
+        .mean = field_flag(L, job, "mean"),
+        .post = field_flag(L, job, "post"),
+        .eps = field_number(L, job, where, "eps"),
+        .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
+        .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
+        .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
+    };
+    lua_pop(L, 3);
+    return model;
+}
+
+/* The file of a checkpoint that holds the tensor `name`; NULL with one line. */
+static const char *file_of(const shards *checkpoint, const char *name, char *error)
+{
+    for (size_t i = 0; i < shards_count(checkpoint); ++i)
+        if (safetensors_find(shards_at(checkpoint, i), name))
+            return safetensors_path(shards_at(checkpoint, i));
+    files_error(error, ERROR_SIZE, "%s: tensor %s: is missing", safetensors_path(shards_at(checkpoint, 0)), name);
+    return NULL;
+}
+
+/* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type, reference_lookup **lookup,
+                      char *error)
+{
+    const int layer = lua_gettop(L);
+    *lookup = NULL;
+    if (lua_getfield(L, layer, "lookup") != LUA_TTABLE) {
+        lua_pop(L, 1);
+        return true;
+    }
+    const char *prefix = field_text(L, layer + 1, where, "prefix", NULL);
+    const char *path = file_of(checkpoint, lua_pushfstring(L, "%stables", prefix), error);
+    reference_model model = *given;
+    model.d_out = field_size(L, layer + 1, where, "d_out");
+    if (path)
+        *lookup = reference_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
+    lua_settop(L, layer);
+    return *lookup != NULL;
+}
+
+/* The list of ties in the field `turned`, kept alive by the stack. */
+static reference_ties ties_at(lua_State *L, int job)
+{
+    lua_getfield(L, job, "turned");
+    const int list = lua_gettop(L);
+    const size_t count = lua_istable(L, list) ? (size_t)luaL_len(L, list) : 0;
+    reference_tie *ties = lua_newuserdatauv(L, (count + 1) * sizeof *ties, 0);
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        ties[i] = (reference_tie){field_size(L, -1, where, "layer"), field_size(L, -1, where, "token"), field_size(L, -1, where, "table")};
+        lua_pop(L, 1);
+    }
+    return (reference_ties){.margin = field_number(L, job, where, "margin"), .turned = ties, .turned_count = count};
+}
+
+static void push_ties(lua_State *L, const reference_ties *ties)
+{
+    lua_newtable(L);
+    for (size_t i = 0; i < ties->found_count; ++i) {
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, (lua_Integer)ties->found[i].layer);
+        lua_setfield(L, -2, "layer");
+        lua_pushinteger(L, (lua_Integer)ties->found[i].token);
+        lua_setfield(L, -2, "token");
+        lua_pushinteger(L, (lua_Integer)ties->found[i].table);
+        lua_setfield(L, -2, "table");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+}
+
+/* One layer, at the top of the stack: x <- its output. */
+static bool run_layer(lua_State *L, const shards *checkpoint, const reference_blocks_model *model, const reference_model *lookup_model,
+                      size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
+{
+    reference_block block = {.number = number, .in = field_size(L, -1, where, "input")};
+    reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
+    reference_lookup *lookup;
+    bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
+    block.lookup = lookup;
+    for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
+        ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
+    ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
+    ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
+    reference_lookup_close(lookup);
+    free(block.first.gain);
+    free(block.first.offset);
+    free(block.second.gain);
+    free(block.second.offset);
+    return ok;
+}
+
+static int reference(lua_State *L)
+{
+    lua_settop(L, 2);
+    const reference_blocks_model model = model_at(L, 1);
+    reference_model lookup_model = {0};
+    if (lua_getfield(L, 1, "lookup") == LUA_TTABLE)
+        lookup_model = reference_model_at(L, lua_gettop(L), where);
+    reference_ties ties = ties_at(L, 1);
+    char error[ERROR_SIZE];
+    size_t tokens;
+    const size_t input = field_size(L, 1, where, "input"), widest = input > model.d ? input : model.d;
+    const double *given = tokens_at(L, 2, input, &tokens);
+    double *x = lua_newuserdatauv(L, (tokens * widest + 1) * sizeof *x, 0);
+    memcpy(x, given, tokens * input * sizeof *x);
+    shards *checkpoint = shards_open(field_text(L, 1, where, "weights", NULL), error, sizeof error);
+    if (!checkpoint)
+        return host_fail(L, error);
+    lua_getfield(L, 1, "layers");
+    const int layers = lua_gettop(L);
+    bool ok = true;
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, layers, i) == LUA_TTABLE; ++i, lua_settop(L, layers))
+        ok = run_layer(L, checkpoint, &model, &lookup_model, (size_t)i - 1, &ties, x, tokens, error);
+    shards_close(checkpoint);
+    if (!ok) {
+        free(ties.found);
+        return host_fail(L, error);
+    }
+    lua_pushlstring(L, (const char *)x, tokens * model.d * sizeof *x);
+    push_ties(L, &ties);
+    free(ties.found);
+    return 2;
+}
+
+static int rows(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const size_t d = (size_t)luaL_checkinteger(L, 4), count = (size_t)luaL_len(L, 3), kinds = (size_t)luaL_len(L, 2);
+    double *row = lua_newuserdatauv(L, d * sizeof *row + 1, 0), *x = lua_newuserdatauv(L, (count * d + 1) * sizeof *x, 0);
+    memset(x, 0, count * d * sizeof *x);
+    shards *checkpoint = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    bool ok = checkpoint != NULL;
+    const int top = lua_gettop(L);
+    for (size_t k = 0; ok && k < kinds; ++k) {
+        lua_rawgeti(L, 2, (lua_Integer)k + 1);
+        const int tensor = lua_gettop(L);
+        const bool by_position = field_flag(L, tensor, "by_position"), fixed = field_flag(L, tensor, "fixed");
+        const size_t first = field_size(L, tensor, where, "first"), all = field_size(L, tensor, where, "rows");
+        const safetensors *file;
+        const safetensors_tensor *found = shards_expect(checkpoint, "", field_text(L, tensor, where, "name", NULL),
+                                                        (const int64_t[]){(int64_t)all, (int64_t)d}, 2, &file, error, sizeof error);
+        ok = found != NULL;
+        for (size_t t = 0; ok && t < count; ++t) {
+            lua_rawgeti(L, 3, (lua_Integer)t + 1);
+            const size_t number = first + (fixed ? 0 : by_position ? t : (size_t)lua_tointeger(L, -1));
+            lua_pop(L, 1);
+            ok = safetensors_read(file, found, number * d, d, row, error, sizeof error);
+            for (size_t i = 0; ok && i < d; ++i)
+                x[t * d + i] += row[i];
+        }
+        lua_settop(L, top);
+    }
+    shards_close(checkpoint);
+    if (!ok)
+        return host_fail(L, error);
+    lua_pushlstring(L, (const char *)x, count * d * sizeof *x);
+    return 1;
+}
+
+static int random_numbers(lua_State *L)
+{
+    random_state random = random_seed((uint64_t)luaL_checkinteger(L, 1));
+    const lua_Integer count = luaL_checkinteger(L, 2), below = luaL_checkinteger(L, 3);
+    lua_newtable(L);
+    for (lua_Integer i = 1; i <= count; ++i) {
+        lua_pushinteger(L, (lua_Integer)(random_bits(&random) % (uint64_t)below));
+        lua_rawseti(L, -2, i);
+    }
+    return 1;
+}
+
+static int difference(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 3);
+    size_t tokens, others;
+    const double *a = tokens_at(L, 1, d, &tokens), *b = tokens_at(L, 2, d, &others);
+    luaL_argcheck(L, tokens == others, 2, "must be as many tokens");
+    double worst = 0.0, most = 0.0;
+    for (size_t t = 0; t < tokens; ++t) {
+        double off = 0.0, power = 0.0;
+        for (size_t i = t * d; i < (t + 1) * d; ++i) {
+            off += (a[i] - b[i]) * (a[i] - b[i]);
+            power += b[i] * b[i];
+            most = fabs(a[i] - b[i]) <= most ? most : fabs(a[i] - b[i]);
+        }
+        const double relative = off == 0.0 ? 0.0 : sqrt(off / power);
+        worst = relative <= worst ? worst : relative; /* keeps a NaN */
+    }
+    lua_pushnumber(L, worst);
+    lua_pushnumber(L, most);
+    return 2;
+}
+
+static int load(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 2);
+    char error[ERROR_SIZE];
+    size_t tokens, columns;
+    float *x = npy_read_f32(luaL_checkstring(L, 1), &tokens, &columns, error, sizeof error);
+    if (!x)
+        return host_fail(L, error);
+    if (columns != d) {
+        free(x);
+        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", lua_tostring(L, 1), columns, d);
+        return host_fail(L, error);
+    }
+    push_doubles(L, x, tokens * d);
+    free(x);
+    return 1;
+}
+
+static int save(lua_State *L)
+{
+    const size_t d = (size_t)luaL_checkinteger(L, 2);
+    char error[ERROR_SIZE];
+    size_t tokens;
+    const double *values = tokens_at(L, 3, d, &tokens);
+    float *y = lua_newuserdatauv(L, tokens * d * sizeof *y + 1, 0);
+    for (size_t i = 0; i < tokens * d; ++i)
+        y[i] = (float)values[i];
+    if (!npy_write_f32(luaL_checkstring(L, 1), tokens, d, y, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+int luaopen_blocks(lua_State *L)
+{
+    const luaL_Reg functions[] = {
+        {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},
+        {"load", load}, {"save", save},           {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,351 @@
+/* Lua module `verify`: checks compiled variants against the reference, each in a process of its own that may crash or hang.
+
+   verify.reference{
+        model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
+                  norm_eps = number or nil },
+        weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
+        projection = "f32"|"bf16"|"i16", seed = 1,
+    } -> what all variants of the model with these weights are compared with | nil, message
+
+   verify.check{
+        variant = <variant>, reference = what verify.reference gave, tokens = how many of the reference's to use,
+        counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
+        work = multiplications that are worth their time in one call, or in some that repeat it; 1e10,
+        bind_known = true when the same bind was tried with damaged blobs before,
+    } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights; flips: not among its best codes), kernel_rel_err
+           (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
+           checks = { { name, ok, detail }, ... } } | nil, message
+
+   verify.vectors(reference, count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message: the first random tokens whose codes
+   rounding cannot change, and what the reference makes of them with the weights as the blob has them.
+
+   Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
+#include "harness/verify/checks.h"
+
+#include "harness/base/clock.h"
+#include "gen/host/fields.h"
+#include "harness/verify/lua_kernel.h"
+#include "harness/reference/fields.h"
+
+#include "gen/host/host.h"
+
+#include <lauxlib.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char where[] = "verify: ", reference_type_name[] = "verify.reference";
+
+/* By default. */
+#define WORK 1e10
+
+enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33, MALLOC_KEEPS = 32 << 20 };
+
+/* What a child has to say, as it comes in. */
+typedef struct {
+    int descriptor;
+    pid_t child;
+    char received[LINE_SIZE]; /* [used] */
+    size_t used;
+    char line[LINE_SIZE];
+} conversation;
+
+/* The numbers in the list `counts`, if there is one. */
+static void read_counts(lua_State *L, int index, verify_job *job)
+{
+    if (lua_getfield(L, index, "counts") == LUA_TTABLE) {
+        const lua_Unsigned count = lua_rawlen(L, -1);
+        if (count > VERIFY_COUNTS)
+            luaL_error(L, "verify: counts: must be at most %d", VERIFY_COUNTS);
+        for (lua_Unsigned i = 0; i < count; ++i, lua_pop(L, 1)) {
+            lua_rawgeti(L, -1, (lua_Integer)i + 1);
+            if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
+                luaL_error(L, "verify: counts: must be integers from 1");
+            job->counts[job->count++] = (size_t)lua_tointeger(L, -1);
+        }
+    }
+    lua_pop(L, 1);
+}
+
+static verify_job job_at(lua_State *L, int index, verify_reference **reference)
+{
+    verify_job job = {.work = WORK};
+    luaL_checktype(L, index, LUA_TTABLE);
+    lua_getfield(L, index, "variant");
+    job.variant = kernel_variant_at(L, lua_gettop(L));
+    lua_getfield(L, index, "reference");
+    *reference = luaL_checkudata(L, -1, reference_type_name);
+    job.reference = *reference;
+    lua_pop(L, 2);
+    const reference_model *model = &job.reference->model;
+    if (job.variant.d != model->d || job.variant.d_out != model->d_out || job.variant.h != model->h || job.variant.tau != model->tau ||
+        job.variant.neighbours != model->neighbours)
+        luaL_error(L, "verify: the variant is not one of the model");
+    const lua_Integer several = 2 * (lua_Integer)job.variant.tile + 3;
+    job.tokens = (size_t)field_integer(L, index, where, "tokens", 1, several > LEAST_TOKENS ? several : LEAST_TOKENS);
+    if (job.tokens <= job.variant.tile)
+        job.tokens = job.variant.tile + 1;
+    if (lua_getfield(L, index, "work") != LUA_TNIL)
+        job.work = field_number(L, index, where, "work");
+    lua_getfield(L, index, "bind_known");
+    job.bind_known = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    read_counts(L, index, &job);
+    return job;
+}
+
+/* The child: everything that may crash. */
+static _Noreturn void check_and_exit(const verify_job *job, int descriptor, char *stage, pid_t parent)
+{
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
+        signal(signals[i], SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    /* pages once got stay: the system's zeroing them again and again would take longer than the calls they are for */
+    mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+    mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
+    FILE *stream = fdopen(descriptor, "w");
+    if (stream)
+        verify_run(job, &(verify_report){.stream = stream, .stage = stage});
+    _exit(stream ? 0 : 1);
+}
+
+static bool start(conversation *talk, const verify_job *job, char *stage, char *error, size_t error_size)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return files_error(error, error_size, "verify: cannot make a pipe: %s", strerror(errno));
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        check_and_exit(job, ends[1], stage, parent);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return files_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
+    }
+    *talk = (conversation){.descriptor = ends[0], .child = child};
+    return true;
+}
+
+/* The next line, without its end: NULL at the end of the conversation, or after the deadline with *late = true. */
+static char *next_line(conversation *talk, double deadline, bool *late)
+{
+    for (;;) {
+        char *end = memchr(talk->received, '\n', talk->used);
+        if (end) {
+            const size_t length = (size_t)(end - talk->received);
+            memcpy(talk->line, talk->received, length);
+            talk->line[length] = '\0';
+            talk->used -= length + 1;
+            memmove(talk->received, end + 1, talk->used);
+            return talk->line;
+        }
+        const double left = deadline - seconds_now();
+        struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
+        const int ready = left > 0.0 ? poll(&wait, 1, left < 3600.0 ? (int)(1000.0 * left) + 1 : 3600000) : 0;
+        *late = left <= 0.0;
+        if (*late || talk->used == sizeof talk->received)
+            return NULL;
+        if (ready <= 0)
+            continue;
+        const ssize_t got = read(talk->descriptor, talk->received + talk->used, sizeof talk->received - talk->used);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return NULL;
+        talk->used += got > 0 ? (size_t)got : 0;
+    }
+}
+
+/* Appends { name, ok, detail } to the list at the top of the stack. */
+static void push_check(lua_State *L, const char *name, bool ok, const char *detail)
+{
+    lua_newtable(L);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushboolean(L, ok);
+    lua_setfield(L, -2, "ok");
+    lua_pushstring(L, detail);
+    lua_setfield(L, -2, "detail");
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* Adds one line of the child to the result at index 2, whose checks are at the top of the stack. */
+static void take_line(lua_State *L, char *line, bool *ok)
+{
+    char *split = strchr(line, line[0] == '=' ? ' ' : '\t');
+    if (!split)
+        return;
+    *split = '\0';
+    if (line[0] == '=') {
+        const double value = strtod(split + 1, NULL);
+        if (value >= 0.0 && value < 0x1p53 && value == (double)(lua_Integer)value && strstr(line, "err") == NULL)
+            lua_pushinteger(L, (lua_Integer)value);
+        else
+            lua_pushnumber(L, value);
+        lua_setfield(L, 2, line + 1);
+        return;
+    }
+    push_check(L, line + 1, line[0] == '+', split + 1);
+    *ok = *ok && line[0] == '+';
+}
+
+/* Reads the child's results into the table at index 2. Returns its message when it could not check anything, else NULL. */
+static const char *converse(lua_State *L, conversation *talk, double deadline, const char *stage)
+{
+    bool ok = true, ended = false, late = false;
+    int status = 0;
+    const char *message = NULL;
+    char *line;
+    lua_newtable(L);
+    while (!ended && !message && (line = next_line(talk, deadline, &late))) {
+        if (line[0] == '!')
+            message = lua_pushstring(L, line + 1);
+        else if (line[0] == '.')
+            ended = true;
+        else
+            take_line(L, line, &ok);
+    }
+    if (!ended)
+        kill(talk->child, SIGKILL); /* does nothing to one that has crashed */
+    close(talk->descriptor);
+    while (waitpid(talk->child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (message)
+        return message;
+    char reason[64], detail[VERIFY_STAGE_SIZE + 128];
+    if (late)
+        snprintf(reason, sizeof reason, "took too long");
+    else if (WIFSIGNALED(status))
+        snprintf(reason, sizeof reason, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(reason, sizeof reason, "ended with status %d", WEXITSTATUS(status));
+    if (!ended) {
+        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, stage);
+        push_check(L, "crashed", false, detail);
+    }
+    lua_setfield(L, 2, "checks");
+    lua_pushboolean(L, ok && ended);
+    lua_setfield(L, 2, "ok");
+    return NULL;
+}
+
+static int check(lua_State *L)
+{
+    lua_settop(L, 1);
+    verify_reference *reference;
+    const verify_job job = job_at(L, 1, &reference);
+    const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
+    char error[ERROR_SIZE];
+    if (!verify_reference_extend(reference, job.tokens, error, sizeof error))
+        return host_fail(L, error);
+    char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage == MAP_FAILED)
+        return host_fail(L, "verify: not enough memory");
+    const char *message = error;
+    conversation talk;
+    if (start(&talk, &job, stage, error, sizeof error)) {
+        lua_newtable(L);
+        message = converse(L, &talk, seconds_now() + timeout, stage);
+    }
+    munmap(stage, VERIFY_STAGE_SIZE);
+    if (message)
+        return host_fail(L, message);
+    lua_settop(L, 2);
+    return 1;
+}
+
+static int close_reference(lua_State *L)
+{
+    verify_reference_close(luaL_checkudata(L, 1, reference_type_name));
+    return 0;
+}
+
+static int make_reference(lua_State *L)
+{
+    lua_settop(L, 1);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_getfield(L, 1, "model");
+    const reference_model model = reference_model_at(L, 2, where);
+    const verify_sources sources = {
+        .blob = field_text(L, 1, where, "blob", NULL),
+        .weights = field_text(L, 1, where, "weights", NULL),
+        .prefix = field_text(L, 1, where, "prefix", ""),
+        .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
+        .tables = reference_type_at(L, 1, where, "tables", REFERENCE_I8),
+        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_I16),
+    };
+    const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
+    verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);
+    *reference = (verify_reference){.seed = 0};
+    luaL_setmetatable(L, reference_type_name);
+    lua_pushvalue(L, 1); /* it keeps the prefix */
+    lua_setiuservalue(L, -2, 1);
+    char error[ERROR_SIZE];
+    return verify_reference_open(reference, &model, seed, &sources, error, sizeof error) ? 1 : host_fail(L, error);
+}
+
+/* Whether rounding cannot change a code of the token. */
+static bool is_certain(const sample *s, size_t token)
+{
+    for (size_t table = 0; table < s->model->h; ++table)
+        if (s->near[token * s->model->h + table])
+            return false;
+    return true;
+}
+
+static int vectors(lua_State *L)
+{
+    verify_reference *reference = luaL_checkudata(L, 1, reference_type_name);
+    const lua_Integer count = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, count >= 1 && count <= 1000, 2, "must be from 1 to 1000");
+    enum { MOST_TRIED = 100 };
+    char error[ERROR_SIZE];
+    if (!verify_reference_extend(reference, (size_t)count * MOST_TRIED, error, sizeof error))
+        return host_fail(L, error);
+    const sample *s = &reference->random;
+    lua_newtable(L);
+    lua_Integer found = 0;
+    for (size_t token = 0; found < count && token < s->tokens; ++token) {
+        if (!is_certain(s, token))
+            continue;
+        lua_newtable(L);
+        lua_newtable(L);
+        for (size_t i = 0; i < s->model->d; ++i) {
+            lua_pushnumber(L, (lua_Number)s->x[token * s->model->d + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "x");
+        lua_newtable(L);
+        for (size_t i = 0; i < s->model->d_out; ++i) {
+            lua_pushnumber(L, s->y[token * s->model->d_out + i]);
+            lua_rawseti(L, -2, (lua_Integer)i + 1);
+        }
+        lua_setfield(L, -2, "y");
+        lua_rawseti(L, -2, ++found);
+    }
+    return found == count ? 1 : host_fail(L, "verify: rounding may change a code of nearly every token: no vectors for a self-test");
+}
+
+int luaopen_verify(lua_State *L)
+{
+    const luaL_Reg functions[] = {{"check", check}, {"reference", make_reference}, {"vectors", vectors}, {NULL, NULL}};
+    luaL_newmetatable(L, reference_type_name);
+    lua_pushcfunction(L, close_reference);
+    lua_setfield(L, -2, "__gc");
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,587 @@
+-- Every command as a user meets it: what it prints, writes and refuses, and its exit status.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+
+local folder = program.folder()
+-- Odd sizes, a padded input, two repeats, a norm, d_out of its own: 7 * 5 bits of z out of 2 * 32.
+local odd = program.model(folder, "odd", [[
+return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu",
+    scale = "1/h", norm = { kind = "layernorm" } }
+]])
+local tiny = "gen/models/tiny.lua"
+local weights = folder .. "/odd.safetensors"
+works { "sample", odd, "--seed", "5", "-o", weights }
+
+-- The blob of weights at `path`.
+local function packed(path, ...)
+    local blob = folder .. "/blob.bin"
+    works { "pack", odd, "--weights", path, "-o", blob, ... }
+    return assert(host.read(blob))
+end
+
+local plain = packed(weights)
+local commands = { "plan", "schedules", "emit", "check", "sample", "pack", "run", "verify", "bench", "fuse", "import", "tuned list", "tuned show",
+    "tuned merge", "tuned export", "tuned prune", "help" }
+
+function test.help_names_every_command_and_every_key()
+    local text = works { "help" }
+    for _, name in ipairs(commands) do check.matches(text, "\n  " .. name .. " ") end
+    for _, key in ipairs { "name", "d_out", "projection.block", "projection.decay", "norm.eps", "neighbours" } do check.matches(text, "\n  " .. key:gsub("%p", "%%%0") .. " ") end
+    for _, words in ipairs { {}, { "--help" }, { "-h" } } do check.equal(works(words), text) end
+end
+
+function test.help_of_a_command()
+    for _, name in ipairs(commands) do
+        local text = works { "help", name }
+        check.matches(text, "^usage: lookupc " .. name .. " ")
+        if name ~= "help" then check.equal(works { name, "--help" }, text) end
+    end
+    local text = works { "help", "sample" }
+    check.matches(text, "\nwrite random weights [^\n]*%.\n")
+    for _, option in ipairs { "%-%-seed N", "%-o FILE", "%-%-prefix TEXT" } do check.matches(text, "\n  " .. option .. " +%l") end
+end
+
+function test.version() check.equal(works { "--version" }, "lookupc " .. host.version .. "\n") end
+
+function test.types_of_tables()
+    local o = folder .. "/never"
+    for _, text in ipairs { "i4", "", "F32", "f32,i8" } do refuses(1, '--tables: "' .. text .. '": must be one of f32, bf16, f16, i8', { "emit", tiny, "-o", o, "--tables", text }) end
+    check.equal(host.kind(o), nil)
+    check.matches(works { "plan", tiny, "--tables", "i8" }, "\ntables +32%.0 KiB of i8\n")
+    local blobs = {}
+    for _, text in ipairs { "f32", "bf16", "f16", "i8" } do
+        local bundle = folder .. "/" .. text
+        works { "emit", odd, "--tables", text, "-o", bundle }
+        check.matches(works { "check", bundle }, ": fresh\n$")
+        check.equal(json.decode(host.read(bundle .. "/MANIFEST.json")).options.tables, text)
+        check.equal(blobs[packed(weights, "--tables", text)], nil)
+        blobs[packed(weights, "--tables", text)] = true
+    end
+    check.equal(blobs[plain], true)
+end
+
+function test.types_of_projections()
+    local o = folder .. "/never"
+    for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
+        for _, words in ipairs { { "plan", tiny }, { "schedules", tiny }, { "emit", tiny, "-o", o }, { "pack", odd, "--weights", weights, "-o", o }, { "verify", odd },
+            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o } } do
+            table.insert(words, "--projection")
+            table.insert(words, text)
+            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16, i16', words)
+        end
+    end
+    refuses(1, '--projection: "f16": must be one of f32, bf16, i16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
+    refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
+    check.equal(host.kind(o), nil)
+    check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
+    local bundle = folder .. "/projection"
+    works { "emit", odd, "--projection", "bf16", "--tables", "i8", "-o", bundle }
+    check.matches(works { "check", bundle }, ": fresh\n$")
+    local options = json.decode(host.read(bundle .. "/MANIFEST.json")).options
+    check.equal({ options.projection, options.tables }, { "bf16", "i8" })
+    check.equal(packed(weights, "--projection", "f32"), plain)
+    check.equal(packed(weights, "--projection", "bf16") == plain, false)
+end
+
+-- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact as ever.
+function test.verify_tells_what_a_rounded_projection_costs()
+    local small, flips = "gen/models/roberta_small.lua", {}
+    for _, projection in ipairs { "bf16", "i16" } do
+        for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", projection, "--json" }).results) do
+            check.equal({ r.projection, r.tables, r.rel_err > 1e-2, r.rel_err < 1 }, { projection, "f32", true, true })
+            if projection == "bf16" then check.equal(r.kernel_rel_err < 1e-5, true) end
+            flips[projection] = r.code_flips / r.codes
+        end
+    end
+    if flips.bf16 < 1e-3 or flips.bf16 > 3e-2 or flips.i16 > flips.bf16 / 4 then
+        error(string.format("%g of the codes differ in bf16, %g in i16", flips.bf16, flips.i16))
+    end
+end
+
+-- With a budget, the error of y decides; without one it is only reported.
+function test.a_budget_rules_out()
+    local source = [[
+return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu",
+    scale = "1/h", norm = { kind = "layernorm" }, budget = %s }
+]]
+    local function verify(model, ...) return { "verify", model, "--weights", weights, "--isa", "scalar", ... } end
+    local strict = program.model(folder, "strict", source:format "1e-4")
+    local generous = program.model(folder, "generous", source:format "0.1")
+    works(verify(strict))
+    works(verify(generous, "--tables", "i8"))
+    works(verify(odd, "--tables", "i8"))
+    local result = program.run(verify(strict, "--tables", "i8"))
+    check.equal(result.status, 1)
+    check.matches(result.output, "\nscalar +many +FAILED +f32 +i8 ")
+    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, the budget is 0%.0001\n")
+    refuses(1, "budget: relative error ", { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" })
+    -- What the reference expects of rounded tables is far below what rounding costs.
+    for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
+        check.equal({ r.tables, r.rel_err > 1e-3, r.rel_err < 0.1, r.kernel_rel_err < 1e-5, r.max_abs_err > 0 }, { "i8", true, true, true, true })
+    end
+end
+
+function test.usage_errors()
+    local o = folder .. "/never"
+    for _, row in ipairs {
+        { 'lookupc: unknown command "emti"; did you mean emit?', "emti" },
+        { 'lookupc: unknown command "zzzzzzzz" (see lookupc help)', "zzzzzzzz" },
+        { 'lookupc: unknown command ""', "" },
+        { 'lookupc: unknown command "emti"', "help", "emti" },
+        { "lookupc help: takes [COMMAND], got plan emit", "help", "plan", "emit" },
+        { "lookupc emit: unknown option --iza; did you mean --isa? (see lookupc help emit)", "emit", tiny, "--iza", "scalar", "-o", o },
+        { "unknown option --output", "emit", tiny, "--output", o },
+        { "unknown option -x", "plan", tiny, "-x" },
+        { "lookupc plan: takes MODEL.lua, got nothing", "plan" },
+        { "takes MODEL.lua, got a.lua b.lua", "plan", "a.lua", "b.lua" },
+        { "takes DIR, got nothing", "check" },
+        { "-o is missing", "emit", tiny },
+        { "-o: needs a value, DIR", "emit", tiny, "-o" },
+        { "-o: needs a value", "sample", tiny, "-o", "" },
+        { "--weights is missing", "pack", tiny, "-o", o },
+        { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights" },
+        { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights=" },
+        { "--input is missing", "run", tiny, "--weights", weights },
+        { "--json: takes no value", "plan", tiny, "--json=1" },
+        { "--seed: 1: given twice", "sample", tiny, "-o", o, "--seed", "1", "--seed=1", given_twice = true },
+        { "--json: given twice", "plan", tiny, "--json", "--json" },
+    } do
+        local fragment = row.given_twice and "--seed: given twice" or row[1]
+        refuses(2, fragment, { table.unpack(row, 2) })
+    end
+    for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1", "" } do
+        refuses(2, "--seed: " .. number .. ": must be an integer from 0 to 4294967295", { "sample", tiny, "-o", o, "--seed", number })
+    end
+    check.equal(host.kind(o), nil)
+end
+
+-- Values whose rules depend on more than the command line.
+function test.wrong_lists()
+    local o = folder .. "/never"
+    for _, text in ipairs { "neon", "scalar,neon", "", ",", "scalar,", "AVX2", "scalar avx2" } do
+        refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
+    end
+    for _, text in ipairs { "gather.group", "gather.group=", "gather.group=x", "gather.gruop=8", "gather.group=8,gather.group=8", "gather.group=7", "," } do
+        refuses(1, "--schedule: ", { "emit", tiny, "-o", o, "--schedule", text })
+    end
+    refuses(1, 'did you mean "gather.group"?', { "emit", tiny, "-o", o, "--schedule", "gather.gruop=8" })
+    for _, text in ipairs { "0", "x", "1,,2", "", "1.5", "65537" } do
+        refuses(1, "--batch: ", { "bench", tiny, "--isa", "scalar", "--batch", text })
+    end
+    refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
+    for _, text in ipairs { "i4", "", "f32,", "f32,i4", "f32 i8" } do
+        refuses(1, ': must be one of f32, bf16, f16, i8', { "bench", tiny, "--isa", "scalar", "--tables", text })
+    end
+    refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
+    for _, command in ipairs { "verify", "bench" } do
+        for _, number in ipairs { "0", "1025" } do
+            refuses(1, "--threads: " .. number .. ": must be an integer from 1 to 1024", { command, tiny, "--isa", "scalar", "--threads", number })
+        end
+        refuses(2, "--threads: x: must be an integer", { command, tiny, "--threads", "x" })
+    end
+    check.equal(host.kind(o), nil)
+end
+
+function test.plan_for_machines()
+    local found = assert(json.decode(works { "plan", "gen/models/roberta_base.lua", "--json" }))
+    local expected = { d = 768, d_out = 768, h = 170, tau = 9, block = 64, padded = 1024, repeats = 2, table_bytes = 170 * 512 * 768 * 4 }
+    for key, value in pairs(expected) do check.equal(found[key], value) end
+    check.near(found.dense_mflop_per_token, 9.44, 0.005)
+    check.near(found.mflop_per_token, 1.39, 0.005)
+    if not (found.mflop_per_token_folded > 0 and found.mflop_per_token_folded < found.mflop_per_token) then
+        error("folding saves nothing: " .. found.mflop_per_token_folded)
+    end
+    for _, key in ipairs { "packed_bytes", "scratch_bytes" } do check.equal(math.type(found[key]), "integer") end
+    local dense = program.model(folder, "dense", 'return { name = "m", d = 5, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax" }')
+    found = assert(json.decode(works { "plan", dense, "--json" }))
+    check.equal({ found.d, found.d_out, found.padded, found.repeats }, { 5, 5, 5, 1 })
+end
+
+function test.plan_for_people()
+    local text = works { "plan", "gen/models/roberta_base.lua" }
+    check.matches(text, "1%.39")
+    check.matches(text, "9%.44")
+    check.equal(select(2, text:gsub("\n", "")) < 20, true)
+end
+
+function test.sizes_of_the_plan_are_those_of_the_files()
+    local found = assert(json.decode(works { "plan", odd, "--json" }))
+    check.equal(found.packed_bytes, #plain)
+    works { "emit", odd, "-o", folder .. "/sizes" }
+    local header = assert(host.read(folder .. "/sizes/odd.h"))
+    check.matches(header, "#define ODD_WEIGHTS_BYTES " .. found.packed_bytes .. "u")
+    check.matches(header, "#define ODD_SCRATCH_BYTES " .. found.scratch_bytes .. "u")
+end
+
+function test.emit_of_some_instruction_sets()
+    local function kinds(list)
+        local bundle = program.folder()
+        works { "emit", tiny, "-o", bundle, "--isa", list }
+        local seen = {}
+        for _, name in ipairs(host.list(bundle)) do
+            local isa = name:match("__(%w+)")
+            if isa then seen[isa] = (seen[isa] or 0) + 1 end
+        end
+        works { "check", bundle }
+        return seen, bundle
+    end
+    local all = kinds "scalar,avx2,avx512"
+    check.equal(kinds "scalar", { scalar = all.scalar })
+    check.equal(kinds "avx512", { avx512 = all.avx512 })
+    local _, one = kinds "scalar,avx2"
+    local _, other = kinds "avx2,scalar,avx2"
+    check.equal(process.run({ "diff", "-r", one, other }).output, "")
+end
+
+function test.emit_says_what_changed()
+    local bundle = program.folder() .. "/new/folder"
+    check.equal(works({ "emit", tiny, "-o", bundle }):gsub("EMIT  [^\n]*\n", ""), "")
+    check.equal(works({ "emit", tiny, "-o", bundle }):gsub("same  [^\n]*\n", ""), "")
+    assert(host.write_file(bundle .. "/tiny.h", "edited"))
+    refuses(1, "tiny.h: edited", { "check", bundle })
+    check.equal(works({ "emit", tiny, "-o", bundle }):gsub("same  [^\n]*\n", ""), "EMIT  " .. bundle .. "/tiny.h\n")
+    check.equal(works { "check", bundle }, bundle .. ": fresh\n")
+end
+
+function test.relative_paths_from_another_folder()
+    local there = program.folder()
+    local text = assert(host.read(tiny))
+    program.model(there, "tiny", text)
+    for _, words in ipairs {
+        { "emit", "tiny.lua", "-o", "sub/tiny" }, { "check", "sub/tiny" }, { "sample", "tiny.lua", "-o", "w.safetensors" },
+        { "pack", "tiny.lua", "--weights", "w.safetensors", "-o", "w.bin" },
+    } do works(words, { directory = there }) end
+    program.python("np.save(sys.argv[1], np.ones((3, 64), '<f4'))", there .. "/x.npy")
+    works({ "run", "tiny.lua", "--weights", "w.safetensors", "--input", "x.npy", "--output", "y.npy", "--isa", "scalar" }, { directory = there })
+    check.equal(host.list(there), { "sub", "tiny.lua", "w.bin", "w.safetensors", "x.npy", "y.npy" })
+
+    local here = program.folder()
+    works { "emit", tiny, "-o", here }
+    check.equal(process.run({ "diff", "-r", here, there .. "/sub/tiny" }).output, "")
+end
+
+function test.sample_depends_on_the_seed_alone()
+    local function sample(...)
+        local path = folder .. "/sample.safetensors"
+        works { "sample", odd, "-o", path, ... }
+        return assert(host.read(path))
+    end
+    local one = sample("--seed", "1")
+    check.equal(sample("--seed", "1") == one, true)
+    check.equal(sample("--seed=1") == one, true)
+    check.equal(sample() == one, true)
+    check.equal(sample("--seed", "2") ~= one, true)
+    check.equal(#sample("--seed", "4294967295"), #one)
+    check.equal(program.python([[
+for name, (dtype, values) in load(sys.argv[1]).items():
+    print(name, dtype, values.shape, "varied" if values.std() > 0 and np.isfinite(values).all() else "WRONG")
+]], weights), [[
+hash.projection.weight F32 (2, 4, 4, 8, 8) varied
+hash.projection.bias F32 (35,) varied
+tables F32 (7, 32, 19) varied
+bias F32 (19,) varied
+LayerNorm.weight F32 (27,) varied
+LayerNorm.bias F32 (27,) varied
+]])
+end
+
+function test.pack_is_deterministic_and_hears_every_tensor()
+    check.equal(packed(weights) == plain, true)
+    for _, name in ipairs { "hash.projection.weight", "hash.projection.bias", "tables", "bias", "LayerNorm.weight", "LayerNorm.bias" } do
+        local changed = folder .. "/changed.safetensors"
+        program.python([=[
+tensors = load(sys.argv[1])
+tensors[sys.argv[3]][1].flat[0] += 0.5
+save(sys.argv[2], tensors)
+]=], weights, changed, name)
+        if packed(changed) == plain then error(name .. " changes nothing") end
+    end
+end
+
+function test.prefix()
+    local path = folder .. "/prefixed.safetensors"
+    local prefix = "roberta.encoder.layer.3.FFN."
+    works { "sample", odd, "--seed", "5", "-o", path, "--prefix", prefix }
+    check.equal(packed(path, "--prefix", prefix) == plain, true)
+    refuses(1, "tensor hash.projection.weight is missing", { "pack", odd, "--weights", path, "-o", folder .. "/never" })
+    refuses(1, "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; did you mean " .. prefix .. "hash.projection.weight?",
+        { "pack", odd, "--weights", path, "-o", folder .. "/never", "--prefix", "roberta.encoder.layer.4.FFN." })
+    -- Two layers in one file: each is found by its own prefix.
+    program.python([[
+one, two = load(sys.argv[1]), load(sys.argv[2])
+save(sys.argv[3], {**{"a." + name: (dtype, values * 2) for name, (dtype, values) in two.items()}, **one})
+]], path, weights, folder .. "/layers.safetensors")
+    check.equal(packed(folder .. "/layers.safetensors", "--prefix", prefix) == plain, true)
+    check.equal(packed(folder .. "/layers.safetensors", "--prefix", "a.") ~= plain, true)
+end
+
+function test.blocks_stored_input_by_output()
+    local path = folder .. "/transposed.safetensors"
+    program.python([[
+tensors = load(sys.argv[1])
+dtype, values = tensors["hash.projection.weight"]
+tensors["hash.projection.weight"] = dtype, values.swapaxes(3, 4)
+save(sys.argv[2], tensors)
+]], weights, path)
+    check.equal(packed(path, "--blocks-in-out") == plain, true)
+    check.equal(packed(path) ~= plain, true)
+    works { "verify", odd, "--weights", path, "--blocks-in-out", "--isa", "scalar" }
+end
+
+-- Other widths hold the same numbers: values rounded to the narrow type pack as their float32 equals do.
+function test.widths_of_checkpoints()
+    local other, same = folder .. "/other.safetensors", folder .. "/same.safetensors"
+    for _, dtype in ipairs { "F16", "BF16", "F64", "mixed" } do
+        program.python([[
+source, other, same, wanted = sys.argv[1:]
+def convert(values, dtype):
+    if dtype == "BF16":
+        bits = (values.astype("<f4").view("<u4") + 0x8000) >> 16
+        return bits.astype("<u2"), (bits.astype("<u4") << 16).view("<f4")
+    narrow = values.astype(widths(dtype))
+    return narrow, narrow.astype("<f4")
+a, b = {}, {}
+for number, (name, (_, values)) in enumerate(load(source).items()):
+    dtype = ["F16", "BF16", "F64", "F32"][number % 4] if wanted == "mixed" else wanted
+    narrow, wide = convert(values, dtype)
+    a[name], b[name] = (dtype, narrow), ("F32", wide)
+if wanted == "mixed":
+    a["position_ids"] = "I64", np.arange(5)
+save(other, a, {"format": "pt"})
+save(same, b)
+]], weights, other, same, dtype)
+        local narrow, wide = packed(other), packed(same)
+        if narrow ~= wide then error(dtype .. " packs differently") end
+        check.equal(wide == plain, dtype == "F64")
+        works { "verify", odd, "--weights", other, "--isa", "scalar" }
+    end
+end
+
+local function run(input, output, ...) return works { "run", odd, "--weights", weights, "--input", input, "--output", output, ... } end
+
+function test.run_treats_each_token_alone()
+    local all, one, y_all = folder .. "/all.npy", folder .. "/one.npy", folder .. "/y_all.npy"
+    program.python("np.save(sys.argv[1], np.random.default_rng(3).standard_normal((67, 27)).astype('<f4'))", all)
+    check.matches(run(all, y_all), "^wrote [^\n]*/y_all.npy, 67 tokens, %w+\n$")
+    for _, count in ipairs { 0, 1, 3, 33 } do
+        local y = folder .. "/y_" .. count .. ".npy"
+        program.python("np.save(sys.argv[2], np.load(sys.argv[1])[67 - int(sys.argv[3]):])", all, one, tostring(count))
+        run(one, y)
+        check.equal(program.python([[
+y, part = np.load(sys.argv[1]), np.load(sys.argv[2])
+print(part.shape, part.dtype, part.flags.c_contiguous, np.allclose(y[67 - len(part):], part, rtol=1e-5, atol=1e-6))
+]], y_all, y), "(" .. count .. ", 19) float32 True True\n")
+    end
+end
+
+function test.run_reads_both_versions_of_npy()
+    local one, two = folder .. "/v1.npy", folder .. "/v2.npy"
+    program.python([[
+x = np.random.default_rng(4).standard_normal((5, 27)).astype("<f4")
+for path, version in zip(sys.argv[1:], [(1, 0), (2, 0)]):
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, x, version)
+]], one, two)
+    run(one, folder .. "/y1.npy", "--isa", "scalar")
+    run(two, folder .. "/y2.npy", "--isa", "scalar")
+    check.equal(host.read(folder .. "/y1.npy"), host.read(folder .. "/y2.npy"))
+end
+
+function test.instruction_sets_agree()
+    local x, outputs = folder .. "/x.npy", {}
+    program.python("np.save(sys.argv[1], np.random.default_rng(6).standard_normal((41, 27)).astype('<f4'))", x)
+    for i, isa in ipairs(require("cpu").describe().isa) do
+        outputs[i] = folder .. "/y_" .. isa .. ".npy"
+        check.matches(run(x, outputs[i], "--isa", isa), ", " .. isa .. "\n$")
+    end
+    check.equal(program.python([[
+first = np.load(sys.argv[1])
+worst = max(np.linalg.norm(np.load(path) - first, axis=1).max() / np.linalg.norm(first, axis=1).min() for path in sys.argv[1:])
+print(worst <= 1e-5 or worst)
+]], table.unpack(outputs)), "True\n")
+end
+
+function test.run_gives_what_verified_kernels_give()
+    for _, cc in ipairs { "gcc", "clang" } do
+        check.matches(works { "verify", odd, "--weights", weights, "--isa", "scalar", "--cc", cc }, "\nscalar [^\n]* ok ")
+        local x = folder .. "/cc.npy"
+        program.python("np.save(sys.argv[1], np.random.default_rng(7).standard_normal((9, 27)).astype('<f4'))", x)
+        run(x, folder .. "/y_" .. cc .. ".npy", "--isa", "scalar", "--cc", cc)
+    end
+    check.equal(program.python("print(np.allclose(np.load(sys.argv[1]), np.load(sys.argv[2]), rtol=1e-5, atol=1e-6))",
+        folder .. "/y_gcc.npy", folder .. "/y_clang.npy"), "True\n")
+end
+
+function test.verify_for_machines()
+    local found = assert(json.decode(works { "verify", odd, "--isa", "scalar", "--json", "--seed", "9" }))
+    check.equal({ found.model, found.ok, found.seed, #found.results > 0, #found.skipped }, { "odd", true, 9, true, 0 })
+    for _, result in ipairs(found.results) do
+        check.equal({ result.isa, result.ok }, { "scalar", true })
+        check.equal(result.rel_err > 0 and result.rel_err <= 1e-5, true)
+        check.equal(math.type(result.code_flips), "integer")
+    end
+end
+
+-- Each of these templates is wrong in one place: verify must say so. Without biases, a token of zeros is all ties.
+function test.verify_finds_wrong_kernels()
+    local model = program.model(folder, "ties", [[
+return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu" }
+]])
+    local unbiased = folder .. "/unbiased.safetensors"
+    works { "sample", model, "-o", unbiased }
+    program.python("tensors = load(sys.argv[1]); tensors['hash.projection.bias'][1][:] = 0; save(sys.argv[1], tensors)", unbiased)
+    works { "verify", model, "--weights", unbiased }
+    for _, row in ipairs {
+        { "gen/isa/scalar.lua", ' > 0.0f ? " .. bit', ' >= 0.0f ? " .. bit' },
+        { "gen/isa/scalar.lua", 'return a .. " * " .. b .. " + " .. c end', 'return c .. " + 1.001f * " .. a .. " * " .. b end' },
+        { "templates/load_tokens.c", "tokens - 1", "tokens" },
+        { "templates/lookup_ffn.c", "(left + ", "(left - 1 + " },
+        { "templates/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
+        { "templates/model.c", "range * tiles / ranges * tile,", "(range * tiles / ranges + range) * tile,", "--threads", "3" },
+    } do
+        local tree = program.folder()
+        assert(process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", tree })
+        local text = assert(host.read(tree .. "/" .. row[1]))
+        local from, to = text:find(row[2], 1, true)
+        if from then
+            assert(host.write_file(tree .. "/" .. row[1], text:sub(1, from - 1) .. row[3] .. text:sub(to + 1)))
+            local result = program.run { "--tree", tree, "verify", model, "--weights", unbiased, "--isa", "scalar", table.unpack(row, 4) }
+            if result.status ~= 1 or not result.output:find("FAILED", 1, true) or not result.errors:find("^lookupc verify: scalar") then
+                error(string.format("%s: %s is not found: %d %q %q", row[1], row[3], result.status, result.output, result.errors))
+            end
+        else
+            error(row[1] .. ": no longer has " .. row[2])
+        end
+    end
+end
+
+function test.compilers_that_fail()
+    local function verify(...) return { "verify", odd, "--isa", "scalar", ... } end
+    refuses(1, "no-such-compiler", verify("--cc", "no-such-compiler"))
+    refuses(1, "false: exit status 1", verify("--cc", "false"))
+    refuses(1, "gcc: exit status 1", verify("--cflags", "-fno-such-flag"))
+end
+
+function test.bench_for_machines()
+    local found = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" }))
+    for _, key in ipairs { "cpu", "isa", "compiler", "flags" } do check.equal(found.host[key] ~= nil and key, key) end
+    check.equal(#found.results, 1)
+    local r = found.results[1]
+    check.equal({ r.model, r.batch, r.threads, r.isa, r.table_dtype, r.projection_dtype }, { "tiny", 3, 1, "scalar", "f32", "f32" })
+    for _, value in ipairs { r.us_per_token, r.stages.project, r.stages.gather, r.dense_us_per_token, r.speedup, r.rel_err } do
+        check.equal(value > 0 and value < 1e6, true)
+    end
+    check.equal({ type(r.schedule), type(r.dense_library), math.type(r.code_flips) }, { "string", "string", "integer" })
+    check.near(r.speedup, r.dense_us_per_token / r.us_per_token, 1e-6 * r.speedup)
+    for _, name in ipairs { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes", "random_rows_gbytes" } do
+        check.equal(found.limits[name] > 0 and found.limits[name] < 1e5, true)
+    end
+    check.near(r.limit_share, r.limit_us / r.us_per_token, 1e-6 * r.limit_share)
+    check.equal(r.limit_us > 0, true)
+end
+
+function test.bench_as_a_page()
+    local page = folder .. "/page.html"
+    works { "bench", tiny, "--isa", "scalar", "--batch", "1,3,200", "--repetitions", "1", "--html", page }
+    local text = program.page(page, 2)
+    for _, name in ipairs { "tiny", "tokens a call", "GFLOP/s", "times as fast", "scalar", "share of limit" } do check.matches(text, name) end
+end
+
+function test.a_page_that_cannot_be_written()
+    for path, fragment in pairs { [folder .. "/none/page.html"] = "there is no folder", [folder] = "must be a file", [""] = "must be a file" } do
+        refuses(1, fragment, { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--html", path })
+    end
+end
+
+function test.bench_of_another_type()
+    local r = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
+    check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
+    check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
+    check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
+end
+
+local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
+
+-- All types of one run stand beside the same dense FFN, each with its own rows.
+function test.bench_of_several_types()
+    local words = { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32", "--batch", "2,40", "--repetitions", "1" }
+    local results = assert(json.decode(works(with(words, "--json")))).results
+    local seen = {}
+    for i, r in ipairs(results) do
+        seen[i] = r.table_dtype .. " " .. r.batch
+        check.near(r.gather_gbytes, 8 * 64 * (r.table_dtype == "i8" and 1 or 4) * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
+        check.equal({ r.rel_err > 1e-3, r.random_rows_gbytes > 0 }, { r.table_dtype == "i8", true })
+    end
+    check.equal(seen, { "i8 2", "i8 40", "f32 2", "f32 40" })
+    check.equal(results[1].dense_us_per_token, results[3].dense_us_per_token)
+    check.equal(results[1].random_rows_gbytes ~= results[3].random_rows_gbytes, true)
+    local text = works(with(words, "--html", folder .. "/types.html"))
+    check.matches(text, "\nisa     tables tokens ")
+    check.matches(text, "\nscalar  i8          2 ")
+    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
+    check.matches(assert(host.read(folder .. "/types.html")), "tables i8, f32,")
+end
+
+-- Types of the projection combine with those of the tables; half the bytes are twice the FLOP a byte.
+function test.bench_of_several_projections()
+    local words = { "bench", tiny, "--isa", "scalar", "--projection", "f32,bf16", "--tables", "i8,f32", "--batch", "3", "--repetitions", "1" }
+    local results, seen = assert(json.decode(works(with(words, "--json")))).results, {}
+    for i, r in ipairs(results) do seen[i] = r.projection_dtype .. " " .. r.table_dtype end
+    check.equal(seen, { "f32 i8", "f32 f32", "bf16 i8", "bf16 f32" })
+    check.near(results[3].flop_per_byte.project, 2 * results[1].flop_per_byte.project, 1e-9 * results[3].flop_per_byte.project)
+    local text = works(with(words, "--html", folder .. "/projections.html"))
+    check.matches(text, "\nisa     projection tables tokens ")
+    check.matches(text, "\nscalar  bf16       i8          3 ")
+    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
+    check.matches(assert(host.read(folder .. "/projections.html")), "tables i8, f32, projection f32, bf16,")
+    check.matches(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" }, "float32, projection in bf16, tables in f32\n")
+end
+
+function test.bench_of_several_threads()
+    local words = { "bench", tiny, "--isa", "scalar", "--threads", "2", "--batch", "1,2000", "--repetitions", "1" }
+    local found = assert(json.decode(works(with(words, "--json"))))
+    for _, r in ipairs(found.results) do check.equal({ r.threads, r.speedup > 0, r.cpu_over_wall > 0, r.cpu_over_wall < 1.1 }, { 2, true, true, true }) end
+    check.matches(found.host.flags, "%-fopenmp %-DTINY_OPENMP=2")
+    check.matches(works(words), "^tiny on [^\n]*, 2 threads, .*wall times, FFN and dense FFN on up to 2 threads")
+end
+
+function test.verify_of_several_threads()
+    for _, cc in ipairs { "gcc", "clang" } do
+        if cc == "clang" and not program.links("clang", "-fopenmp") then
+            host.note "skipped: clang has no OpenMP library"
+        else
+            local found = assert(json.decode(works { "verify", tiny, "--threads", "3", "--cc", cc, "--json" }))
+            check.equal({ found.ok, found.threads }, { true, 3 })
+            for _, result in ipairs(found.results) do
+                local numbers = {}
+                for _, item in ipairs(result.checks) do numbers[item.name] = item.detail end
+                local count = tonumber(numbers["any number of tokens"]:match("^%d+"))
+                check.equal(count >= (result.regime == "many" and 8 or 2), true)
+            end
+        end
+    end
+end
+
+function test.schedules_are_legal_choices()
+    local found = assert(json.decode(works { "schedules", odd, "--isa", "scalar", "--json" }))
+    for _, choice in ipairs(found.sets[1].choices) do
+        local last = choice.values[#choice.values]
+        local bundle = program.folder()
+        works { "emit", odd, "-o", bundle, "--isa", "scalar", "--schedule", choice.key .. "=" .. last }
+        works { "check", bundle }
+    end
+end
+
+function test.nothing_is_left_in_the_folder_of_temporary_files()
+    local there = program.folder()
+    works({ "verify", odd, "--isa", "scalar" }, { env = { TMPDIR = there } })
+    check.equal(host.list(there), {})
+end
+
+return test

@@ -1,0 +1,382 @@
+-- Damaged input of every kind ends in one clear line and a non-zero exit status, writes nothing and leaves older files alone.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local program = require "tests.support.program"
+
+local works = program.works
+local test = {}
+
+local folder = program.folder()
+local small = program.model(folder, "small", [[
+return { name = "small", d = 6, h = 3, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu", norm = { kind = "layernorm" } }
+]])
+works { "sample", small, "-o", folder .. "/good.safetensors" }
+local good = assert(host.read(folder .. "/good.safetensors"))
+
+-- The command must be refused with one line that holds `fragment`, in a folder with an older output file.
+local function refused(fragment, words, options)
+    local there = program.folder()
+    options = options or {}
+    options.directory = there
+    assert(host.write_file(there .. "/output", "older"))
+    program.refuses(1, fragment, words, options)
+    check.equal(host.list(there), { "output" })
+    check.equal(host.read(there .. "/output"), "older")
+end
+
+-- ## Model files
+
+-- `fragment` with the model's path in front if it starts with a colon.
+local function bad_model(fragment, text)
+    local path = program.model(folder, "bad", text)
+    if fragment:find("^:") then fragment = path .. fragment end
+    refused(fragment, { "plan", path })
+    refused(fragment, { "emit", path, "-o", "new" })
+    refused(fragment, { "sample", path, "-o", "output" })
+end
+
+function test.model_files_that_are_no_data()
+    bad_model(":2: ", "return {\nname = = 1 }")
+    bad_model(": must return one table, returned nothing", "")
+    bad_model(": must return one table, returned number", "return 12")
+    bad_model(": must return one table, returned ", "return {}, {}")
+    bad_model(": is compiled Lua", "\27Lua\84\0")
+    bad_model(":1: ", "\0\1\2\255")
+    bad_model(":1: ", "return io.open('x')")
+    bad_model(":1: ", "return os")
+    bad_model(":1: ", "require 'gen.emit'")
+    bad_model(": name: is a function", "return { name = (function() end) }")
+    bad_model("", "local t = {} t[1] = t return t")
+end
+
+function test.model_files_that_never_end()
+    bad_model(":1: took more than 10000000 instructions", "while true do end")
+    bad_model(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = { i } end")
+    bad_model(": needs more than 16 MiB", 'local s = "x" while true do s = s .. s end')
+    bad_model(": needs more than 16 MiB", "local function f() return 1 + f() end return f()")
+    bad_model(": is larger than 1048576 bytes", "return {" .. (" "):rep(1 << 20) .. "}")
+end
+
+function test.model_files_that_cannot_be_read()
+    refused("none.lua: No such file or directory", { "plan", "none.lua" })
+    refused(folder .. ": Is a directory", { "plan", folder })
+    refused("/dev/zero: ", { "plan", "/dev/zero" })
+    refused("/dev/null: ", { "plan", "/dev/null" })
+end
+
+function test.models_against_the_rules()
+    local function wrong(fragment, from, to)
+        local text = assert(host.read(small))
+        local first, last = text:find(from, 1, true)
+        bad_model(fragment, text:sub(1, first - 1) .. to .. text:sub(last + 1))
+    end
+    wrong(':1: tua = 4: unknown key; did you mean "tau"?', "tau", "tua")
+    wrong(":1: tau = 40: must be an integer from 1 to 16", "tau = 4", "tau = 40")
+    wrong(":1: tau = 4.5: must be an integer", "tau = 4", "tau = 4.5")
+    wrong(':1: tau = "4": must be an integer', "tau = 4", 'tau = "4"')
+    wrong(": tau: required key is missing", "tau = 4,", "")
+    wrong(":1: h = 0: ", "h = 3", "h = 0")
+    wrong(":1: h = -1: ", "h = 3", "h = -1")
+    wrong("nan: must be an integer", "h = 3", "h = 0/0")
+    wrong(":1: h = inf: ", "h = 3", "h = 1/0")
+    wrong(":1: d = {...}: ", "d = 6", "d = {}")
+    wrong(":1: d = true: ", "d = 6", "d = true")
+    wrong(":1: projection.block = 3: must be a power of two", "block = 4", "block = 3")
+    wrong(":1: projection.block = 16: must be a power of two from 2 to 8", "block = 4", "block = 16")
+    wrong(":1: projection.kind = \"bh5\": ", '"bh4"', '"bh5"')
+    wrong(":1: projection.block = 4: only for kind", '"bh4"', '"dense"')
+    wrong(":1: name = \"int\": ", '"small"', '"int"')
+    wrong(":1: name = \"a b\": ", '"small"', '"a b"')
+    wrong(":1: name = \"../up\": ", '"small"', '"../up"')
+    wrong(":1: h = 65536: tables of h * 2^tau * d_out float32 take ", "d = 6, h = 3, tau = 4", "d = 65536, h = 65536, tau = 16")
+    wrong(":1: neighbours = 17: must be at most 2^tau = 16", "d = 6,", "d = 6, neighbours = 17,")
+    wrong(":1: neighbours = 65536: h * neighbours = 1114112 rows a token, at most 1048576 are allowed", "d = 6, h = 3, tau = 4",
+        "d = 6, h = 17, tau = 16, neighbours = 65536")
+end
+
+-- ## Weights
+
+-- Weights `bytes` must be refused by all commands that read them.
+local function bad_weights(fragment, bytes, model)
+    local path = folder .. "/bad.safetensors"
+    assert(host.write_file(path, bytes))
+    refused("/bad.safetensors: " .. fragment, { "pack", model or small, "--weights", path, "-o", "output" })
+    return path
+end
+
+-- A safetensors file of this header, a text or a table, and data.
+local function file_of(header, data)
+    local text = type(header) == "string" and header or assert(json.encode(header, "compact"))
+    return string.pack("<I8", #text) .. text .. data
+end
+
+local header_bytes = string.unpack("<I8", good)
+local header_text, data = good:sub(9, 8 + header_bytes), good:sub(9 + header_bytes)
+
+-- The good file with its header changed by `change`.
+local function with_header(change)
+    local header = assert(json.decode(header_text))
+    change(header)
+    return file_of(header, data)
+end
+
+-- The good file with the bytes of element `index` of a tensor replaced.
+local function with_value(tensor, index, bytes)
+    local at = json.decode(header_text)[tensor].data_offsets[1] + 4 * index
+    return good:sub(1, 8 + header_bytes) .. data:sub(1, at) .. bytes .. data:sub(at + 5)
+end
+
+function test.the_good_weights_are_good()
+    check.equal(with_header(function() end) ~= nil, true)
+    assert(host.write_file(folder .. "/rewritten.safetensors", with_header(function() end)))
+    works { "pack", small, "--weights", folder .. "/rewritten.safetensors", "-o", folder .. "/blob" }
+end
+
+function test.weights_that_are_cut_off()
+    for _, length in ipairs { 0, 1, 7 } do bad_weights(length .. " bytes: too short", good:sub(1, length)) end
+    for _, length in ipairs { 8, 9, 8 + header_bytes // 2, 7 + header_bytes } do bad_weights("header: length ", good:sub(1, length)) end
+    for _, length in ipairs { 8 + header_bytes, 9 + header_bytes, 8 + header_bytes + #data // 2, #good - 1 } do bad_weights("", good:sub(1, length)) end
+    bad_weights("data: 1 bytes after the last tensor", good .. "\0")
+end
+
+function test.lengths_of_the_header()
+    for _, row in ipairs { { 0, "0" }, { 1 << 63, "9223372036854775808" }, { -1, "18446744073709551615" }, { 200000000, "200000000" } } do
+        bad_weights("header: length " .. row[2] .. ": must be from 1 to 100000000 bytes", string.pack("<I8", 0):sub(1, 0) .. string.pack("<i8", row[1]) .. good:sub(9))
+    end
+    bad_weights("header: length 99999999: the file has only ", string.pack("<I8", 99999999) .. good:sub(9))
+end
+
+-- Every bit of the length and bits all over the header: none may pass, as each one means something.
+function test.flipped_bits_of_the_header()
+    local function flipped(bit)
+        local at = bit // 8 + 1
+        return good:sub(1, at - 1) .. string.char(good:byte(at) ~ 1 << bit % 8) .. good:sub(at + 1)
+    end
+    for bit = 0, 8 * (8 + header_bytes) - 1, 11 do bad_weights("", flipped(bit)) end
+    for bit = 0, 63, 5 do bad_weights("", flipped(bit)) end
+end
+
+function test.headers_against_the_rules()
+    bad_weights("header: ", file_of("[1]", data))
+    bad_weights("header: byte ", file_of('{"tables":', data))
+    bad_weights("header: byte ", file_of(header_text:gsub('"tables"', '"bias"'), data))
+    bad_weights("header: byte ", file_of(header_text:gsub('"dtype":"F32"', '"dtype":"F32","dtype":"F32"', 1), data))
+    bad_weights("tensor bias", with_header(function(h) h.bias = "F32" end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.dtype = "F31" end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.dtype = nil end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { -6 } end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 6.5 } end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 1 << 40, 1 << 40 } end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 1, 1, 1, 1, 1, 1, 1, 1, 1, 6 } end))
+    bad_weights("tensor hash.projection.weight: data_offsets: overlaps tensor bias", with_header(function(h) h.bias.data_offsets = json.array { 0, 24 } end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.data_offsets[2] = 1 << 40 end))
+    bad_weights("tensor bias", with_header(function(h) h.bias.data_offsets = json.array { 24, 0 } end))
+    bad_weights("", with_header(function(h) h.tables = nil end))
+    bad_weights("__metadata__: must be an object of strings", with_header(function(h) h.__metadata__ = { a = 1 } end))
+end
+
+function test.tensors_that_do_not_fit_the_model()
+    local other = program.model(folder, "other", (host.read(small):gsub("h = 3", "h = 5")))
+    bad_weights("tensor hash.projection.weight: shape [2][4][2][4][4]: must be [3][4][2][4][4]", good, other)
+    bad_weights("tensor tables: shape [3][16][6]: must be [3][16][7]", good, program.model(folder, "other", (host.read(small):gsub("d = 6", "d = 6, d_out = 7"))))
+    bad_weights("tensor tables is missing; did you mean table?", with_header(function(h) h.table, h.tables = h.tables, nil end))
+    bad_weights("tensor LayerNorm.weight is missing; did you mean layernorm.weight?",
+        with_header(function(h) h["layernorm.weight"], h["LayerNorm.weight"] = h["LayerNorm.weight"], nil end))
+    bad_weights("tensor tables: ", with_header(function(h) h.tables.dtype = "I32" end))
+end
+
+function test.values_that_are_no_numbers()
+    for _, row in ipairs { { "hash.projection.weight", 127 }, { "hash.projection.bias", 11 }, { "tables", 287 }, { "bias", 5 }, { "LayerNorm.weight", 5 }, { "LayerNorm.bias", 0 } } do
+        for _, value in ipairs { 0 / 0, 1 / 0, -1 / 0 } do
+            local path = bad_weights("tensor " .. row[1] .. ": ", with_value(row[1], row[2], string.pack("<f", value)))
+            if value ~= value then
+                refused(row[1] .. ": element " .. row[2] .. ": NaN: must be finite", { "pack", small, "--weights", path, "-o", "output" })
+                refused(row[1], { "verify", small, "--weights", path, "--isa", "scalar" })
+                refused(row[1], { "run", small, "--weights", path, "--input", "output", "--output", "y.npy", "--isa", "scalar" })
+            end
+        end
+    end
+end
+
+function test.values_too_large_once_folded()
+    for _, name in ipairs { "hash.projection.weight", "LayerNorm.weight" } do
+        local entry = json.decode(header_text)[name]
+        local count = (entry.data_offsets[2] - entry.data_offsets[1]) // 4
+        local path = folder .. "/large.safetensors"
+        assert(host.write_file(path, good:sub(1, 8 + header_bytes) .. data:sub(1, entry.data_offsets[1]) .. string.pack("<f", 3e38):rep(count) .. data:sub(entry.data_offsets[2] + 1)))
+        if name == "hash.projection.weight" then
+            refused("tensor hash.projection.weight: a folded value is too large for float32", { "pack", small, "--weights", path, "-o", "output" })
+        end
+    end
+    -- LayerNorm's offset times the projection is what overflows in the bias.
+    local path = folder .. "/large.safetensors"
+    program.python([[
+tensors = load(sys.argv[1])
+tensors["LayerNorm.bias"][1][:] = 3e38
+tensors["hash.projection.weight"][1][:] = 1e3
+save(sys.argv[2], tensors)
+]], folder .. "/good.safetensors", path)
+    refused("tensor hash.projection.bias: a folded value is too large for float32", { "pack", small, "--weights", path, "-o", "output" })
+    -- Float64 holds what no float32 does.
+    program.python([[
+tensors = {name: ("F64", values) for name, (_, values) in load(sys.argv[1]).items()}
+tensors["tables"][1].flat[7] = 1e39
+save(sys.argv[2], tensors)
+]], folder .. "/good.safetensors", path)
+    refused("tensor tables: ", { "pack", small, "--weights", path, "-o", "output" })
+end
+
+function test.weights_that_cannot_be_read()
+    for _, command in ipairs { { "pack", small, "-o", "output" }, { "verify", small, "--isa", "scalar" }, { "run", small, "--isa", "scalar", "--input", "x", "--output", "output" } } do
+        for _, row in ipairs { { "none", "none: No such file or directory" }, { folder, folder .. "/model.safetensors: " }, { "/dev/zero", "/dev/zero: " } } do
+            local words = { table.unpack(command) }
+            words[#words + 1], words[#words + 2] = "--weights", row[1]
+            refused(row[2], words)
+        end
+    end
+end
+
+-- ## Inputs of run
+
+local function npy(header, bytes)
+    return "\x93NUMPY\1\0" .. string.pack("<s2", header) .. bytes
+end
+
+local function bad_input(fragment, bytes)
+    local path = folder .. "/x.npy"
+    assert(host.write_file(path, bytes))
+    refused(path .. ": " .. fragment, { "run", small, "--weights", folder .. "/good.safetensors", "--input", path, "--output", "output", "--isa", "scalar" })
+end
+
+function test.inputs_against_the_rules()
+    local floats = string.pack("<f", 1.5):rep(12)
+    local function described(text) return npy("{" .. text .. "}\n", floats) end
+    local fine = "'descr': '<f4', 'fortran_order': False, 'shape': (2, 6), "
+    local x = folder .. "/x.npy"
+    assert(host.write_file(x, described(fine)))
+    works { "run", small, "--weights", folder .. "/good.safetensors", "--input", x, "--output", folder .. "/y.npy", "--isa", "scalar" }
+
+    bad_input("", described((fine:gsub("%(2, 6%)", "(3, 4)"))))
+    bad_input("descr: '<f8': must be '<f4'", described((fine:gsub("<f4", "<f8"))))
+    bad_input("descr: '>f4': must be '<f4'", described((fine:gsub("<f4", ">f4"))))
+    bad_input("descr: '<i4': must be '<f4'", described((fine:gsub("<f4", "<i4"))))
+    bad_input("fortran_order: True: must be False", described((fine:gsub("False", "True"))))
+    bad_input("shape: 1 dimension: must be 2", described((fine:gsub("%(2, 6%)", "(12,)"))))
+    bad_input("shape: 3 dimensions: must be 2", described((fine:gsub("%(2, 6%)", "(1, 2, 6)"))))
+    bad_input("data: 48 bytes: must be 24 for shape (1, 6)", described((fine:gsub("%(2, 6%)", "(1, 6)"))))
+    bad_input("data: 48 bytes: must be 72 for shape (3, 6)", described((fine:gsub("%(2, 6%)", "(3, 6)"))))
+    bad_input("shape: ", described((fine:gsub("%(2, 6%)", "(4611686018427387904, 6)"))))
+    bad_input("shape: ", described((fine:gsub("%(2, 6%)", "(99999999999999999999999, 6)"))))
+    bad_input("header: ", described((fine:gsub("%(2, 6%)", "(-2, 6)"))))
+    bad_input("header: shape: missing", described("'descr': '<f4', 'fortran_order': False, "))
+    bad_input("header: descr: given twice", described(fine .. "'descr': '<f4', "))
+    bad_input("version: 3.0: must be 1.0 or 2.0", (described(fine):gsub("NUMPY\1", "NUMPY\3")))
+    bad_input("not an .npy file", good)
+    local whole = described(fine)
+    for length = 0, #whole - 1, 7 do bad_input("", whole:sub(1, length)) end
+end
+
+function test.inputs_that_cannot_be_read()
+    for _, row in ipairs { { "none.npy", "none.npy: No such file or directory" }, { folder, folder .. ": " }, { "/dev/zero", "/dev/zero: " } } do
+        refused(row[2], { "run", small, "--weights", folder .. "/good.safetensors", "--input", row[1], "--output", "output", "--isa", "scalar" })
+    end
+end
+
+-- ## Outputs
+
+local outputs = {
+    { "emit", small, "-o" },
+    { "sample", small, "-o" },
+    { "pack", small, "--weights", folder .. "/good.safetensors", "-o" },
+}
+
+local function with_output(words, path)
+    words = { table.unpack(words) }
+    words[#words + 1] = path
+    return words
+end
+
+local function ready_input(tokens)
+    local path = folder .. "/input_" .. tokens .. ".npy"
+    program.python("np.save(sys.argv[1], np.ones((int(sys.argv[2]), 6), '<f4'))", path, tostring(tokens))
+    return { "run", small, "--weights", folder .. "/good.safetensors", "--isa", "scalar", "--input", path, "--output" }
+end
+
+function test.output_folders_that_are_not_there()
+    for _, words in ipairs { outputs[2], outputs[3], ready_input(2) } do
+        refused("none/output: No such file or directory", with_output(words, "none/output"))
+        refused("Not a directory", with_output(words, "output/y"))
+        refused(folder .. ": is not a regular file", with_output(words, folder))
+        refused("/proc/none/y: ", with_output(words, "/proc/none/y"))
+        refused("/dev/null: is not a regular file", with_output(words, "/dev/null"))
+    end
+    refused("output: ", with_output(outputs[1], "output"))
+    refused("/proc/none", with_output(outputs[1], "/proc/none/bundle"))
+end
+
+-- Root may write everywhere: become somebody else for a moment.
+function test.output_folders_that_are_read_only()
+    for _, words in ipairs { outputs[1], outputs[2], outputs[3], ready_input(2) } do
+        local result = assert(process.run({ "bash", "-c", [[
+            dir=$(mktemp -d); lookupc=$1; folder=$2; shift 2
+            cp "$lookupc" "$dir/lookupc"; cp -r "$folder" "$dir/input"; echo older > "$dir/output"; chmod -R a+rX,a-w "$dir"
+            words=("${@//"$folder"/"$dir/input"}")
+            as=; test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
+            TMPDIR=/tmp $as "$dir/lookupc" "${words[@]}" "$dir/new"; echo "status $?"
+            TMPDIR=/tmp $as "$dir/lookupc" "${words[@]}" "$dir/output"; echo "status $?"
+            ls "$dir"; cat "$dir/output"; chmod -R u+w "$dir"; rm -rf "$dir"]], "bash", check.lookupc, folder, table.unpack(words) }, { timeout = 60 }))
+        check.matches(result.output, "^lookupc[^\n]*/new[^\n]*: Permission denied\nstatus 1\nlookupc[^\n]*/output[^\n]*: [^\n]*\nstatus 1\ninput\nlookupc\noutput\nolder\n$")
+    end
+end
+
+function test.full_disks()
+    -- A file may have 1 KiB: less than every one of these outputs, which end in File too large as they would on a full disk.
+    local full = { limit = "ulimit -f 1" }
+    refused("File too large", with_output(outputs[1], "new"), full)
+    refused("output: File too large", with_output(outputs[2], "output"), full)
+    refused("output: File too large", with_output(outputs[3], "output"), full)
+    -- Sources, library and blob fit, the result of 40,000 tokens does not.
+    refused("output: File too large", with_output(ready_input(40000), "output"), { limit = "ulimit -f 800" })
+    -- No room for the sources.
+    refused("File too large", with_output(ready_input(2), "output"), full)
+    refused("File too large", { "verify", small, "--isa", "scalar" }, full)
+    -- Room for the sources, none for the compiler.
+    refused("gcc: ", with_output(ready_input(2), "output"), { limit = "ulimit -f 16" })
+    for _, words in ipairs { { "plan", small }, { "help" }, { "--version" } } do
+        local result = process.run { "bash", "-c", '"$@" > /dev/full', "bash", check.lookupc, table.unpack(words) }
+        check.equal({ result.status, result.output }, { 1, "lookupc: standard output: No space left on device\n" })
+    end
+end
+
+-- emit onto an older bundle: all files are replaced or none.
+function test.older_bundles_stay_whole()
+    local bundle = program.folder()
+    works { "emit", small, "-o", bundle }
+    assert(host.write_file(bundle .. "/small.h", "older"))
+    local before = process.run({ "bash", "-c", "cat " .. bundle .. "/* | sha256sum" }).output
+    local names = host.list(bundle)
+    program.refuses(1, "File too large", { "emit", small, "-o", bundle, "--schedule", "gather.group=1" }, { limit = "ulimit -f 1" })
+    check.equal(host.list(bundle), names)
+    check.equal(process.run({ "bash", "-c", "cat " .. bundle .. "/* | sha256sum" }).output, before)
+end
+
+-- An output that is one of the inputs, under another name too, is refused and the input stays.
+function test.outputs_over_inputs()
+    local there = program.folder()
+    local path = program.model(there, "small", assert(host.read(small)))
+    assert(host.write_file(there .. "/w.safetensors", good))
+    local text = assert(host.read(path))
+    local function keeps(words)
+        program.refuses(1, "choose another file", words, { directory = there })
+        check.equal(host.read(path), text)
+        check.equal(host.read(there .. "/w.safetensors"), good)
+    end
+    keeps { "sample", path, "-o", path }
+    keeps { "pack", path, "--weights", "w.safetensors", "-o", "./w.safetensors" }
+    keeps { "pack", path, "--weights", "w.safetensors", "-o", path }
+    keeps { "run", path, "--weights", "w.safetensors", "--input", "x.npy", "--output", there .. "/w.safetensors" }
+end
+
+return test

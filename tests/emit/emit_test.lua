@@ -1,0 +1,392 @@
+-- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be wrong.
+local check = require "tests.support.check"
+local emit = require "gen.bundle.emit"
+local host = require "host"
+local isa = require "gen.isa.list"
+local json = require "json"
+local model = require "gen.model.file"
+local plan = require "gen.families.lookup.plan"
+local process = require "process"
+
+local root = process.run({ "pwd" }).output:gsub("\n$", "")
+local tiny_model = root .. "/gen/models/tiny.lua"
+
+local function tiny_plan() return plan.build(model.load(tiny_model), isa.select("scalar,avx2,avx512")) end
+
+local function lookupc(arguments, options)
+    return assert(process.run({ check.lookupc, table.unpack(arguments) }, options))
+end
+
+local function new_folder() return process.temporary_directory() .. "/bundle" end
+
+-- All files of a folder: { name = bytes }.
+local function contents(folder)
+    local files = {}
+    for _, name in ipairs(assert(host.list(folder))) do files[name] = assert(host.read(folder .. "/" .. name)) end
+    return files
+end
+
+-- Emits tiny into a new folder and returns it.
+local function emitted(isas, before, options)
+    local folder = new_folder()
+    local words = { "emit", tiny_model, "-o", folder, "--isa", isas or "scalar,avx2,avx512" }
+    table.move(words, 1, #words, 1 + #(before or {}), words)
+    table.move(before or {}, 1, #(before or {}), 1, words)
+    local result = lookupc(words, options)
+    if result.status ~= 0 then error(result.output, 2) end
+    return folder
+end
+
+-- `lookupc check` of a folder ends so; FOLDER in the lines stands for its path.
+local function check_gives(folder, status, lines)
+    local result = lookupc { "check", folder }
+    local actual = result.output:gsub(folder:gsub("%p", "%%%0"), "FOLDER")
+    if result.status ~= status or actual ~= lines then
+        error(string.format("got status %d and\n%s, expected status %d and\n%s", result.status, actual, status, lines), 2)
+    end
+end
+
+-- Replaces one file of a folder by what `change` makes of its text.
+local function edit(folder, name, change)
+    local text = assert(host.read(folder .. "/" .. name))
+    local changed = change(text)
+    assert(changed ~= text, name .. " was not changed")
+    assert(host.write_file(folder .. "/" .. name, changed))
+end
+
+local function remove(path) assert(process.run({ "rm", path }).status == 0) end
+
+-- The kernel file of a bundle whose name starts so.
+local function file_of(folder, start)
+    for _, name in ipairs(assert(host.list(folder))) do
+        if name:sub(1, #start) == start then return name end
+    end
+    error("no file " .. start)
+end
+
+local test = {}
+
+function test.golden_files()
+    local p, text = tiny_plan(), {}
+    for _, file in ipairs(emit.files(p)) do text[file.name] = file.text end
+    check.golden("tiny.h", text["tiny.h"])
+    check.golden("tiny_runtime.h", text["tiny_runtime.h"])
+    check.golden("tiny_sign_hash__scalar.c", text[p.variants[1].names.hash .. ".c"])
+    check.golden("tiny_gather__avx2.c", text[p.variants[2].names.gather .. ".c"])
+    check.golden("tiny_MANIFEST.json", text["MANIFEST.json"])
+
+    -- Weights two to a word: unpacked for many tokens, in the kernel for few.
+    p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
+    for _, file in ipairs(emit.files(p)) do text[file.name] = file.text end
+    check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
+    check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
+end
+
+function test.emission_twice_gives_the_same_bytes()
+    check.equal(emit.files(tiny_plan()), emit.files(tiny_plan()))
+    -- Also from one plan: emission leaves nothing behind in it.
+    local p = tiny_plan()
+    local first = emit.files(p)
+    check.equal(emit.files(p), first)
+    check.equal(contents(emitted()), contents(emitted()))
+end
+
+function test.another_folder_a_tree_and_the_module_give_the_same_bytes()
+    local expected = {}
+    for _, file in ipairs(emit.files(tiny_plan())) do expected[file.name] = file.text end
+    check.equal(contents(emitted()), expected)
+    check.equal(contents(emitted(nil, nil, { directory = "/" })), expected)
+    check.equal(contents(emitted(nil, { "--tree", root })), expected)
+    check.equal(contents(emitted(nil, { "--tree", "." }, { directory = root })), expected)
+
+    -- Another path and place of the model file, and a relative output folder.
+    local there = process.temporary_directory()
+    assert(host.write_file(there .. "/other.lua", assert(host.read(tiny_model))))
+    check.equal(lookupc({ "emit", "other.lua", "-o", "a/b" }, { directory = there }).status, 0)
+    check.equal(contents(there .. "/a/b"), expected)
+end
+
+-- A locale that writes 0,5 for 0.5, made here where its sources are installed.
+local function comma_locale()
+    local folder = process.temporary_directory()
+    local made = process.run { "localedef", "-i", "de_DE", "-f", "UTF-8", folder .. "/de_DE.UTF-8" }
+    local shown = process.run({ "bash", "-c", "printf %.1f 0,5" }, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } })
+    return made and shown.output == "0,5" and folder or nil
+end
+
+function test.another_locale_gives_the_same_bytes()
+    local expected = contents(emitted("scalar"))
+    for _, env in ipairs { { LC_ALL = "C" }, { LC_ALL = "C.UTF-8" }, { LC_ALL = "none.UTF-8" }, { LANG = "de_DE.UTF-8" } } do
+        check.equal(contents(emitted("scalar", nil, { env = env })), expected)
+    end
+    local folder = comma_locale()
+    if not folder then return host.note("skipped: no locale with a decimal comma can be made here") end
+    check.equal(contents(emitted("scalar", nil, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } })), expected)
+    check.equal(lookupc({ "check", emitted("scalar") }, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } }).status, 0)
+end
+
+function test.the_order_of_instruction_sets_does_not_matter()
+    check.equal(contents(emitted("avx2,scalar")), contents(emitted("scalar,avx2,scalar")))
+end
+
+function test.text_is_clean()
+    for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
+        for _, file in ipairs(emit.files(plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select("scalar,avx2,avx512")))) do
+            local bad = file.text:match("[^\n]*[ \t]\n") or file.text:match("[^\n]*\t[^\n]*") or file.text:match("[^\n]*\r")
+                or not file.text:find("[^\n]\n$") and "end of file"
+            if bad then error(file.name .. ": blanks at the end of a line, tabs or no newline: " .. bad) end
+            if file.name:find("%.[ch]$") then
+                check.matches(file.text, "^/%* Generated by lookupc from templates/[%w_]+%.[ch] and model " .. name .. "%. Do not edit%. %*/\n")
+            end
+        end
+    end
+end
+
+function test.the_manifest_records_every_file()
+    local p = tiny_plan()
+    local manifest = json.decode(contents(emitted())["MANIFEST.json"])
+    local recorded = {}
+    for _, entry in ipairs(manifest.files) do recorded[entry.name] = entry.sha256 end
+    for name, bytes in pairs(contents(emitted())) do
+        if name ~= "MANIFEST.json" then
+            check.equal(recorded[name], host.sha256(bytes))
+            recorded[name] = nil
+        end
+    end
+    check.equal(recorded, {})
+    check.equal(manifest.version, host.version)
+    check.equal(manifest.model, p.model)
+    check.equal(manifest.model_digest, p.digest)
+    check.equal(manifest.options.isa, { "scalar", "avx2", "avx512" })
+end
+
+function test.unchanged_files_are_not_touched()
+    local folder = emitted("scalar")
+    local name = file_of(folder, "tiny_gather")
+    -- Times in the past tell a file that was written from one that was not.
+    local function times() return process.run({ "sh", "-c", "cd " .. folder .. " && stat -c '%n %i %y' *" }).output end
+    assert(process.run({ "sh", "-c", "touch -d '2001-02-03 04:05:06' " .. folder .. "/*" }).status == 0)
+    local before = times()
+
+    local again = lookupc { "emit", tiny_model, "-o", folder, "--isa", "scalar" }
+    check.equal(again.status, 0)
+    check.equal(times(), before)
+    for line in again.output:gmatch("[^\n]+") do check.matches(line, "^same  " .. folder:gsub("%p", "%%%0") .. "/[%w_.]+$") end
+    check.equal(select(2, again.output:gsub("\n", "")), #host.list(folder))
+
+    edit(folder, name, function(text) return text .. "/* edited */\n" end)
+    local mended = lookupc { "emit", tiny_model, "-o", folder, "--isa", "scalar" }
+    check.matches(mended.output, "\nEMIT  " .. (folder .. "/" .. name):gsub("%p", "%%%0") .. "\n")
+    check.equal(select(2, mended.output:gsub("EMIT  ", "")), 1)
+    local function without(list) return (list:gsub(name:gsub("%p", "%%%0") .. "[^\n]*\n", "")) end
+    check.equal(without(times()), without(before))
+    check_gives(folder, 0, "FOLDER: fresh\n")
+end
+
+function test.checked_in_bundles_are_fresh()
+    for _, name in ipairs { "tiny", "roberta_small", "tiny_skipless" } do
+        local result = lookupc { "check", "emitted/" .. name }
+        check.equal({ result.status, result.output }, { 0, "emitted/" .. name .. ": fresh\n" })
+        check.equal(json.decode(assert(host.read("emitted/" .. name .. "/MANIFEST.json"))).model, model.load("gen/models/" .. name .. ".lua"))
+    end
+end
+
+function test.check_of_a_fresh_bundle()
+    local folder = emitted()
+    local before = contents(folder)
+    check_gives(folder, 0, "FOLDER: fresh\n")
+    check_gives(emitted "scalar", 0, "FOLDER: fresh\n")
+    check_gives(emitted "avx512", 0, "FOLDER: fresh\n")
+    check.equal(contents(folder), before)
+    check.equal(lookupc({ "check", "." }, { directory = folder }).output, ".: fresh\n")
+end
+
+function test.check_of_edited_files()
+    for _, start in ipairs { "tiny.h", "tiny.c", "tiny_runtime.h", "tiny_gather", "LICENSE" } do
+        local folder = emitted "scalar"
+        local name = file_of(folder, start)
+        edit(folder, name, function(text) return text:gsub("\n", " \n", 1) end)
+        check_gives(folder, 1, "lookupc check: FOLDER/" .. name .. ": edited\n")
+        edit(folder, name, function() return "" end)
+        check_gives(folder, 1, "lookupc check: FOLDER/" .. name .. ": edited\n")
+    end
+end
+
+function test.check_of_missing_files()
+    local folder = emitted "scalar"
+    remove(folder .. "/tiny.c")
+    check_gives(folder, 1, "lookupc check: FOLDER/tiny.c: missing\n")
+    remove(folder .. "/LICENSE")
+    check_gives(folder, 1, "lookupc check: FOLDER/tiny.c: missing\nlookupc check: FOLDER/LICENSE: missing\n")
+end
+
+-- A bundle of an older lookupc: the manifest and its files agree with each other, but not with what is emitted today.
+function test.check_of_stale_files()
+    local folder = emitted "scalar"
+    local header = assert(host.read(folder .. "/tiny.h"))
+    edit(folder, "tiny.h", function(text) return text .. "/* of old */\n" end)
+    edit(folder, "MANIFEST.json", function(text) return text:gsub(host.sha256(header), host.sha256(header .. "/* of old */\n")) end)
+    check_gives(folder, 1, "lookupc check: FOLDER/tiny.h: stale\nlookupc check: FOLDER/MANIFEST.json: stale\n")
+end
+
+function test.check_of_files_that_are_no_longer_emitted()
+    local folder = emitted "scalar"
+    assert(host.write_file(folder .. "/tiny_old.c", "int old;\n"))
+    edit(folder, "MANIFEST.json", function(text)
+        return text:gsub('"files": %[\n', '%0    { "name": "tiny_old.c", "sha256": "' .. host.sha256("int old;\n") .. '" },\n')
+    end)
+    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\nlookupc check: FOLDER/tiny_old.c: stale\n")
+end
+
+function test.check_of_unknown_files()
+    local folder = emitted "scalar"
+    assert(host.write_file(folder .. "/README.md", "notes of the project that vendors it\n"))
+    assert(host.write_file(folder .. "/tiny.bin", "weights"))
+    check_gives(folder, 0, "FOLDER: fresh\n")
+    assert(host.write_file(folder .. "/extra.c", "int extra;\n"))
+    assert(host.write_file(folder .. "/extra.h", ""))
+    check_gives(folder, 1, "lookupc check: FOLDER/extra.c: unknown\nlookupc check: FOLDER/extra.h: unknown\n")
+end
+
+function test.check_of_an_edited_manifest()
+    local folder = emitted "scalar"
+    edit(folder, "MANIFEST.json", function(text) return text:gsub("0%.1%.0", "0.0.9") end)
+    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\n")
+end
+
+-- The manifest's model decides what is expected.
+function test.check_of_a_manifest_of_another_model()
+    local folder = emitted "scalar"
+    edit(folder, "MANIFEST.json", function(text) return text:gsub('"score": "gelu"', '"score": "softmax"') end)
+    local result = lookupc { "check", folder }
+    check.equal(result.status, 1)
+    check.matches(result.output, "/tiny%.c: stale\n")
+    check.matches(result.output, "/tiny_sign_hash_softmax_f32__[^\n]*%.c: missing\n")
+    check.matches(result.output, "/tiny_sign_hash_gelu_f32__[^\n]*%.c: stale\n")
+end
+
+function test.check_of_a_damaged_manifest()
+    for _, case in ipairs {
+        { "", "FOLDER/MANIFEST.json: 1:0: " },
+        { "{", "FOLDER/MANIFEST.json: 1:1: " },
+        { "[]", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
+        { "5", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
+        { "null", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
+        { '{ "generator": "other", "files": [], "model": {}, "options": { "isa": [] } }', "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
+        { '{ "generator": "lookupc", "generator": "lookupc" }', "FOLDER/MANIFEST.json: 1:37: duplicate object key" },
+        { "\0\255", "FOLDER/MANIFEST.json: 1:" },
+    } do
+        local folder = emitted "scalar"
+        edit(folder, "MANIFEST.json", function() return case[1] end)
+        local result = lookupc { "check", folder }
+        check.equal(result.status, 1)
+        local line = result.output:gsub(folder:gsub("%p", "%%%0"), "FOLDER")
+        check.equal(line:sub(1, #case[2] + 9), "lookupc: " .. case[2])
+        check.equal(select(2, line:gsub("\n", "")), 1)
+    end
+end
+
+-- One part of the manifest wrong at a time.
+function test.check_of_a_manifest_with_wrong_parts()
+    local folder = emitted "scalar"
+    local original = assert(host.read(folder .. "/MANIFEST.json"))
+    for _, case in ipairs {
+        { '"d": 64', '"d": 0', ": d = 0: must be an integer from 1 to 65536\n" },
+        { '"d": 64', '"d": null', ": d = " },
+        { '"d": 64', '"d": 64, "e": 1', ": e = 1: unknown key" },
+        { '"name": "tiny"', '"name": "../tiny"', ': name = "../tiny": must be ' },
+        { '"neighbours": 1', '"neighbours": 65', "neighbours = 65: must be at most 2^tau = 64" },
+        { '"scalar"', '"mmx"', '"mmx": must be of scalar, avx2, avx512' },
+        { '"scalar"', "5", '"5": must be of scalar, avx2, avx512' },
+        { '"scalar"', "", "MANIFEST.json: " },
+        { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
+        { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
+        { '"files": %[', '"files": 5, "x": [', ": not a manifest of lookupc\n" },
+        { '"schedule": {}', '"schedule": { "tile.vectors": 2 }', '"tile.vectors": must be an instruction set, of scalar, avx2, avx512' },
+        { '"schedule": {}', '"schedule": { "scalar": 5 }', "schedule.scalar: must be a table of choices" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile": 3 } }', "tile: unknown choice" },
+        { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 1000 } }', "tile.vectors = 1000" },
+        { '"tables": "f32"', '"tables": "f64"', '--tables: "f64": must be one of f32, bf16, f16, i8' },
+        { '"projection": "f32"', '"projection": "f16"', '--projection: "f16": must be one of f32, bf16' },
+        { '"projection": "f32"', '"projection": 16', '--projection: "16": must be one of f32, bf16' },
+    } do
+        local text, count = original:gsub(case[1], case[2], 1)
+        check.equal(count, 1)
+        assert(host.write_file(folder .. "/MANIFEST.json", text))
+        local result = lookupc { "check", folder }
+        local line = result.output
+        if result.status ~= 1 or select(2, line:gsub("\n", "")) ~= 1 or line:find("%.lua:") or not line:find("^lookupc: .*MANIFEST%.json: ")
+            or not line:find(case[3], 1, true) then
+            error(string.format("%s: status %d, %s", case[2], result.status, line))
+        end
+    end
+    -- Entries of the list of files that say nothing are as good as none: the files themselves are what counts.
+    assert(host.write_file(folder .. "/MANIFEST.json", (original:gsub('"files": %[', '"files": [ 5, null, {}, { "name": 7 },'))))
+    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\n")
+end
+
+function test.check_of_what_is_no_bundle()
+    local folder = process.temporary_directory()
+    local function gives(path, line)
+        local result = lookupc { "check", path }
+        check.equal({ result.status, result.output }, { 1, line })
+    end
+    gives(folder, "lookupc: " .. folder .. "/MANIFEST.json: No such file or directory\n")
+    gives(folder .. "/none", "lookupc: " .. folder .. "/none/MANIFEST.json: No such file or directory\n")
+    gives(tiny_model, "lookupc: " .. tiny_model .. "/MANIFEST.json: Not a directory\n")
+    assert(host.write_directory(folder .. "/MANIFEST.json", { x = "" }))
+    gives(folder, "lookupc: " .. folder .. "/MANIFEST.json: Is a directory\n")
+end
+
+function test.a_refused_model_writes_nothing()
+    local there = process.temporary_directory()
+    assert(host.write_file(there .. "/bad.lua", (assert(host.read(tiny_model)):gsub("tau = 6", "tau = 60"))))
+    local result = lookupc({ "emit", "bad.lua", "-o", "out" }, { directory = there })
+    check.equal({ result.status, result.output }, { 1, "lookupc: bad.lua:6: tau = 60: must be an integer from 1 to 16\n" })
+    check.equal(host.list(there), { "bad.lua" })
+    result = lookupc({ "emit", tiny_model, "-o", "out", "--isa", "mmx" }, { directory = there })
+    check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be of scalar, avx2, avx512\n' })
+    result = lookupc({ "emit", tiny_model, "-o", "bad.lua" }, { directory = there })
+    check.equal(result.status, 1)
+    check.matches(result.output, "^lookupc: bad%.lua[^\n]*: Not a directory\n$")
+    check.equal(host.list(there), { "bad.lua" })
+end
+
+function test.a_file_built_for_the_wrong_instruction_set_stops()
+    for _, set in ipairs(isa.select("avx2,avx512")) do
+        local folder = emitted(set.name)
+        for name in pairs(contents(folder)) do
+            if name:find("__" .. set.name .. ".*%.c$") then
+                local result = assert(process.run { "gcc", "-std=c11", "-fsyntax-only", folder .. "/" .. name })
+                check.equal(result.status ~= 0, true)
+                check.matches(result.output, '#error "compile this file with ' .. table.concat(set.flags, " "):gsub("%p", "%%%0") .. '"')
+            end
+        end
+    end
+end
+
+function test.emission_over_an_older_bundle_removes_what_is_no_longer_emitted()
+    local folder = emitted("scalar,avx2")
+    assert(host.write_file(folder .. "/notes.txt", "mine\n"))
+    local edited = file_of(folder, "tiny_load_f32__avx2")
+    edit(folder, edited, function(text) return text .. "/* edited */\n" end)
+    check.equal(lookupc({ "emit", tiny_model, "-o", folder, "--isa", "scalar" }).status, 0)
+    local expected = contents(emitted("scalar"))
+    local left = contents(folder)
+    check.equal(left["notes.txt"], "mine\n")
+    check.matches(left[edited], "/%* edited %*/")
+    left["notes.txt"], left[edited] = nil, nil
+    check.equal(left, expected)
+end
+
+function test.emission_into_the_folder_of_another_model_is_refused()
+    local folder = emitted("scalar")
+    local before = contents(folder)
+    local result = lookupc { "emit", root .. "/gen/models/roberta_small.lua", "-o", folder, "--isa", "scalar" }
+    check.equal(result.status, 1)
+    check.equal(result.output, "lookupc: " .. folder .. "/MANIFEST.json: holds model tiny: choose another folder\n")
+    check.equal(contents(folder), before)
+end
+
+return test

@@ -1,3 +1,0 @@
--- 200 random models, with the default schedule and a random one, run clean under the address and undefined-behaviour sanitizers.
-local check = require "tests.check"
-return { random_models_run_clean = function() require("tests.fuzz").verify_sanitized("tests/fuzz_sanitized_test.lua", check.lookupc, "gcc", 1) end }

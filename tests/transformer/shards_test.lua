@@ -1,0 +1,62 @@
+-- pack and run read a checkpoint of several files as they read one file with the same tensors.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local program = require "tests.support.program"
+
+local test = {}
+local folder = program.folder()
+local path = program.model(folder, "sharded", [[
+return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_heads = 2, attention = { eliminate = "QP", rope = {}, context = 40 },
+    ffn = { kind = "glu", f = 200, activation = "silu" } }
+]])
+local unfused, whole, several = folder .. "/unfused.safetensors", folder .. "/whole.safetensors", folder .. "/several"
+local index = several .. "/model.safetensors.index.json"
+program.works { "sample", path, "-o", unfused }
+program.works { "fuse", path, "--weights", unfused, "-o", whole }
+program.works { "fuse", path, "--weights", unfused, "-o", several, "--shard-mib", "1" }
+
+local function packed(weights, ...)
+    local blob = folder .. "/blob.bin"
+    program.works { "pack", path, "--weights", weights, "-o", blob, ... }
+    return assert(host.read(blob))
+end
+
+function test.there_are_several_files()
+    local files = {}
+    for _, file in pairs(json.decode(assert(host.read(index))).weight_map) do files[file] = true end
+    local count = 0
+    for _ in pairs(files) do count = count + 1 end
+    check.equal(count > 2, true)
+end
+
+function test.pack()
+    for _, type in ipairs { "f32", "i8" } do
+        local wanted = packed(whole, "--type", type)
+        for _, weights in ipairs { several, index } do check.equal(packed(weights, "--type", type) == wanted, true) end
+    end
+end
+
+function test.run()
+    local x, outputs = folder .. "/x.npy", {}
+    program.python("np.save(sys.argv[1], np.random.default_rng(3).standard_normal((7, 128)).astype('<f4'))", x)
+    for i, weights in ipairs { whole, index } do
+        outputs[i] = folder .. "/y" .. i .. ".npy"
+        program.works { "run", path, "--weights", weights, "--input", x, "--output", outputs[i] }
+    end
+    check.equal(host.read(outputs[1]) == host.read(outputs[2]), true)
+end
+
+function test.what_is_wrong_is_said_in_one_line()
+    local output = folder .. "/none.bin"
+    local text = assert(host.read(index))
+    local broken = several .. "/broken.index.json"
+    assert(host.write_file(broken, (text:gsub("layers%.1%.mlp%.up_proj", "layers.1.mlp.no_proj"))))
+    program.refuses(1, "broken.index.json", { "pack", path, "--weights", broken, "-o", output })
+    program.refuses(1, "none.index.json", { "pack", path, "--weights", several .. "/none.index.json", "-o", output })
+    program.refuses(1, "tensor model.layers.2.self_attn.k_proj.weight is missing",
+        { "pack", program.model(folder, "deeper", assert(host.read(path)):gsub("layers = 2", "layers = 3")), "--weights", index, "-o", output })
+    check.equal(host.read(output), nil)
+end
+
+return test

@@ -1,0 +1,306 @@
+-- The race of the tuner on simulated machines whose true times are known: it finds the fastest, agrees with itself, and on a
+-- machine that is too noisy it keeps the default rather than naming a wrong winner.
+local check = require "tests.support.check"
+local race = require "harness.tune.race"
+local statistics = require "harness.base.statistics"
+
+local test = {}
+
+local sample_seconds = 0.05
+
+-- Numbers around 0 with deviation 1: a sum of three, nearly normal.
+local function normal(random) return (random(1 << 30) + random(1 << 30) + random(1 << 30)) / (1 << 29) - 3 end
+
+-- A machine on which candidates have true `times`:
+--   noise    deviation of the logarithm of each sample     process  the same, for all samples of a candidate in a process
+--   drift    share by which all times swing slowly         spikes   share of samples that take half as long again
+--   load     other work comes and goes, and slows what runs meanwhile by up to this share
+--   first    share by which whatever runs first in a repetition of a confirmation is slower
+--   twin     the true time of the A/A control, if it is not that of the default
+--   broken   { [name] = phase in which it cannot be measured }      budget   seconds      seed
+local function machine(o)
+    local m = { clock = 0, heats = {}, log = {}, stop_after = math.huge }
+    local burst, slow = 0, 1
+    local function measure(names, repetitions, order_seed, heat)
+        if #m.heats == m.stop_after then error("killed", 0) end
+        local random = statistics.random(order_seed * 77 + (o.seed or 0) * 1000003)
+        local samples, process, order = {}, {}, table.move(names, 1, #names, 1, {})
+        for _, name in ipairs(names) do samples[name], process[name] = {}, math.exp((o.process or 0) * normal(random)) end
+        local began = m.clock
+        for repetition = 1, repetitions do
+            if heat.phase ~= "confirm" then
+                for i = #order, 2, -1 do
+                    local j = random(i)
+                    order[i], order[j] = order[j], order[i]
+                end
+            end
+            for place, name in ipairs(order) do
+                local time = name == race.twin and (o.twin or o.times[o.default]) or o.times[name]
+                time = time * process[name] * math.exp((o.noise or 0) * normal(random)) * (1 + (o.drift or 0) * math.sin(m.clock / 20))
+                if o.load then
+                    burst = burst - 1
+                    if burst < 0 then burst, slow = random(20), random(2) == 1 and 1 + o.load * random(1000) / 1000 or 1 end
+                    time = time * slow
+                end
+                if random(1000) <= 1000 * (o.spikes or 0) then time = 1.5 * time end
+                if place == 1 and heat.phase == "confirm" then time = time * (1 + (o.first or 0)) end
+                samples[name][repetition] = time
+                m.clock = m.clock + sample_seconds
+            end
+        end
+        for _, name in ipairs(names) do
+            if o.broken and o.broken[name] == heat.phase then samples[name] = false end
+        end
+        m.heats[#m.heats + 1] = heat
+        m.log[heat.id] = { samples = samples, seconds = m.clock - began }
+        return samples
+    end
+    m.measure, m.confirm = measure, measure
+    function m.left() return (o.budget or 1e9) - m.clock end
+    return m
+end
+
+local function run(m, candidates, seed, known)
+    return race.run { candidates = candidates, measure = m.measure, confirm = m.confirm, left = m.left, known = known, seed = seed,
+        rules = { resamples = 100 } }
+end
+
+-- A default of 10 µs and others from 8 to 15 µs, any of which may be the fastest; the best time.
+local function space(seed, count)
+    local random = statistics.random(seed)
+    local candidates, times, best = {}, {}, 10
+    for i = 1, count do
+        local name = "c" .. i
+        times[name] = i == 1 and 10 or 8 + 7 * random(1 << 30) / (1 << 30)
+        candidates[i] = { name = name, bytes = 1000 + 100 * random(4) }
+        best = math.min(best, times[name])
+    end
+    return candidates, times, best
+end
+
+-- Races on the machine `o`, one a seed; seeds 2 and 3, 4 and 5 … share a space.
+local function races(count, o)
+    local list = { regrets = {}, winners = {}, within = 0, wrong = 0, decided = { winner = 0, tie = 0, ["too noisy"] = 0, ["no time"] = 0 }, most_seconds = 0 }
+    for seed = 1, count do
+        local candidates, times, best = space(1000 + seed // 2, o.count or 40)
+        o.times, o.default, o.seed = times, candidates[1].name, seed
+        local m = machine(o)
+        local result = run(m, candidates, seed)
+        local regret = times[result.winner] / best - 1
+        list.regrets[seed], list.winners[seed] = regret, times[result.winner]
+        list.decided[result.decided] = list.decided[result.decided] + 1
+        if regret <= 0.02 then list.within = list.within + 1 end
+        if result.decided == "too noisy" then
+            check.equal(result.winner, candidates[1].name)
+            check.matches(result.reason, "leader %d.* of the default, default against itself %d")
+        elseif regret > 0.02 then
+            list.wrong = list.wrong + 1
+        end
+        list.most_seconds = math.max(list.most_seconds, m.clock)
+    end
+    list.median, list.most = statistics.median(list.regrets), math.max(table.unpack(list.regrets))
+    return list
+end
+
+local function at_most(actual, most)
+    if not (actual <= most) then error(string.format("got %.4f, expected at most %g", actual, most), 2) end
+end
+
+function test.winner_is_within_2_percent_of_the_best_at_3_percent_noise()
+    local r = races(200, { noise = 0.03 })
+    at_most(0.95 * 200, r.within)
+    at_most(r.median, 0.005)
+    at_most(r.most, 0.05)
+    check.equal(r.wrong, 0)
+    local agree = 0 -- two independent races of one space
+    for i = 2, 198, 2 do
+        if math.abs(r.winners[i] / r.winners[i + 1] - 1) <= 0.02 then agree = agree + 1 end
+    end
+    at_most(0.95 * 99, agree)
+end
+
+function test.winner_is_found_on_a_quiet_machine_that_drifts_and_has_spikes()
+    local r = races(60, { noise = 0.01, process = 0.005, drift = 0.2, spikes = 0.05 })
+    check.equal(r.within, 60)
+    at_most(r.median, 0.005)
+end
+
+function test.processes_that_differ_by_1_percent_do_not_mislead()
+    local r = races(60, { noise = 0.005, process = 0.01 })
+    at_most(0.95 * 60, r.within)
+    at_most(r.most, 0.03)
+end
+
+function test.contended_machine_leads_to_too_noisy_or_the_right_answer()
+    local r = races(100, { noise = 0.1, load = 1, count = 12 })
+    check.equal(r.wrong, 0)
+    at_most(1, r.decided["too noisy"])
+    r = races(100, { noise = 0.3, count = 12 })
+    check.equal(r.wrong, 0)
+    at_most(50, r.decided["too noisy"])
+end
+
+-- Candidates c1, c2 … by their true times, and perhaps their bytes.
+local function small(times, bytes)
+    local candidates = {}
+    for i, time in ipairs(times) do candidates[i] = { name = "c" .. i, bytes = bytes and bytes[i] } end
+    local by_name = {}
+    for i, time in ipairs(times) do by_name["c" .. i] = time end
+    return candidates, by_name
+end
+
+local function race_of(times, bytes, o)
+    local candidates, by_name = small(times, bytes)
+    o.times, o.default = by_name, "c1"
+    local m = machine(o)
+    return run(m, candidates, 1), m
+end
+
+function test.result_tells_the_ratio_with_an_interval_that_holds_it()
+    local result = race_of({ 10, 8, 9, 12 }, nil, { noise = 0.01 })
+    check.equal({ result.winner, result.decided }, { "c2", "winner" })
+    check.near(result.ratio, 0.8, 0.01)
+    check.equal(result.low <= 0.8 and result.high >= 0.8 and result.high - result.low < 0.03, true)
+    check.equal(result.samples >= 24 and result.control.samples == result.samples, true)
+    at_most(result.loss, 0.01)
+    check.equal({ result.leader.name, result.unmeasured }, { "c2", 0 })
+end
+
+function test.default_wins_where_nothing_is_faster()
+    local result = race_of({ 10, 11, 12, 13 }, nil, { noise = 0.01 })
+    check.equal({ result.winner, result.decided, result.ratio }, { "c1", "winner", 1.0 })
+end
+
+function test.equals_go_to_the_smaller_object_code_then_to_the_default()
+    local result = race_of({ 10, 8, 8, 8.002 }, { 900, 800, 700, 750 }, { noise = 0.004 })
+    check.equal({ result.winner, result.decided }, { "c3", "tie" })
+    result = race_of({ 10, 10, 10, 10.002 }, { 700, 700, 700, 700 }, { noise = 0.004 })
+    check.equal({ result.winner, result.decided }, { "c1", "tie" })
+    result = race_of({ 10, 10, 10.001, 12 }, { 900, 800, 950, 100 }, { noise = 0.004 })
+    check.equal({ result.winner, result.decided }, { "c2", "tie" })
+    result = race_of({ 10, 10, 10 }, nil, { noise = 0.004 })
+    check.equal({ result.winner, result.decided }, { "c1", "tie" })
+end
+
+function test.control_that_differs_from_the_default_is_too_noisy()
+    local result, m = race_of({ 10, 8, 9 }, nil, { noise = 0.01, twin = 10.4 })
+    check.equal({ result.winner, result.decided }, { "c1", "too noisy" })
+    check.matches(result.reason, "the default differs from itself: leader 0%.%d+ .* of the default, default against itself 1%.0[34]")
+    local last = m.heats[#m.heats]
+    check.equal({ last.phase, last.round, last.repetitions }, { "final", 2, 2 * race.rules.repetitions }) -- tried again with more
+end
+
+function test.lead_that_a_new_process_does_not_find_again_is_no_lead()
+    local result, m = race_of({ 10, 9.3, 12 }, nil, { noise = 0.005, first = 0.1 })
+    check.equal({ result.winner, result.decided }, { "c1", "too noisy" })
+    check.matches(result.reason, "a new process finds 1%.0")
+    local confirmation
+    for _, heat in ipairs(m.heats) do confirmation = heat.phase == "confirm" and heat or confirmation end
+    check.equal(confirmation.names, { "c2", race.twin, "c1" })
+end
+
+function test.every_heat_has_the_default_and_its_twin()
+    local candidates, times = space(3, 40)
+    local m = machine { times = times, default = "c1", noise = 0.01 }
+    local result = run(m, candidates, 1)
+    local repetitions, seeds = {}, {}
+    for _, heat in ipairs(m.heats) do
+        local names = " " .. table.concat(heat.names, " ") .. " "
+        check.matches(names, " c1 ")
+        check.matches(names, " " .. race.twin .. " ")
+        check.equal(seeds[heat.seed], nil)
+        seeds[heat.seed] = true
+        if heat.phase == "halving" then repetitions[heat.round] = heat.repetitions end
+    end
+    check.equal(repetitions, { 3, 6, 12 })
+    -- All 39 were measured, and each that is out says why.
+    local seen, count, out = {}, 0, 0
+    for _, event in ipairs(result.history) do
+        if event.phase == "halving" and not seen[event.candidate] then seen[event.candidate], count = true, count + 1 end
+        if event.phase == "halving" and event.dropped then out = out + 1 end
+    end
+    check.equal({ count, out }, { 39, 33 })
+end
+
+function test.same_times_and_seed_make_the_same_race()
+    local candidates, times = space(4, 40)
+    local function once() return run(machine { times = times, default = "c1", noise = 0.02 }, candidates, 5) end
+    check.equal(once(), once())
+end
+
+function test.killed_race_goes_on_and_measures_nothing_twice()
+    for _, budget in ipairs { 1e9, 25 } do
+        local candidates, times = space(6, 40)
+        local whole = machine { times = times, default = "c1", noise = 0.02, budget = budget }
+        local expected = run(whole, candidates, 1)
+        for killed = 0, #whole.heats do
+            local first = machine { times = times, default = "c1", noise = 0.02, budget = budget }
+            first.stop_after = killed
+            local finished = pcall(run, first, candidates, 1)
+            check.equal(finished, killed == #whole.heats)
+            local second = machine { times = times, default = "c1", noise = 0.02, budget = budget }
+            local result = run(second, candidates, 1, function(heat)
+                local entry = first.log[heat.id]
+                if entry then return entry.samples, entry.seconds end
+            end)
+            check.equal(result, expected)
+            check.equal(#second.heats, #whole.heats - killed)
+        end
+    end
+end
+
+function test.half_logged_heat_is_measured_again()
+    local candidates, times = small { 10, 8, 12 }
+    local asked = {}
+    local m = machine { times = times, default = "c1", noise = 0.01 }
+    run(m, candidates, 1, function(heat)
+        asked[heat.id] = true
+        local samples = {}
+        for i, name in ipairs(heat.names) do samples[name] = i < #heat.names and { 1, 1, 1, 1, 1, 1, 1, 1 } or { 1, 1, 1 } end
+        return samples
+    end)
+    for _, heat in ipairs(m.heats) do check.equal(asked[heat.id], true) end
+    check.equal(#m.heats, 4)
+end
+
+function test.time_is_kept_and_what_it_was_too_short_for_is_said()
+    for _, budget in ipairs { 10, 20, 40 } do
+        local r = races(20, { noise = 0.01, budget = budget, count = 60 })
+        at_most(r.most_seconds, budget + 1e-6)
+        check.equal(r.decided["too noisy"], 0)
+        if budget > 10 then check.equal(r.within, 20) end
+    end
+    local candidates, times = space(7, 60)
+    local result = run(machine { times = times, default = "c1", noise = 0.01, budget = 10 }, candidates, 1)
+    check.matches(result.reason, "; no time for %d+ other candidates$")
+    check.equal(result.unmeasured > 0, true)
+    local m = machine { times = times, default = "c1", budget = 0 }
+    result = run(m, candidates, 1)
+    check.equal({ result.winner, result.decided, result.reason, #m.heats }, { "c1", "no time", "nothing was measured; no time for 59 other candidates", 0 })
+    result = race_of({ 10, 8 }, nil, { noise = 0.01, budget = 2 })
+    check.equal({ result.winner, result.decided }, { "c1", "no time" })
+    check.matches(result.reason, "^%d of 3 heats of the finals were measured$")
+end
+
+function test.candidates_that_cannot_be_measured_are_out()
+    for phase, count in pairs { halving = 10, final = 4, confirm = 4 } do
+        local times, broken = {}, { c2 = phase }
+        for i = 1, count do times[i] = i == 1 and 10 or i == 2 and 7 or 7 + i * 0.3 end
+        local result = race_of(times, nil, { noise = 0.01, broken = broken })
+        local said
+        for _, event in ipairs(result.history) do said = said or event.candidate == "c2" and event.phase == phase and event.dropped end
+        check.equal(said, "could not be measured")
+        check.equal(result.winner, phase == "confirm" and "c1" or "c3")
+    end
+    local result = race_of({ 10, 8 }, nil, { noise = 0.01, broken = { c2 = "final" } })
+    check.equal({ result.winner, result.decided }, { "c1", "winner" })
+    check.fails_with("final 1.1: the default schedule could not be measured", race_of, { 10, 8 }, nil, { broken = { c1 = "final" } })
+end
+
+function test.default_alone_wins_without_a_heat()
+    local result, m = race_of({ 10 }, nil, {})
+    check.equal({ result.winner, result.decided, #m.heats }, { "c1", "winner", 0 })
+    check.fails_with("candidate a is there twice", race.run, { candidates = { { name = "a" }, { name = "a" } } })
+end
+
+return test

@@ -1,0 +1,538 @@
+-- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
+local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
+local fuzz = require "tests.fuzz.fuzz"
+local isa = require "gen.isa.list"
+local json = require "json"
+local model = require "gen.model.file"
+local plan = require "gen.families.lookup.plan"
+local schedule = require "gen.families.lookup.schedule"
+local process = require "process"
+local product = require "gen.families.lookup.product"
+
+local sets = isa.select("scalar,avx2,avx512")
+
+local function plan_of(name) return plan.build(model.load("gen/models/" .. name .. ".lua"), sets) end
+
+-- Calls `tried(plan, model)` for the 200 random models; a failure says which.
+local function for_random_models(tried)
+    for index = 1, fuzz.models do
+        local given, tables, projection = fuzz.model(index)
+        local m = model.validate(given, "", "fuzz")
+        local good, message = pcall(function() tried(plan.build(m, sets, nil, tables, projection), m) end)
+        if not good then error(string.format("model %d, projection in %s, tables in %s, %s%s", index, projection, tables, fuzz.text(given), message), 0) end
+    end
+end
+
+local test = {}
+
+function test.figures_of_the_paper()
+    local p = plan_of "roberta_base"
+    check.equal(p.mflop.dense, 2 * (768 * 3072 + 3072 * 768) / 1e6)
+    check.equal(string.format("%.2f", p.mflop.dense), "9.44")
+    -- 2 repeats of 4 stages over 1024 rows: blocks of 64, 10 levels of the transform; 170 rows of 768.
+    check.equal(p.mflop.lookup, (2 * 4 * 1024 * (2 * 64 + 10) + 2 * 170 * 768) / 1e6)
+    check.equal(string.format("%.2f", p.mflop.lookup), "1.39")
+    check.equal(plan_of("roberta_small").mflop.lookup, (2 * 4 * 512 * (2 * 64 + 9) + 2 * 128 * 512) / 1e6)
+end
+
+function test.figures_after_folding_counted_by_hand()
+    -- roberta_base: d 768 = 12 of 16 blocks of 64, 1530 outputs = 1024 + 506.
+    local stage_1 = 12 * 2 * 64 * 64 -- blocks of zeros are gone
+        + (8 + 3 * 16) * 64          -- 16 blocks, of which 4 are zero: the first level has 4 butterflies and 4 copies
+    local stage_2 = 16 * 2 * 64 * 64 + 4 * 16 * 64
+    local last = 8 * 2 * 128 * 64    -- 506 outputs lie in 8 blocks of 16: each sums two inputs
+        + 3 * 8 * 64 - (512 - 506)   -- the transform of 8 blocks, without the final addition of 6 unread outputs
+    local projection = (stage_1 + 3 * stage_2) + (stage_1 + 2 * stage_2 + last)
+    check.equal(projection, 1012218)
+    check.equal(plan_of("roberta_base").mflop.folded, (projection + 2 * 170 * 768) / 1e6)
+    check.equal(plan_of("roberta_base").mflop.folded, 1.273338)
+
+    -- roberta_small: nothing is cut; 3 of 9 levels of the transform remain.
+    check.equal(plan_of("roberta_small").mflop.folded, (2 * 4 * (8 * 2 * 64 * 64 + 3 * 512) + 2 * 128 * 512) / 1e6)
+
+    -- tiny: 48 of 64 outputs, that is 3 of 4 blocks of 16.
+    check.equal(plan_of("tiny").mflop.folded, (4 * (4 * 2 * 16 * 16 + 2 * 64) - 16 + 2 * 8 * 64) / 1e6)
+end
+
+function test.folding_never_adds_work()
+    for_random_models(function(p, m)
+        if m.projection.kind == "bh4" then
+            check.equal(p.mflop.folded < p.mflop.lookup, true)
+        else
+            check.equal(p.mflop.folded, p.mflop.lookup)
+            check.equal(p.mflop.folded, (2 * m.d * m.h * m.tau + 2 * m.h * m.neighbours * m.d_out) / 1e6)
+        end
+        check.equal(p.mflop.dense, 2 * 4 * m.d * (m.d + m.d_out) / 1e6)
+    end)
+end
+
+function test.bytes()
+    local p = plan_of "roberta_small"
+    check.equal(p.table_bytes, 128 * 256 * 512 * 4)
+    -- Packed: header, projection, bias of z, residual gain, tables with rows of 33 lines of 16 floats, bias of y.
+    check.equal(p.packed_bytes, 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 128 * 256 * 528 * 4 + 512 * 4)
+    local sections = {}
+    for i, section in ipairs(p.sections) do sections[i] = section.name .. " " .. section.elements .. " " .. section.at end
+    check.equal(sections, { "projection 262144 64", "projection_bias 1024 1048640", "residual 512 1052736", "tables 17301504 1054784", "bias 512 70260800" })
+end
+
+-- Parts { at, bytes, name } lie one after the other, aligned, from `first` to `last`; `more` may follow them.
+local function apart(parts, first, last, more)
+    table.sort(parts, function(a, b) return a.at < b.at end)
+    local at = first
+    for _, part in ipairs(parts) do
+        if part.at % 64 ~= 0 then error(part.name .. " is not aligned", 0) end
+        if part.at < at then error(part.name .. " overlaps what is before it", 0) end
+        if part.at >= at + 64 then error("a hole before " .. part.name, 0) end
+        at = part.at + part.bytes
+    end
+    if at > last then error("the last part does not fit", 0) end
+    if last >= at + 64 and not more then error("a hole at the end", 0) end
+end
+
+function test.sections_of_the_blob_lie_apart()
+    for_random_models(function(p)
+        local parts = {}
+        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.elements * section.dtype.bytes } end
+        apart(parts, 64, p.packed_bytes)
+        check.equal(p.packed_bytes % 64, 0)
+    end)
+end
+
+-- What choosing m rows takes, in vectors of a float a lane: a cost and the flipped bits of as many vertices as the next power of two; of all
+-- rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores are then laid out table by table.
+local function bytes_to_choose(regime, m)
+    if m.neighbours == 1 then return nil end
+    local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
+    local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * 6 or 0
+    return regime.isa.lanes * (lists * 4 * model.power_of_two_at_least(m.neighbours) + spread)
+end
+
+-- The buffers of one regime, each `tokens` tokens wide in the projection.
+local function buffers_lie_apart(regime, m, shape, tokens)
+    local rows = regime.projection.rows
+    check.equal(rows.x, m.d)
+    check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
+    if shape.kind == "bh4" then check.equal({ rows.a, rows.b }, { shape.padded, shape.projection.name ~= "i16" and shape.padded or nil }) end
+    local slots = regime.chunk * m.h * m.neighbours
+    local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
+    for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
+    for _, buffer in ipairs(regime.work) do bytes[buffer.name] = buffer.bytes end
+    if regime.schedule and regime.dot then -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
+        local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
+        bytes.words, bytes.score_units, bytes.zeros = regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
+        if regime.group < m.h then bytes.sums = 4 * regime.chunk * columns end
+    elseif regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
+        bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
+    end
+    if regime.pack then
+        local columns = regime.schedule["gather.columns"]
+        check.equal(columns * shape.tables.bytes % 64, 0)
+        bytes.slice = regime.group * shape.rows * columns * shape.tables.bytes
+    end
+    local parts = {}
+    for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
+    for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
+    return parts
+end
+
+function test.buffers_of_scratch_lie_apart()
+    for_random_models(function(p, m)
+        local most = 0
+        for _, v in ipairs(p.variants) do
+            local parts = buffers_lie_apart(v, m, p.shape, v.tile * v.tiles)
+            if v.few then
+                apart(parts, 0, v.scratch_bytes, true)
+                apart(buffers_lie_apart(v.few, m, p.shape, v.few.chunk), 0, v.few.scratch_bytes)
+                check.equal(v.few.scratch_bytes <= v.scratch_bytes, true)
+            else
+                apart(parts, 0, v.scratch_bytes)
+            end
+            check.equal(v.tile % v.isa.lanes, 0)
+            check.equal(v.chunk % (v.tile * v.tiles), 0)
+            most = math.max(most, v.scratch_bytes)
+        end
+        check.equal(p.scratch_bytes, most)
+    end)
+end
+
+-- With many rows a token, the default schedules keep fewer tokens waiting; no schedule takes more than some GiB.
+function test.many_rows_a_token_take_little_scratch()
+    local function build(h, tau, neighbours, wanted)
+        local given = { name = "m", d = 64, h = h, tau = tau, neighbours = neighbours, projection = { kind = "dense" }, score = "gelu" }
+        return plan.build(model.validate(given, "", "m"), sets, wanted and schedule.for_all(sets, wanted))
+    end
+    for _, case in ipairs { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } } do
+        check.equal(build(table.unpack(case)).scratch_bytes <= 256 << 20, true)
+    end
+    check.equal(build(16, 16, 65536, { ["tile.vectors"] = 4 }).scratch_bytes < 1 << 32, true)
+    check.fails_with("--schedule: chunk.tokens = 4096: ", build, 16, 16, 65536, { ["chunk.tokens"] = 4096 })
+    check.fails_with("--schedule: project.tiles = 16: ", build, 16, 16, 65536, { ["tile.vectors"] = 4, ["project.tiles"] = 16 })
+end
+
+-- Where each element of a section comes from, as the packer reads the boxes: calls found(to, from, count, step, to_step) for
+-- runs of elements that lie `step` apart in the tensor and `to_step` in the section.
+local function runs(box, to_shift, from_shift, found)
+    local dims = box.dims
+    local last = dims[#dims]
+    local function walk(level, to, from)
+        if level == #dims then return found(to, from, last.count, last.from, last.to) end
+        local dim = dims[level]
+        for i = 0, dim.count - 1 do walk(level + 1, to + i * dim.to, from + i * dim.from) end
+    end
+    walk(1, box.to + to_shift, box.from + from_shift)
+end
+
+-- The elements of the tensor in the order in which the packed section holds them, and how many those are.
+local function packed(section)
+    local from_at, count = {}, 0
+    for _, box in ipairs(section.boxes) do
+        runs(box, 0, 0, function(to, from, length, step, to_step)
+            for i = 0, length - 1 do
+                local at = to + i * to_step
+                if from_at[at] then error(section.name .. ": element " .. at .. " is written twice", 0) end
+                if at >= section.elements then error(section.name .. ": element " .. at .. " does not exist", 0) end
+                from_at[at] = from + i * step
+            end
+            count = count + length
+        end)
+    end
+    return from_at, count
+end
+
+-- The same order by the definition: [block][panel of outputs][words of inputs][outputs][inputs of a word], nothing where a block
+-- has no input left for a word.
+local function blocks_in_order(list, inputs_a_word)
+    local order, at = {}, 0
+    for _, block in ipairs(list) do
+        for panel = 0, block.outputs - 1, product.panel do
+            for input = 1, #block.inputs, inputs_a_word do
+                for output = panel, math.min(panel + product.panel, block.outputs) - 1 do
+                    for part = 0, inputs_a_word - 1 do
+                        order[at] = block.inputs[input + part] and block.inputs[input + part] + output * block.output_step
+                        at = at + 1
+                    end
+                end
+            end
+        end
+    end
+    return order, at
+end
+
+local function bh4_blocks(shape)
+    local b, N, list = shape.block, shape.padded, {}
+    local blocks = N // b
+    for r = 0, shape.repeats - 1 do
+        local need = math.min(N, shape.bits - r * N)
+        -- Blocks of outputs that remain: a power of two that covers what is read.
+        local left = blocks
+        while left > 1 and left // 2 * b >= need do left = left // 2 end
+        for s = 0, 3 do
+            for k = 0, (s == 3 and left or blocks) - 1 do
+                local inputs = {}
+                for block = k, blocks - 1, s == 3 and left or blocks do
+                    for i = 0, b - 1 do
+                        if s > 0 or block * b + i < shape.d then inputs[#inputs + 1] = ((r * 4 + s) * blocks + block) * b * b + i end
+                    end
+                end
+                list[#list + 1] = { inputs = inputs, output_step = b, outputs = s == 3 and left == 1 and math.min(need, b) or b }
+            end
+        end
+    end
+    return list
+end
+
+local function dense_blocks(shape)
+    local list = {}
+    for output = 0, shape.bits - 1, product.panel do
+        local inputs = {}
+        for i = 0, shape.d - 1 do inputs[i + 1] = output * shape.d + i end
+        list[#list + 1] = { inputs = inputs, output_step = shape.d, outputs = math.min(product.panel, shape.bits - output) }
+    end
+    return list
+end
+
+function test.packed_projections_hold_every_element_once()
+    for_random_models(function(p, m)
+        local section = p.sections[p.projection.scaled and 2 or 1]
+        check.equal(section.name, "projection")
+        local actual = packed(section)
+        local inputs_a_word = 4 // p.projection.bytes
+        local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape), inputs_a_word)
+        check.equal({ section.elements, section.count * inputs_a_word }, { count, count })
+        local size, seen = 1, {}
+        for _, n in ipairs(section.shape) do size = size * n end
+        for to = 0, count - 1 do
+            local from = expected[to]
+            if actual[to] ~= from then error(string.format("element %d comes from %s, expected %s", to, actual[to], from), 0) end
+            if from and (from >= size or seen[from]) then error("element " .. from .. " is used twice or does not exist", 0) end
+            if from then seen[from] = true end
+        end
+    end)
+end
+
+-- Tables are packed [h][2^tau][pitch], rows whole and the elements between them unused; a table is a slice of the tensor.
+function test.packed_tables_hold_every_row_once()
+    for_random_models(function(p, m)
+        local section = p.sections[#p.sections - 1]
+        check.equal(section.name, "tables")
+        check.equal(section.slices, m.h)
+        local rows, from_at = m.h << m.tau, {}
+        local pitch = section.elements // rows
+        check.equal(section.elements, rows * pitch)
+        -- A row starts a cache line of 64 bytes, an odd number of lines after the last; shorter ones are not padded.
+        local bytes, row_bytes = pitch * p.tables.bytes, m.d_out * p.tables.bytes
+        if row_bytes < 64 then check.equal(pitch, m.d_out) else check.equal({ bytes % 128, bytes >= row_bytes, bytes < row_bytes + 128 }, { 64, true, true }) end
+        local count = 0
+        for slice = 0, m.h - 1 do
+            for _, box in ipairs(section.boxes) do
+                runs(box, slice * box.slice_to, slice * (m.d_out << m.tau), function(to, from, length, step)
+                    if length ~= m.d_out or step ~= 1 and length > 1 then error("a row is torn", 0) end
+                    if from_at[to] then error("element " .. to .. " is written twice", 0) end
+                    from_at[to], count = from, count + 1
+                end)
+            end
+        end
+        check.equal(count, rows)
+        for row = 0, rows - 1 do
+            if from_at[row * pitch] ~= row * m.d_out then error(string.format("row %d comes from %s", row, from_at[row * pitch]), 0) end
+        end
+    end)
+end
+
+-- What the gather sums: tiles of columns one after the other, each held in whole strips, whole vectors and a partial one.
+function test.the_gather_takes_every_column_once()
+    for_random_models(function(p, m)
+        for _, v in ipairs(p.variants) do
+            for _, regime in ipairs { v, v.few } do
+                local at, lanes = 0, regime.dot and regime.dot.columns or v.isa.lanes
+                for _, tile in ipairs(regime.gather) do
+                    local s = tile.strips
+                    check.equal(tile.from, at)
+                    check.equal(s.floats, s.vectors * lanes)
+                    check.equal(s.rest_at, s.count * s.floats)
+                    check.equal(s.rest_at + s.vectors_left * lanes + s.partial, tile.width)
+                    check.equal(s.vectors_left < s.vectors and s.partial < lanes, true)
+                    at = at + tile.count * tile.width
+                end
+                check.equal(at, m.d_out)
+            end
+        end
+    end)
+end
+
+-- Pieces are copied in whole lines, of the last tile more than there are columns: the rest must be the row's own.
+function test.copied_pieces_stay_in_their_row()
+    local copied = 0
+    for _, d_out in ipairs { 65, 100, 128, 200, 240, 496, 512 } do
+        for _, tables in ipairs { "f32", "bf16", "i8" } do
+            local m = model.validate({ name = "m", d = 64, d_out = d_out, h = 64, tau = 8, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+            for _, columns in ipairs { 16, 32, 64, 128 } do
+                if columns < d_out and columns * dtype.get(tables).bytes % 64 == 0 then
+                    local p = plan.build(m, isa.select("avx2,avx512"), schedule.for_all(isa.select("avx2,avx512"), { ["gather.columns"] = columns, ["gather.group"] = 4, ["gather.pack"] = 1 }), tables)
+                    for _, v in ipairs(p.variants) do
+                        local line, parts = 64 // p.tables.bytes, 0
+                        for _, tile in ipairs(v.gather) do
+                            for k = 0, tile.count - 1 do
+                                local from = tile.from + k * tile.width
+                                check.equal(from % line, 0)
+                                check.equal((from + tile.width + line - 1) // line * line <= p.pitch, true)
+                                check.equal(tile.width <= v.pack.pitch, true)
+                                parts, copied = parts + 1, copied + 1
+                            end
+                        end
+                        check.equal(v.parts, parts)
+                    end
+                end
+            end
+        end
+    end
+    check.equal(copied > 200, true)
+end
+
+function test.a_slice_is_copied_where_rows_are_met_several_times()
+    local function packs(tau, tables, wanted)
+        local m = model.validate({ name = "m", d = 512, h = 128, tau = tau, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+        local list = {}
+        for i, v in ipairs(plan.build(m, sets, wanted, tables).variants) do list[i] = v.schedule["gather.pack"] end
+        return list
+    end
+    check.equal(packs(8, "f32"), { 0, 1, 1 })
+    check.equal(packs(8, "i8"), { 0, 1, 1 })
+    check.equal(packs(12, "f32"), { 0, 0, 0 }) -- 4096 rows a table, 4096 tokens a chunk
+    check.equal(packs(2, "i8"), { 0, 0, 0 }) -- 256 KiB of tables lie in L2
+    check.equal(packs(8, "f32", schedule.for_all(sets, { ["chunk.tokens"] = 512 })), { 0, 0, 0 })
+end
+
+function test.vectors_are_copied_whole()
+    for_random_models(function(p, m)
+        local lengths = { projection_bias = m.h * m.tau, residual = m.d, bias = m.d_out }
+        for _, section in ipairs(p.sections) do
+            if lengths[section.name] then
+                check.equal(section.elements, lengths[section.name])
+                local from, count = packed(section)
+                check.equal(count, section.elements)
+                for i = 0, section.elements - 1 do check.equal(from[i], i) end
+            end
+        end
+    end)
+end
+
+function test.sections_come_from_tensors_of_the_same_shape()
+    for_random_models(function(p, m)
+        local shapes = {}
+        for _, tensor in ipairs(p.tensors) do shapes[tensor.name] = tensor.shape end
+        for _, section in ipairs(p.sections) do
+            if section.from then check.equal(section.shape, shapes[section.from]) else check.equal({ section.name:match("_scales$"), section.boxes }, { "_scales", {} }) end
+        end
+        check.equal(shapes["LayerNorm.weight"] ~= nil, m.norm ~= nil)
+        check.equal(shapes["LayerNorm.bias"] ~= nil, m.norm ~= nil)
+    end)
+end
+
+function test.tensors_of_a_checkpoint()
+    local shapes = {}
+    for i, tensor in ipairs(plan_of("roberta_base").tensors) do shapes[i] = tensor.name .. " " .. table.concat(tensor.shape, ",") end
+    check.equal(shapes, { "hash.projection.weight 2,4,16,64,64", "hash.projection.bias 1530", "tables 170,512,768", "bias 768", "LayerNorm.weight 768", "LayerNorm.bias 768" })
+end
+
+-- Tables of integers have the scales of their rows in a section of floats; other types have none.
+function test.scales_of_rows()
+    for_random_models(function(p, m)
+        local scales, filled = nil, nil
+        for _, section in ipairs(p.sections) do
+            if section.name == "table_scales" then scales = section end
+            if section.name == "tables" then filled = section.scales end
+            if section.name == "projection" then check.equal(section.scales, p.projection.scaled and 64 or nil) end
+        end
+        if p.tables.name == "i8" then
+            check.equal({ scales.elements, scales.type, scales.at }, { m.h << m.tau, "f32", filled })
+        else
+            check.equal({ scales, filled }, {})
+        end
+    end)
+end
+
+function test.types_of_tables()
+    local m = model.load("gen/models/roberta_small.lua")
+    local seen = {}
+    for _, name in ipairs(dtype.names) do
+        local p = plan.build(m, sets, nil, name)
+        check.equal(p.table_bytes, 128 * 256 * 512 * dtype.get(name).bytes)
+        check.equal(seen[p.digest], nil)
+        seen[p.digest] = true
+    end
+    check.equal(seen[plan.build(m, sets).digest], true)
+    -- Rows of 33, 17, 17 and 9 lines; a float a row for the scales of i8.
+    local rest = 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 512 * 4
+    for name, bytes in pairs { f32 = 33 * 64, bf16 = 17 * 64, f16 = 17 * 64, i8 = 9 * 64 + 4 } do
+        check.equal(plan.build(m, sets, nil, name).packed_bytes, rest + 128 * 256 * bytes)
+    end
+    check.fails_with('--tables: "i4": must be one of f32, bf16, f16, i8', plan.build, m, sets, nil, "i4")
+    -- A budget changes nothing of a blob.
+    local with_budget = {}
+    for key, value in pairs(m) do with_budget[key] = value end
+    with_budget.budget = 1e-2
+    check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
+end
+
+function test.types_of_projections()
+    local m = model.load("gen/models/roberta_small.lua")
+    local f32, bf16 = plan.build(m, sets), plan.build(m, sets, nil, nil, "bf16")
+    check.equal(plan.build(m, sets, nil, nil, "f32").digest, f32.digest)
+    check.equal(f32.digest == bf16.digest, false)
+    check.equal({ f32.projection_bytes, bf16.projection_bytes }, { 1 << 20, 1 << 19 })
+    check.equal(f32.packed_bytes - bf16.packed_bytes, 1 << 19)
+    check.equal(plan.work(bf16, bf16.variants[1], true, 1).projection_bytes, 1 << 19)
+    check.equal(bf16.mflop, f32.mflop)
+    -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
+    for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
+    -- Integers have a float of scale an output of each block, and inputs of a block of 64 rounded to words, with the units of x and of a stage, and their inverses;
+    -- outputs take the place of inputs that were rounded: one buffer of 512 floats a token less.
+    local i16 = plan.build(m, sets, nil, nil, "i16")
+    check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
+    for i, v in ipairs(i16.variants) do
+        local tokens = v.tile * v.tiles
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 32 * 4 + tokens * 16 - tokens * 512 * 4)
+    end
+    -- 13 inputs fill 7 words: the last has one weight and zeros.
+    local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")
+    check.equal({ plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes }, { 13 * 20 * 4, 7 * 20 * 4 })
+    for _, name in ipairs { "f16", "i8", "f64", "" } do
+        check.fails_with('--projection: "' .. name .. '": must be one of f32, bf16, i16', plan.build, m, sets, nil, nil, name)
+    end
+end
+
+function test.the_blob_does_not_depend_on_the_instruction_sets()
+    for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
+        local m = model.load("gen/models/" .. name .. ".lua")
+        for _, projection in ipairs(dtype.projection_names) do
+            local all = plan.build(m, sets, nil, nil, projection)
+            for _, set in ipairs(sets) do
+                local one = plan.build(m, { set }, nil, nil, projection)
+                check.equal(one.digest, all.digest)
+                check.equal(one.sections, all.sections)
+            end
+        end
+    end
+end
+
+function test.models_that_need_other_blobs_have_other_digests()
+    local base = { name = "m", d = 60, h = 8, tau = 6, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+    local seen, digests = {}, 0
+    local function add(changes)
+        local given = {}
+        for key, value in pairs(base) do given[key] = value end
+        for key, value in pairs(changes) do given[key] = value end
+        local digest = plan.build(model.validate(given, "", "m"), sets).digest
+        check.matches(digest, "^" .. ("%x"):rep(64) .. "$")
+        check.equal(seen[digest], nil)
+        seen[digest], digests = true, digests + 1
+    end
+    for _, changes in ipairs { {}, { name = "n" }, { d = 61 }, { d_out = 61 }, { h = 9 }, { tau = 7 }, { score = "softmax" }, { scale = "1/h" },
+        { projection = { kind = "bh4", block = 32 } }, { projection = { kind = "bh4", block = 16, decay = 0.6 } }, { projection = { kind = "dense" } },
+        { norm = { kind = "layernorm" } }, { norm = { kind = "layernorm", eps = 1e-6 } } } do add(changes) end
+    check.equal(digests, 13)
+    -- What is left out is what the default says.
+    local function digest(d_out) return plan.build(model.validate({ name = "m", d = 60, d_out = d_out, h = 8, tau = 6, projection = { kind = "dense" }, score = "gelu" }, "", "m"), sets).digest end
+    check.equal(digest(nil), digest(60))
+end
+
+-- A range of whole tiles that starts where a chunk could puts the same tokens into a tile as one call does.
+function test.threads_get_whole_tiles_and_enough_work()
+    for_random_models(function(p)
+        for _, v in ipairs(p.variants) do
+            for _, kernels in ipairs { v, v.few } do
+                local split = kernels.split
+                if split then
+                    check.equal({ split.least % split.tile, kernels.chunk % split.tile }, { 0, 0 })
+                    check.equal({ split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 }, { true, true })
+                end
+                for _, tokens in ipairs { 1, 31, 1000, 65536 } do
+                    local threads = plan.threads(kernels, tokens, 3)
+                    check.equal({ threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens }, { true, true, true })
+                end
+            end
+        end
+    end)
+    local v = plan_of("roberta_small").variants[3]
+    check.equal({ v.split, v.few.split }, { { tile = 64, least = 64 }, { tile = 4, least = 12 } })
+    check.equal({ plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) }, { 1, 2, 2, 1 })
+    check.equal(plan_of("tiny").variants[3].few.split, nil)
+end
+
+function test.the_command_says_it()
+    local result = process.run { check.lookupc, "plan", "gen/models/roberta_base.lua" }
+    check.equal(result.status, 0)
+    check.matches(result.output, "MFLOP per token +1%.39 by the paper's formula, 1%.27 after folding; dense FFN 9%.44\n")
+    local decoded = json.decode(process.run({ check.lookupc, "plan", "gen/models/roberta_base.lua", "--json" }).output)
+    local p = plan_of "roberta_base"
+    for key, value in pairs { d = 768, d_out = 768, h = 170, tau = 9, block = 64, padded = 1024, repeats = 2, mflop_per_token = 1.391616,
+        mflop_per_token_folded = 1.273338, dense_mflop_per_token = 9.437184, table_bytes = 267386880, packed_bytes = p.packed_bytes,
+        scratch_bytes = p.scratch_bytes } do
+        check.equal(decoded[key], value)
+    end
+end
+
+return test

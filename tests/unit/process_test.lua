@@ -1,0 +1,114 @@
+-- Other programs are run with a limit and leave nothing behind.
+
+local check = require "tests.support.check"
+local host = require "host"
+local process = require "process"
+
+local function shell(script, options)
+    return assert(process.run({ "sh", "-c", script }, options))
+end
+
+local test = {}
+
+function test.output_and_status()
+    check.equal(shell("echo out; echo err >&2; exit 3"), { status = 3, timed_out = false, output = "out\nerr\n" })
+end
+
+function test.arguments_are_not_a_shell_line()
+    check.equal(process.run({ "printf", "%s|", "a b", "$HOME", "" }).output, "a b|$HOME||")
+end
+
+function test.program_that_is_not_there()
+    check.fails_with("no-such-program: No such file or directory", process.run, { "no-such-program" })
+    check.fails_with("/none: No such file or directory", process.run, { "true" }, { directory = "/none" })
+    check.fails_with("/none/o: No such file or directory", process.run, { "true" }, { output = "/none/o" })
+end
+
+function test.signal()
+    check.equal(shell("kill -SEGV $$"), { status = 139, signal = 11, timed_out = false, output = "" })
+end
+
+function test.ignored_signals_are_not_passed_on()
+    check.equal(shell("kill -PIPE $$").signal, 13)
+end
+
+function test.time_limit_ends_the_whole_group()
+    local folder = process.temporary_directory()
+    local result = shell("echo start; (sleep 1.2; echo late > late) & sleep 30", { timeout = 0.6, directory = folder })
+    check.equal(result, { status = 137, signal = 9, timed_out = true, output = "start\n" })
+    shell("sleep 1")
+    check.equal(host.list(folder), {})
+end
+
+function test.background_programs_are_not_waited_for()
+    check.equal(shell("sleep 30 & echo done", { timeout = 10 }), { status = 0, timed_out = false, output = "done\n" })
+end
+
+function test.environment_directory_and_output_file()
+    local folder = process.temporary_directory()
+    check.equal(shell("echo $A-$HOME-$(pwd)", { env = { A = "1", HOME = "h" }, directory = folder }).output, "1-h-" .. folder .. "\n")
+    local result = shell("echo out; echo err >&2", { output = folder .. "/log" })
+    check.equal(result.output, "")
+    check.equal(host.read(folder .. "/log"), "out\nerr\n")
+end
+
+function test.long_output_keeps_its_end()
+    local output = shell("head -c 1000000 /dev/zero; echo end").output
+    check.equal(#output, 65536)
+    check.matches(output, "end\n$")
+end
+
+function test.standard_input_is_empty()
+    check.equal(shell("cat").output, "")
+end
+
+function test.several_at_a_time_give_results_in_order()
+    local list = {}
+    for i = 1, 5 do list[i] = { "sh", "-c", "sleep 0." .. 6 - i .. "; echo " .. i .. "; exit " .. i } end
+    for _, at_once in ipairs { 1, 2, 64 } do
+        local results = assert(process.run_all(list, { at_once = at_once }))
+        for i = 1, 5 do check.equal(results[i], { status = i, timed_out = false, output = i .. "\n" }) end
+    end
+    check.equal(process.run_all {}, {})
+end
+
+function test.each_of_several_has_its_own_time_limit()
+    local folder = process.temporary_directory()
+    local forever = { "sh", "-c", "echo on; sleep 30" }
+    local results = assert(process.run_all({ forever, { "sh", "-c", "sleep 0.4; echo good" }, forever }, { timeout = 0.8, at_once = 2, directory = folder }))
+    check.equal({ results[1].timed_out, results[2].timed_out, results[3].timed_out }, { true, false, true })
+    check.equal({ results[1].output, results[2].output, results[2].status }, { "on\n", "good\n", 0 })
+end
+
+function test.programs_at_a_time_run_beside_each_other()
+    -- each waits for the other's file
+    local folder = process.temporary_directory()
+    local function meet(own, other) return { "sh", "-c", "touch " .. own .. "; until [ -e " .. other .. " ]; do sleep 0.01; done" } end
+    local results = assert(process.run_all({ meet("a", "b"), meet("b", "a") }, { at_once = 2, timeout = 20, directory = folder }))
+    check.equal({ results[1].status, results[2].status }, { 0, 0 })
+end
+
+function test.one_of_several_that_cannot_start_ends_the_others()
+    local folder = process.temporary_directory()
+    local late = { "sh", "-c", "sleep 1; touch late" }
+    check.fails_with("no-such-program: No such file or directory", process.run_all, { late, { "no-such-program" } }, { at_once = 2, directory = folder })
+    shell("sleep 1.2")
+    check.equal(host.list(folder), {})
+end
+
+function test.temporary_folders_are_new_and_empty()
+    local a, b = process.temporary_directory(), process.temporary_directory()
+    check.equal(a ~= b, true)
+    check.equal(host.list(a), {})
+end
+
+function test.facts()
+    check.equal(process.cpu_count() >= 1, true)
+    check.matches(process.executable(), "^/.*lua_runner$")
+    check.equal(type(process.is_terminal(0)), "boolean")
+    check.equal(process.time() > 1700000000, true)
+    check.equal(process.variable("LOOKUPC_NEVER_SET"), nil)
+    check.equal(process.variable("LOOKUPC"), check.lookupc)
+end
+
+return test

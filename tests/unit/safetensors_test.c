@@ -1,0 +1,669 @@
+/* The safetensors reader converts exactly and refuses every breach of the format in one line; the writer leaves a whole file or none. */
+#include "tests/support/scratch.h"
+
+#include "gen/weights/safetensors.h"
+
+#include <math.h>
+
+/* Makes scratch_path a file with that header and data[bytes]; data may be NULL for zeros. */
+static void write_tensors(const char *header, const void *data, size_t bytes)
+{
+    const uint64_t length = strlen(header);
+    unsigned char *file = calloc(8 + length + bytes, 1);
+    assert_non_null(file);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    if (data != NULL) {
+        memcpy(file + 8 + length, data, bytes);
+    }
+    scratch_write(file, 8 + length + bytes);
+    free(file);
+}
+
+static void expect_refused(const char *rule)
+{
+    char error[400] = "";
+    assert_null(safetensors_open(scratch_path, error, sizeof error));
+    assert_refused(error, rule);
+}
+
+static safetensors *open_good(void)
+{
+    char error[400] = "";
+    safetensors *file = safetensors_open(scratch_path, error, sizeof error);
+    assert_string_equal(error, "");
+    assert_non_null(file);
+    return file;
+}
+
+/* ---- opening ---- */
+
+static void refuses_bad_lengths(void **state)
+{
+    (void)state;
+    unlink(scratch_path);
+    expect_refused("No such file or directory");
+    scratch_write("", 0);
+    expect_refused("0 bytes: too short for a safetensors file");
+    scratch_write("\2\0\0\0\0\0\0", 7);
+    expect_refused("7 bytes: too short for a safetensors file");
+    scratch_write("\0\0\0\0\0\0\0\0{}", 10);
+    expect_refused("header: length 0: must be from 1 to 100000000 bytes");
+    scratch_write("\1\xe1\xf5\5\0\0\0\0{}", 10);
+    expect_refused("header: length 100000001: must be from 1 to 100000000 bytes");
+    scratch_write("\0\0\0\0\0\0\0\x80{}", 10);
+    expect_refused("header: length 9223372036854775808: must be from 1 to 100000000 bytes");
+    scratch_write("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    expect_refused("header: length 18446744073709551615: must be from 1 to 100000000 bytes");
+    scratch_write("\3\0\0\0\0\0\0\0{}", 10);
+    expect_refused("header: length 3: the file has only 2 bytes after it");
+    scratch_write("\0\xe1\xf5\5\0\0\0\0{}", 10);
+    expect_refused("header: length 100000000: the file has only 2 bytes after it");
+
+    char error[400];
+    assert_null(safetensors_open("/", error, sizeof error));
+    assert_string_equal(error, "/: is not a regular file");
+}
+
+static void refuses_bad_headers(void **state)
+{
+    (void)state;
+    /* each with 16 bytes of data */
+    static const struct {
+        const char *header;
+        const char *rule;
+    } cases[] = {
+        {"[]", "header: must start with '{'"},
+        {" {}", "header: must start with '{'"},
+        {"{", "header: byte 1: string or '}' expected near end of file"},
+        {"{} {}", "header: byte 4: end of file expected near '{'"},
+        {"{\"a\": \"\\u0000\"}", "header: byte 14: \\u0000 is not allowed without JSON_ALLOW_NUL near '\"\\u0000\"'"},
+        {"{\"a\": 1, \"a\": 2}", "header: byte 12: duplicate object key near '\"a\"'"},
+        {"{\"a\": {\"dtype\": \"F32\", \"dtype\": \"F32\"}}", "header: byte 30: duplicate object key near '\"dtype\"'"},
+        {"{\"a\n\": 1}", "header: byte 3: unexpected newline near '\"a'"},
+        {"{\"a\": 1}", "tensor a: must be an object"},
+        {"{\"a\": []}", "tensor a: must be an object"},
+        {"{\"a\": {}}", "tensor a: dtype: must be a string"},
+        {"{\"a\\nb\": {}}", "tensor a?b: dtype: must be a string"},
+        {"{\"a\": {\"dtype\": 32, \"shape\": [4], \"data_offsets\": [0, 16]}}", "tensor a: dtype: must be a string"},
+        {"{\"a\": {\"dtype\": \"f32\", \"shape\": [4], \"data_offsets\": [0, 16]}}", "tensor a: dtype: f32: not a dtype of the format"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [0, 16], \"order\": 1}}", "tensor a: order: unknown key"},
+
+        {"{\"a\": {\"dtype\": \"F32\", \"data_offsets\": [0, 16]}}", "tensor a: shape: must be an array"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": 4, \"data_offsets\": [0, 16]}}", "tensor a: shape: must be an array"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4.0], \"data_offsets\": [0, 16]}}", "tensor a: shape: dimension 0: must be an integer"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4, \"1\"], \"data_offsets\": [0, 16]}}",
+         "tensor a: shape: dimension 1: must be an integer"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [-2, -2], \"data_offsets\": [0, 16]}}",
+         "tensor a: shape: dimension 0: -2: must not be negative"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [9223372036854775808], \"data_offsets\": [0, 16]}}",
+         "header: byte 52: too big integer near '9223372036854775808'"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4294967296, 4294967296, 2], \"data_offsets\": [0, 16]}}",
+         "tensor a: shape: the number of elements overflows"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4611686018427387904, 2], \"data_offsets\": [0, 16]}}",
+         "tensor a: shape: the number of bits overflows"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4,1,1,1,1,1,1,1,1], \"data_offsets\": [0, 16]}}",
+         "tensor a: shape: 9 dimensions: must be at most 8"},
+
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4]}}", "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": 16}}", "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [16]}}",
+         "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [0, 16, 16]}}",
+         "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [0, 16.0]}}",
+         "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [-16, 0]}}",
+         "tensor a: data_offsets: must be two integers not below 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [16, 0]}}",
+         "tensor a: data_offsets: [16, 0]: the end is before the begin"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [0, 20]}}",
+         "tensor a: data_offsets: [0, 20]: the file has only 16 bytes of data"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [9223372036854775791, 9223372036854775807]}}",
+         "tensor a: data_offsets: [9223372036854775791, 9223372036854775807]: the file has only 16 bytes of data"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [0, 16]}}",
+         "tensor a: data_offsets: [0, 16]: 16 bytes, but shape and F32 need 12"},
+        {"{\"a\": {\"dtype\": \"F64\", \"shape\": [2, 2], \"data_offsets\": [0, 16]}}",
+         "tensor a: data_offsets: [0, 16]: 16 bytes, but shape and F64 need 32"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4, 0], \"data_offsets\": [0, 16]}}",
+         "tensor a: data_offsets: [0, 16]: 16 bytes, but shape and F32 need 0"},
+        {"{\"a\": {\"dtype\": \"F4\", \"shape\": [33], \"data_offsets\": [0, 16]}}",
+         "tensor a: data_offsets: [0, 16]: 16 bytes, but shape and F4 need 16 and a part"},
+
+        {"{}", "data: 16 bytes after the last tensor"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [0, 12]}}", "data: 4 bytes after the last tensor"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [4, 16]}}", "tensor a: data_offsets: a hole of 4 bytes before it"},
+        {"{\"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [8, 16]}, \"a\": {\"dtype\": \"F32\", \"shape\": [1], "
+         "\"data_offsets\": [0, 4]}}",
+         "tensor b: data_offsets: a hole of 4 bytes before it"},
+        {"{\"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [8, 16]}, \"a\": {\"dtype\": \"F32\", \"shape\": [3], "
+         "\"data_offsets\": [0, 12]}}",
+         "tensor b: data_offsets: overlaps tensor a"},
+        {"{\"b\": {\"dtype\": \"F32\", \"shape\": [0], \"data_offsets\": [8, 8]}, \"a\": {\"dtype\": \"F32\", \"shape\": [4], "
+         "\"data_offsets\": [0, 16]}}",
+         "tensor b: data_offsets: overlaps tensor a"},
+
+        {"{\"__metadata__\": [\"pt\"]}", "__metadata__: must be an object of strings"},
+        {"{\"__metadata__\": {\"format\": \"pt\", \"step\": 3}}", "__metadata__: must be an object of strings"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        write_tensors(cases[i].header, NULL, 16);
+        expect_refused(cases[i].rule);
+    }
+}
+
+/* A deep header must not exhaust the stack, a long name must not hide the rule. */
+static void refuses_extreme_headers(void **state)
+{
+    (void)state;
+    const size_t depth = 1000000;
+    char *header = calloc(6 * depth + 1, 1);
+    assert_non_null(header);
+    for (size_t i = 0; i < depth; ++i) {
+        memcpy(header + 5 * i, "{\"a\":", 5);
+    }
+    write_tensors(header, NULL, 0);
+    expect_refused("header: byte 10241: maximum parsing depth reached near '{'");
+
+    memset(header, 'n', depth);
+    memcpy(header, "{\"", 2);
+    strcpy(header + depth, "\":0}");
+    write_tensors(header, NULL, 0);
+    free(header);
+    char error[400];
+    assert_null(safetensors_open(scratch_path, error, sizeof error));
+    assert_one_line(error);
+    assert_non_null(strstr(error, "nnn: must be an object"));
+}
+
+static void finds_tensors(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"tables\": {\"dtype\": \"F32\", \"shape\": [1, 2, 1], \"data_offsets\": [8, 16]},"
+                                 " \"__metadata__\": {\"format\": \"pt\"},"
+                                 " \"layer.0.bias\": {\"shape\": [], \"data_offsets\": [4, 8], \"dtype\": \"F32\"},"
+                                 " \"empty\": {\"dtype\": \"F64\", \"shape\": [3, 0], \"data_offsets\": [8, 8]},"
+                                 " \"ids\": {\"dtype\": \"I32\", \"shape\": [1], \"data_offsets\": [0, 4]}}   ";
+    static const float values[4] = {0.0f, 2.5f, -1.0f, 0.125f};
+    write_tensors(header, values, sizeof values);
+    safetensors *file = open_good();
+
+    assert_int_equal(safetensors_count(file), 4);
+    assert_string_equal(safetensors_at(file, 0)->name, "empty");
+    assert_string_equal(safetensors_at(file, 1)->name, "ids");
+    assert_string_equal(safetensors_at(file, 2)->name, "layer.0.bias");
+    assert_string_equal(safetensors_at(file, 3)->name, "tables");
+    assert_null(safetensors_find(file, "table"));
+    assert_null(safetensors_find(file, "__metadata__"));
+
+    char error[400] = "";
+    double out[2] = {7, 7};
+    const safetensors_tensor *tensor = safetensors_find(file, "tables");
+    assert_ptr_equal(tensor, safetensors_at(file, 3));
+    assert_int_equal(tensor->rank, 3);
+    assert_int_equal(tensor->shape[0], 1);
+    assert_int_equal(tensor->shape[1], 2);
+    assert_int_equal(tensor->shape[2], 1);
+    assert_int_equal(tensor->count, 2);
+    assert_int_equal(tensor->bytes, 8);
+    assert_true(safetensors_read(file, tensor, 0, 2, out, error, sizeof error));
+    assert_true(out[0] == -1.0 && out[1] == 0.125);
+    assert_true(safetensors_read(file, tensor, 1, 1, out, error, sizeof error));
+    assert_true(out[0] == 0.125);
+    assert_true(safetensors_read(file, tensor, 2, 0, out, error, sizeof error));
+    assert_false(safetensors_read(file, tensor, 1, 2, out, error, sizeof error));
+    assert_refused(error, "tensor tables: elements from 1, 2 of them: there are only 2");
+    assert_false(safetensors_read(file, tensor, 3, SIZE_MAX, out, error, sizeof error));
+    assert_one_line(error);
+
+    tensor = safetensors_find(file, "layer.0.bias");
+    assert_int_equal(tensor->rank, 0);
+    assert_int_equal(tensor->count, 1);
+    assert_true(safetensors_read(file, tensor, 0, 1, out, error, sizeof error));
+    assert_true(out[0] == 2.5);
+
+    tensor = safetensors_find(file, "empty");
+    assert_int_equal(tensor->count, 0);
+    assert_true(safetensors_read(file, tensor, 0, 0, out, error, sizeof error));
+
+    tensor = safetensors_find(file, "ids");
+    assert_int_equal(tensor->dtype, DTYPE_UNREADABLE);
+    assert_false(safetensors_read(file, tensor, 0, 1, out, error, sizeof error));
+    assert_refused(error, "tensor ids: dtype: I32: must be F32, F16, BF16 or F64");
+    safetensors_close(file);
+}
+
+static void knows_every_dtype_and_its_width(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int bytes; /* of 8 elements */
+    } cases[] = {
+        {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
+        {"BOOL", 8},        {"U8", 8},          {"I8", 8},   {"F16", 16},    {"BF16", 16},   {"U16", 16},    {"I16", 16},    {"F32", 32},
+        {"U32", 32},        {"I32", 32},        {"F64", 64}, {"U64", 64},    {"I64", 64},    {"C64", 64},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char header[200];
+        snprintf(header, sizeof header, "{\"a\": {\"dtype\": \"%s\", \"shape\": [8], \"data_offsets\": [0, %d]}}", cases[i].name,
+                 cases[i].bytes);
+        write_tensors(header, NULL, (size_t)cases[i].bytes);
+        safetensors *file = open_good();
+        assert_string_equal(safetensors_at(file, 0)->dtype_name, cases[i].name);
+        safetensors_close(file);
+    }
+    write_tensors("{}", NULL, 0);
+    safetensors *file = open_good();
+    assert_int_equal(safetensors_count(file), 0);
+    assert_null(safetensors_find(file, "a"));
+    assert_null(safetensors_nearest(file, "a"));
+    safetensors_close(file);
+    safetensors_close(NULL);
+}
+
+static void suggests_the_nearest_name(void **state)
+{
+    (void)state;
+    static const char *const missing_nearest[][2] = {
+        {"bias", "r.0.FFN.bias"},
+        {"x.scale", "scale"},
+        {"r.1.FFN.tables", "r.0.FFN.tables"},
+        {"r.0.FFN.tabels", "r.0.FFN.tables"},
+        {"r.0.FFN.hash.projection.weights", "r.0.FFN.hash.projection.weight"},
+        {"r.0.FFN.hash.projection.bias", NULL},
+        {"sale", "scale"},
+        {"a", NULL},
+        {"", NULL},
+    };
+    static const char *const names[] = {"r.0.FFN.bias", "r.0.FFN.tables", "r.0.FFN.hash.projection.weight", "scale"};
+    char header[1000] = "{";
+    for (size_t i = 0; i < 4; ++i) {
+        const size_t used = strlen(header);
+        snprintf(header + used, sizeof header - used, "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [0], \"data_offsets\": [0, 0]}",
+                 i > 0 ? ", " : "", names[i]);
+    }
+    strcat(header, "}");
+    write_tensors(header, NULL, 0);
+    safetensors *file = open_good();
+    for (size_t i = 0; i < sizeof missing_nearest / sizeof *missing_nearest; ++i) {
+        const char *nearest = safetensors_nearest(file, missing_nearest[i][0]);
+        assert_string_equal(nearest == NULL ? "none" : nearest, missing_nearest[i][1] == NULL ? "none" : missing_nearest[i][1]);
+    }
+    safetensors_close(file);
+}
+
+/* ---- values ---- */
+
+/* What a 16-bit float with that many fraction bits means, from the definition; NaN or infinite for the largest exponent. */
+static double value_of_16_bits(unsigned bits, int fraction_bits)
+{
+    const int exponent_bits = 15 - fraction_bits;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const int exponent = (int)(bits >> fraction_bits & ((1u << exponent_bits) - 1));
+    const double fraction = ldexp((double)(bits & ((1u << fraction_bits) - 1)), -fraction_bits);
+    double magnitude = exponent == 0 ? ldexp(fraction, 1 - bias) : ldexp(1 + fraction, exponent - bias);
+    if (exponent == (1 << exponent_bits) - 1) {
+        magnitude = fraction > 0 ? (double)NAN : (double)INFINITY;
+    }
+    return bits >> 15 != 0 ? -magnitude : magnitude;
+}
+
+/* Every value of F16 or BF16. */
+static void check_all_16_bits(const char *header, int fraction_bits)
+{
+    static uint16_t all[65536];
+    for (unsigned i = 0; i < 65536; ++i) {
+        all[i] = (uint16_t)i;
+    }
+    write_tensors(header, all, sizeof all);
+    safetensors *file = open_good();
+    const safetensors_tensor *tensor = safetensors_at(file, 0);
+    for (unsigned i = 0; i < 65536; ++i) {
+        char error[400] = "";
+        double value = 7;
+        const double expected = value_of_16_bits(i, fraction_bits);
+        const bool ok = safetensors_read(file, tensor, i, 1, &value, error, sizeof error);
+        assert_int_equal(ok, isfinite(expected) != 0);
+        if (ok) {
+            assert_memory_equal(&value, &expected, sizeof value); /* the sign of zero too */
+        } else {
+            char rule[100];
+            const char *infinity = expected > 0 ? "inf" : "-inf";
+            snprintf(rule, sizeof rule, "tensor a: element %u: %s: must be finite", i, isnan(expected) ? "NaN" : infinity);
+            assert_refused(error, rule);
+        }
+    }
+    safetensors_close(file);
+}
+
+static void converts_f16_and_bf16_exactly(void **state)
+{
+    (void)state;
+    check_all_16_bits("{\"a\": {\"dtype\": \"F16\", \"shape\": [65536], \"data_offsets\": [0, 131072]}}", 10);
+    check_all_16_bits("{\"a\": {\"dtype\": \"BF16\", \"shape\": [65536], \"data_offsets\": [0, 131072]}}", 7);
+}
+
+/* The header has an odd length: the values stand at odd addresses. */
+static void converts_f32_and_f64_exactly(void **state)
+{
+    (void)state;
+    static const struct {
+        double wide[4];
+        float narrow[6];
+    } data = {{1.0 / 3, -1e-310, 1.7976931348623157e308, -0.0}, {1e-45f, -3.4028234e38f, 0.1f, INFINITY, NAN, -INFINITY}};
+    const char header[] = "{\"wide\":{\"dtype\":\"F64\",\"shape\":[4],\"data_offsets\":[0,32]},"
+                          "\"narrow\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[32,56]}} ";
+    assert_int_equal(strlen(header) % 2, 1);
+    write_tensors(header, &data, 56);
+    safetensors *file = open_good();
+    char error[400] = "";
+    double out[6];
+    const safetensors_tensor *wide = safetensors_find(file, "wide");
+    assert_true(safetensors_read(file, wide, 0, 4, out, error, sizeof error));
+    assert_memory_equal(out, data.wide, sizeof data.wide);
+
+    const safetensors_tensor *narrow = safetensors_find(file, "narrow");
+    assert_true(safetensors_read(file, narrow, 0, 3, out, error, sizeof error));
+    for (int i = 0; i < 3; ++i) {
+        assert_true(out[i] == (double)data.narrow[i]);
+    }
+    assert_false(safetensors_read(file, narrow, 1, 5, out, error, sizeof error));
+    assert_refused(error, "tensor narrow: element 3: inf: must be finite");
+    assert_false(safetensors_read(file, narrow, 4, 1, out, error, sizeof error));
+    assert_refused(error, "tensor narrow: element 4: NaN: must be finite");
+    assert_false(safetensors_read(file, narrow, 5, 1, out, error, sizeof error));
+    assert_refused(error, "tensor narrow: element 5: -inf: must be finite");
+    safetensors_close(file);
+}
+
+/* Opens scratch_path and reads all of it; what fails must fail in one line. Returns whether it opened. */
+static bool exercise(void)
+{
+    char error[400] = "";
+    safetensors *file = safetensors_open(scratch_path, error, sizeof error);
+    if (file == NULL) {
+        assert_one_line(error);
+        return false;
+    }
+    for (size_t i = 0; i < safetensors_count(file); ++i) {
+        const safetensors_tensor *tensor = safetensors_at(file, i);
+        double out[64];
+        assert_ptr_equal(safetensors_find(file, tensor->name), tensor);
+        assert_true(tensor->count <= 64);
+        if (!safetensors_read(file, tensor, 0, tensor->count, out, error, sizeof error)) {
+            assert_one_line(error);
+        }
+    }
+    safetensors_nearest(file, "layer.1.bias");
+    safetensors_close(file);
+    return true;
+}
+
+/* Any damage is either harmless or refused in one line. */
+static void survives_cuts_and_flipped_bits(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},"
+                                 "\"layer.0.bias\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[0,4]},"
+                                 "\"tables\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[4,20]},"
+                                 "\"ids\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[20,28]}} ";
+    write_tensors(header, NULL, 28);
+    assert_true(exercise());
+    size_t size;
+    unsigned char *good = scratch_read(&size);
+    for (size_t cut = 0; cut < size; ++cut) {
+        scratch_write(good, cut);
+        assert_false(exercise());
+    }
+    scratch_write(good, size + 1);
+    assert_false(exercise());
+    for (size_t bit = 0; bit < 8 * size; ++bit) {
+        good[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        scratch_write(good, size);
+        exercise();
+        good[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    free(good);
+}
+
+/* ---- writing ---- */
+
+static const safetensors_description two_tensors[2] = {{"b", 2, {2, 3}, DTYPE_F32}, {"a \"\xc3\xa4\"", 0, {0}, DTYPE_F32}};
+
+/* Writes 7 values as two_tensors, in two calls. */
+static void write_two(const float *values)
+{
+    char error[400] = "";
+    safetensors_writer *writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
+    assert_non_null(writer);
+    assert_true(safetensors_append(writer, values, 2 * sizeof *values, error, sizeof error));
+    assert_true(safetensors_append(writer, values + 2, 5 * sizeof *values, error, sizeof error));
+    assert_true(safetensors_finish(writer, error, sizeof error));
+    assert_string_equal(error, "");
+}
+
+static void writes_what_it_reads(void **state)
+{
+    (void)state;
+    static const float values[7] = {1, 2, 3, 4, 5, 6, -0.1f};
+    static const char header[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                                 "\"a \\\"\xc3\xa4\\\"\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]}}  ";
+    write_two(values);
+    size_t size;
+    unsigned char *bytes = scratch_read(&size);
+    assert_int_equal(bytes[0], sizeof header - 1);
+    assert_int_equal(bytes[0] % 8, 0);
+    assert_memory_equal(bytes + 1, "\0\0\0\0\0\0\0", 7);
+    assert_memory_equal(bytes + 8, header, sizeof header - 1);
+    assert_int_equal(size, 8 + sizeof header - 1 + sizeof values);
+    assert_memory_equal(bytes + size - sizeof values, values, sizeof values);
+    free(bytes);
+
+    safetensors *file = open_good();
+    char error[400] = "";
+    double out[6];
+    assert_true(safetensors_read(file, safetensors_find(file, two_tensors[1].name), 0, 1, out, error, sizeof error));
+    assert_true(out[0] == (double)-0.1f);
+    assert_true(safetensors_read(file, safetensors_find(file, "b"), 0, 6, out, error, sizeof error));
+    for (int i = 0; i < 6; ++i) {
+        assert_true(out[i] == (double)values[i]);
+    }
+    safetensors_close(file);
+    assert_int_equal(scratch_count(), 1);
+}
+
+/* Tensors of several dtypes in one file. */
+static void writes_every_readable_dtype(void **state)
+{
+    (void)state;
+    static const safetensors_description tensors[] = {
+        {"bf16", 1, {2}, DTYPE_BF16}, {"f64", 1, {1}, DTYPE_F64}, {"f16", 1, {1}, DTYPE_F16}, {"f32", 1, {1}, DTYPE_F32}};
+    static const uint16_t bf16[2] = {0x3f80, 0xc040}, f16 = 0x3800;
+    static const double f64 = 1e-300;
+    static const float f32 = 7.0f;
+    static const double expected[] = {-3.0, 1e-300, 0.5, 7.0};
+    char error[400] = "";
+    safetensors_writer *writer = safetensors_create(scratch_path, tensors, 4, error, sizeof error);
+    assert_non_null(writer);
+    assert_true(safetensors_append(writer, bf16, sizeof bf16, error, sizeof error));
+    assert_true(safetensors_append(writer, &f64, sizeof f64, error, sizeof error));
+    assert_true(safetensors_append(writer, &f16, sizeof f16, error, sizeof error));
+    assert_true(safetensors_append(writer, &f32, sizeof f32, error, sizeof error));
+    assert_true(safetensors_finish(writer, error, sizeof error));
+    safetensors *file = open_good();
+    for (size_t i = 0; i < 4; ++i) {
+        const safetensors_tensor *tensor = safetensors_find(file, tensors[i].name);
+        assert_int_equal(tensor->dtype, tensors[i].dtype);
+        assert_int_equal(safetensors_dtype_named(tensor->dtype_name), tensors[i].dtype);
+        double value;
+        for (int again = 0; again < 2; ++again) { /* also after its memory was let go */
+            assert_true(safetensors_read(file, tensor, tensor->count - 1, 1, &value, error, sizeof error));
+            assert_true(value == expected[i]);
+            safetensors_release(file);
+        }
+    }
+    safetensors_close(file);
+}
+
+static void refuses_bad_descriptions(void **state)
+{
+    (void)state;
+    static const struct {
+        safetensors_description tensors[2];
+        const char *rule;
+    } cases[] = {
+        {{{"a", 1, {1}, DTYPE_F32}, {"a", 1, {1}, DTYPE_F32}}, "tensor a: the name is taken"},
+        {{{"a", 1, {1}, DTYPE_F32}, {"__metadata__", 1, {1}, DTYPE_F32}}, "tensor __metadata__: the name is taken"},
+        {{{"a", 1, {1}, DTYPE_F32}, {"b\xff", 1, {1}, DTYPE_F32}}, "tensor b\xff: the name must be UTF-8"},
+        {{{"a", 9, {1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: 9 dimensions: must be from 0 to 8"},
+        {{{"a", -1, {1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: -1 dimensions: must be from 0 to 8"},
+        {{{"a", 1, {-1}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: negative or too large"},
+        {{{"a", 2, {INT64_MAX, 2}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor a: shape: negative or too large"},
+        {{{"a", 1, {INT64_MAX / 4}, DTYPE_F32}, {"b", 1, {1}, DTYPE_F32}}, "tensor b: shape: negative or too large"},
+    };
+    unlink(scratch_path);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char error[400] = "";
+        assert_null(safetensors_create(scratch_path, cases[i].tensors, 2, error, sizeof error));
+        assert_refused(error, cases[i].rule);
+    }
+    assert_int_equal(scratch_count(), 0);
+}
+
+static void writes_all_or_nothing(void **state)
+{
+    (void)state;
+    static const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    char error[400] = "";
+    write_two(values);
+    size_t size;
+    unsigned char *before = scratch_read(&size);
+
+    /* too many, too few, given up */
+    safetensors_writer *writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
+    assert_int_equal(scratch_count(), 2);
+    assert_false(safetensors_append(writer, values, 8 * sizeof *values, error, sizeof error));
+    assert_refused(error, "4 bytes more than its tensors hold");
+    safetensors_abandon(writer);
+    writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
+    assert_true(safetensors_append(writer, values, 6 * sizeof *values, error, sizeof error));
+    assert_false(safetensors_finish(writer, error, sizeof error));
+    assert_refused(error, "4 bytes of its tensors were never written");
+    safetensors_abandon(safetensors_create(scratch_path, two_tensors, 2, error, sizeof error));
+    safetensors_abandon(NULL);
+
+    /* a full disk, met in safetensors_append and in safetensors_finish */
+    float *large = calloc(100000, sizeof *large);
+    assert_non_null(large);
+    static const int64_t sizes[2] = {100000, 2100};
+    for (int i = 0; i < 2; ++i) {
+        const safetensors_description description = {"a", 1, {sizes[i]}, DTYPE_F32};
+        limit_file_size(true);
+        writer = safetensors_create(scratch_path, &description, 1, error, sizeof error);
+        bool appended = writer != NULL;
+        for (int64_t j = 0; j < sizes[i] && appended; j += 100) {
+            appended = safetensors_append(writer, large + j, 100 * sizeof *large, error, sizeof error);
+        }
+        bool finished = false;
+        if (appended) {
+            finished = safetensors_finish(writer, error, sizeof error);
+        } else {
+            safetensors_abandon(writer);
+        }
+        limit_file_size(false);
+        assert_non_null(writer);
+        assert_int_equal(appended, i == 1);
+        assert_false(finished);
+        assert_refused(error, "File too large");
+    }
+    free(large);
+
+    lock_folder(true);
+    writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
+    lock_folder(false);
+    assert_null(writer);
+    assert_refused(error, "Permission denied");
+
+    size_t size_after;
+    unsigned char *after = scratch_read(&size_after);
+    assert_int_equal(size_after, size);
+    assert_memory_equal(after, before, size);
+    free(before);
+    free(after);
+    assert_int_equal(scratch_count(), 1);
+
+    assert_null(safetensors_create("/no/such/folder/w.safetensors", two_tensors, 2, error, sizeof error));
+    assert_string_equal(error, "/no/such/folder/w.safetensors: No such file or directory");
+    assert_null(safetensors_create(scratch_folder, two_tensors, 2, error, sizeof error));
+    assert_non_null(strstr(error, ": is not a regular file"));
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void note_interrupt(int number)
+{
+    interrupted = number;
+}
+
+static void lets_interrupts_wait(void **state)
+{
+    (void)state;
+    char error[400] = "";
+    signal(SIGINT, note_interrupt);
+    safetensors_writer *writer = safetensors_create(scratch_path, two_tensors, 2, error, sizeof error);
+    raise(SIGINT);
+    assert_int_equal(interrupted, 0);
+    safetensors_abandon(writer);
+    assert_int_equal(interrupted, SIGINT);
+    signal(SIGINT, SIG_DFL);
+}
+
+static void follows_links_and_keeps_modes(void **state)
+{
+    (void)state;
+    static const float values[7] = {1, 2, 3, 4, 5, 6, 7};
+    char link[sizeof scratch_folder + 10];
+    snprintf(link, sizeof link, "%s/link", scratch_folder);
+    unlink(scratch_path);
+    umask(027);
+    write_two(values);
+    struct stat status;
+    assert_int_equal(stat(scratch_path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+
+    assert_int_equal(chmod(scratch_path, 0604), 0);
+    assert_int_equal(symlink("f", link), 0);
+    char error[400] = "";
+    safetensors_writer *writer = safetensors_create(link, NULL, 0, error, sizeof error);
+    assert_non_null(writer);
+    assert_true(safetensors_finish(writer, error, sizeof error));
+    assert_int_equal(lstat(scratch_path, &status), 0);
+    assert_int_equal(status.st_size, 16);
+    assert_int_equal(status.st_mode & 0777, 0604);
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    unlink(link);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_bad_lengths),
+        cmocka_unit_test(refuses_bad_headers),
+        cmocka_unit_test(refuses_extreme_headers),
+        cmocka_unit_test(finds_tensors),
+        cmocka_unit_test(knows_every_dtype_and_its_width),
+        cmocka_unit_test(suggests_the_nearest_name),
+        cmocka_unit_test(converts_f16_and_bf16_exactly),
+        cmocka_unit_test(converts_f32_and_f64_exactly),
+        cmocka_unit_test(survives_cuts_and_flipped_bits),
+        cmocka_unit_test(writes_what_it_reads),
+        cmocka_unit_test(writes_every_readable_dtype),
+        cmocka_unit_test(refuses_bad_descriptions),
+        cmocka_unit_test(writes_all_or_nothing),
+        cmocka_unit_test(lets_interrupts_wait),
+        cmocka_unit_test(follows_links_and_keeps_modes),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}

@@ -1,0 +1,105 @@
+#!/bin/bash
+# Results of lookupc run against the definition computed by tests/verify/definition_check.py, which shares nothing with lookupc.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+lookupc=${LOOKUPC:-$PWD/build/lookupc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED definition: $*"
+    exit 1
+}
+
+python() { /usr/bin/python3 -c "$@"; }
+
+# agrees NAME [OPTIONS]: compares x and y of model NAME with the definition.
+agrees() { /usr/bin/python3 tests/verify/definition_check.py "$work/$1.json" "$work/$1.safetensors" "$work/$1.x.npy" "$work/$1.y.npy" "${@:2}" >"$work/log" 2>&1; }
+
+# model NAME D [OPTIONS]: runs the model file $work/NAME.lua on 3 and on 33 tokens of very different sizes and compares.
+model() {
+    local name=$1 d=$2 isa tokens
+    shift 2
+    "$lookupc" plan "$work/$name.lua" --json >"$work/$name.json"
+    [[ -e $work/$name.safetensors ]] || "$lookupc" sample "$work/$name.lua" --seed 7 -o "$work/$name.safetensors" >"$work/log"
+    for tokens in 3 33; do
+        python 'import sys, numpy as np
+random = np.random.default_rng(11)
+tokens, d = int(sys.argv[2]), int(sys.argv[3])
+x = (random.standard_normal((tokens, d)) + random.standard_normal((tokens, 1))) * 10.0 ** random.uniform(-2, 2, (tokens, 1))
+np.save(sys.argv[1], x.astype("<f4"))' "$work/$name.x.npy" $tokens "$d"
+        for isa in scalar scalar,avx2 scalar,avx2,avx512; do
+            "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" --isa $isa "$@" >"$work/log"
+            agrees "$name" "$@" || fail "$name, $tokens tokens, $isa: $(cat "$work/log")"
+        done
+    done
+    echo "ok     definition: $name: $(tail -1 "$work/log")"
+}
+
+cp gen/models/tiny.lua "$work/tiny.lua"
+cat >"$work/dense.lua" <<'END'
+return { name = "dense", d = 24, d_out = 40, h = 6, tau = 5, projection = { kind = "dense" }, score = "softmax" }
+END
+cat >"$work/scaled.lua" <<'END'
+return { name = "scaled", d = 32, h = 16, tau = 6, projection = { kind = "bh4", block = 8 }, score = "gelu", scale = "1/h" }
+END
+cat >"$work/odd.lua" <<'END'
+return { name = "odd", d = 37, d_out = 11, h = 23, tau = 7, projection = { kind = "bh4", block = 4, decay = 0.25 }, score = "softmax",
+    norm = { kind = "layernorm", eps = 1e-3 } }
+END
+cat >"$work/deep.lua" <<'END'
+return { name = "deep", d = 3, h = 2, tau = 16, projection = { kind = "dense" }, score = "gelu", norm = { kind = "layernorm" } }
+END
+cat >"$work/whole.lua" <<'END'
+return { name = "whole", d = 50, h = 5, tau = 1, projection = { kind = "bh4", block = 64, decay = 1 }, score = "softmax" }
+END
+cat >"$work/layer.lua" <<'END'
+return { name = "layer", d = 20, h = 9, tau = 3, projection = { kind = "bh4", block = 16 }, score = "gelu", norm = { kind = "layernorm" } }
+END
+cat >"$work/near.lua" <<'END'
+return { name = "near", d = 40, d_out = 30, h = 19, tau = 6, neighbours = 3, projection = { kind = "bh4", block = 16 }, score = "gelu",
+    norm = { kind = "layernorm" } }
+END
+cat >"$work/most.lua" <<'END'
+return { name = "most", d = 20, d_out = 33, h = 5, tau = 9, neighbours = 100, projection = { kind = "dense" }, score = "softmax", scale = "1/h" }
+END
+cat >"$work/all.lua" <<'END'
+return { name = "all", d = 64, h = 18, tau = 4, neighbours = 16, projection = { kind = "bh4", block = 16 }, score = "gelu" }
+END
+
+model tiny 64
+model dense 24
+model scaled 32
+model odd 37
+model deep 3
+model whole 50
+model near 40
+model most 20
+model all 64
+for type in bf16 f16 i8; do
+    model tiny 64 --tables $type
+    model scaled 32 --tables $type
+    model odd 37 --tables $type
+    model near 40 --tables $type
+done
+agrees odd && fail "the type of the tables makes no difference"
+model tiny 64 --projection bf16
+model dense 24 --projection bf16
+model odd 37 --projection bf16 --tables i8
+model deep 3 --projection bf16
+model whole 50 --projection bf16
+agrees whole && fail "the type of the projection makes no difference"
+
+# A checkpoint of another project: its prefix, its order in the blocks.
+"$lookupc" sample "$work/layer.lua" --seed 2 --prefix encoder.layer.0.FFN. -o "$work/layer.safetensors" >"$work/log"
+model layer 20 --prefix encoder.layer.0.FFN. --blocks-in-out
+agrees layer --prefix encoder.layer.0.FFN. && fail "the order in the blocks makes no difference"
+
+# The check can fail: y of another token, one token 1e-4 off, one output negated, one table without its score.
+for change in 'y[[0, 1]] = y[[1, 0]]' 'y[32] *= 1.0001' 'y[5, 0] = -y[5, 0]' 'y[:] = y[0]' 'y[3, 3] = np.nan'; do
+    "$lookupc" run "$work/tiny.lua" --weights "$work/tiny.safetensors" --input "$work/tiny.x.npy" --output "$work/tiny.y.npy" >"$work/log"
+    python "import sys, numpy as np
+y = np.load(sys.argv[1]); $change; np.save(sys.argv[1], y)" "$work/tiny.y.npy"
+    agrees tiny && fail "$change goes unnoticed"
+done
+echo "ok     definition: five kinds of wrong results are noticed"
