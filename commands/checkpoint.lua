@@ -12,7 +12,9 @@ local commands = {}
 -- The value of an option that is a number, or one line.
 local function number_option(options, name)
     local value = tonumber(options[name])
-    if not value or not (value > 0) then error(string.format("--%s: %s: must be a number above 0", name, options[name]), 0) end
+    if not value or not (value > 0) then
+        error(string.format("--%s: %s: must be a number above 0", name, options[name]), 0)
+    end
     return value
 end
 
@@ -58,14 +60,21 @@ local function largest(found, key)
     return most
 end
 
--- Fuses a checkpoint: { eliminate, type (nil: as it is), weights, o, shard-mib, max-condition, max-error }. Returns what its steps found.
+-- Fuses a checkpoint: { eliminate, type (nil: as it is), weights, o, shard-mib, max-condition, max-error }. Returns
+-- what its steps found.
 function commands.fuse_weights(m, options)
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
     local found, inputs = weights.tensors(options.weights)
     if not found then error(inputs, 0) end
     file_rules.not_over("-o", options.o, { options.model, options.weights, table.unpack(inputs) })
     local steps = fuse.steps(m, found, options.weights, options.eliminate, dtypes[options.type])
-    local job = { weights = options.weights, steps = steps.steps, work = steps.work, most_condition = condition, most_error = most_error }
+    local job = {
+        weights = options.weights,
+        steps = steps.steps,
+        work = steps.work,
+        most_condition = condition,
+        most_error = most_error,
+    }
     output_of(job, options, fuse.files(steps.tensors, options["shard-mib"] and options["shard-mib"] << 20))
     return assert(weights.run(job))
 end
@@ -75,14 +84,24 @@ function commands.fuse(arguments, options)
     model_file.only_transformer(m)
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
-    if options.type and not dtypes[options.type] then error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0) end
+    if options.type and not dtypes[options.type] then
+        error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
+    end
     if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
-    local results = commands.fuse_weights(m, setmetatable({ model = arguments[1], eliminate = eliminate }, { __index = options }))
+    local results =
+        commands.fuse_weights(m, setmetatable({ model = arguments[1], eliminate = eliminate }, { __index = options }))
     if options.report then host.print(table.concat(report_lines(results), "\n")) end
     local worst, off = largest(results, "condition"), largest(results, "error")
-    host.print(string.format("wrote %s without %s, %d layers%s%s", options.o, eliminate, m.layers,
-        worst and string.format(", condition numbers up to %.2g (%s)", worst.condition, worst.name) or "",
-        off and string.format(", errors up to %.2g (%s)", off.error, off.name) or ""))
+    host.print(
+        string.format(
+            "wrote %s without %s, %d layers%s%s",
+            options.o,
+            eliminate,
+            m.layers,
+            worst and string.format(", condition numbers up to %.2g (%s)", worst.condition, worst.name) or "",
+            off and string.format(", errors up to %.2g (%s)", off.error, off.name) or ""
+        )
+    )
     return 0
 end
 

@@ -10,102 +10,422 @@ local wrap = require "gen.bundle.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
-local weights_option = { name = "weights", value = "PATH", required = true, doc = "the checkpoint: safetensors file, index of several, or folder of either" }
-local prefix_option = { name = "prefix", value = "TEXT", default = "", doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN." }
+local weights_option = {
+    name = "weights",
+    value = "PATH",
+    required = true,
+    doc = "the checkpoint: safetensors file, index of several, or folder of either",
+}
+local prefix_option = {
+    name = "prefix",
+    value = "TEXT",
+    default = "",
+    doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN.",
+}
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
-local schedule_option = { name = "schedule", value = "CHOICES", doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)" }
-local tuned_option = { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
-local arithmetic_option = { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
+local schedule_option = {
+    name = "schedule",
+    value = "CHOICES",
+    doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)",
+}
+local tuned_option =
+    { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
+local arithmetic_option =
+    { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
 local rival_option = { name = "rival", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
-local tables_option = { name = "tables", value = "TYPE", doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32" }
-local projection_option = { name = "projection", value = "TYPE", doc = "type of the projection's weights: " .. table.concat(dtype.projection_names, ", ") .. "; default f32; with integer arithmetic " .. table.concat(integer_plan.projection_names, ", ") .. "; default i16" }
-local type_option = { name = "type", value = "TYPE", doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32" }
-local cache_option = { name = "cache", value = "TYPE", doc = "type of a transformer's cached keys and values: " .. table.concat(dtype.cache_names, ", ") .. "; default f32" }
-local threads_option = { name = "threads", value = "N", default = 1, integer = true, doc = "most threads of a call; more than one: an OpenMP build" }
+local tables_option = {
+    name = "tables",
+    value = "TYPE",
+    doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32",
+}
+local projection_option = {
+    name = "projection",
+    value = "TYPE",
+    doc = "type of the projection's weights: "
+        .. table.concat(dtype.projection_names, ", ")
+        .. "; default f32; with integer arithmetic "
+        .. table.concat(integer_plan.projection_names, ", ")
+        .. "; default i16",
+}
+local type_option = {
+    name = "type",
+    value = "TYPE",
+    doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32",
+}
+local cache_option = {
+    name = "cache",
+    value = "TYPE",
+    doc = "type of a transformer's cached keys and values: "
+        .. table.concat(dtype.cache_names, ", ")
+        .. "; default f32",
+}
+local threads_option = {
+    name = "threads",
+    value = "N",
+    default = 1,
+    integer = true,
+    doc = "most threads of a call; more than one: an OpenMP build",
+}
 local json_option = { name = "json", doc = "print JSON for machines" }
 local compiler_option = { name = "cc", value = "COMPILER", default = "gcc", doc = "compiles the emitted C" }
-local flags_option = { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
+local flags_option =
+    { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
 
 local function with(option, changes)
     local copy = {}
-    for key, value in pairs(option) do copy[key] = value end
-    for key, value in pairs(changes) do copy[key] = value end
+    for key, value in pairs(option) do
+        copy[key] = value
+    end
+    for key, value in pairs(changes) do
+        copy[key] = value
+    end
     return copy
 end
 
--- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in brackets may be missing,
--- one that ends with ... may be repeated.
+-- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
+-- brackets may be missing, one that ends with ... may be repeated.
 local commands = {
-    { name = "plan", arguments = { "MODEL.lua" }, from = "commands.generate", doc = "print shapes, MFLOP and bytes of a model",
-        options = { json_option, isa_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option } },
-    { name = "schedules", arguments = { "MODEL.lua" }, from = "commands.generate", doc = "list every choice of a schedule with its legal values",
-        options = { json_option, isa_option, schedule_option, tuned_option, tables_option, projection_option, type_option, cache_option } },
-    { name = "emit", arguments = { "MODEL.lua" }, from = "commands.generate", doc = "write the C sources of a model into a folder",
-        options = { with(output_option, { value = "DIR", doc = "folder of the bundle" }), isa_option, schedule_option, tuned_option, rival_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
-            { name = "profile", value = "firmware", doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test" },
+    {
+        name = "plan",
+        arguments = { "MODEL.lua" },
+        from = "commands.generate",
+        doc = "print shapes, MFLOP and bytes of a model",
+        options = {
+            json_option,
+            isa_option,
+            schedule_option,
+            tuned_option,
+            arithmetic_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+        },
+    },
+    {
+        name = "schedules",
+        arguments = { "MODEL.lua" },
+        from = "commands.generate",
+        doc = "list every choice of a schedule with its legal values",
+        options = {
+            json_option,
+            isa_option,
+            schedule_option,
+            tuned_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+        },
+    },
+    {
+        name = "emit",
+        arguments = { "MODEL.lua" },
+        from = "commands.generate",
+        doc = "write the C sources of a model into a folder",
+        options = {
+            with(output_option, { value = "DIR", doc = "folder of the bundle" }),
+            isa_option,
+            schedule_option,
+            tuned_option,
+            rival_option,
+            arithmetic_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+            {
+                name = "profile",
+                value = "firmware",
+                doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test",
+            },
             { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
-            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }), prefix_option, blocks_option,
-            with(seed_option, { doc = "of the self-test's tokens" }), { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" }, { name = "ram", value = "BYTES", doc = "likewise" },
-            { name = "stack", value = "BYTES", doc = "likewise" }, { name = "weights-array", doc = "firmware: weights as a C array instead of .incbin" },
-            { name = "wrap", value = "LIST", doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it" },
-            { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" } } },
-    { name = "check", arguments = { "DIR" }, from = "commands.generate", doc = "exit 1 if a vendored bundle is stale or was edited", options = {} },
-    { name = "sample", arguments = { "MODEL.lua" }, from = "commands.generate", doc = "write random weights under the checkpoint's tensor names",
-        options = { seed_option, with(output_option, { value = "FILE", doc = "safetensors file" }), prefix_option, rival_option, arithmetic_option } },
-    { name = "pack", arguments = { "MODEL.lua" }, from = "commands.generate", doc = "fold weights in float64 and lay them out for the kernels",
-        options = { weights_option, with(output_option, { value = "FILE", doc = "blob for <model>_bind" }), prefix_option, blocks_option, schedule_option, rival_option, arithmetic_option, tables_option, projection_option, type_option } },
-    { name = "run", arguments = { "MODEL.lua" }, from = "commands.execute", doc = "apply a model to a .npy file, [tokens][d] float32",
-        options = { weights_option, { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
-            { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" }, isa_option, prefix_option, blocks_option,
-            schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option,
-            { name = "decode", doc = "a transformer: give it its tokens one by one" }, compiler_option, flags_option } },
-    { name = "verify", arguments = { "MODEL.lua" }, from = "commands.execute", doc = "compare every emitted kernel with the float64 reference",
-        options = { with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), isa_option, seed_option, prefix_option,
-            blocks_option, schedule_option, tuned_option, arithmetic_option, tables_option, projection_option, type_option, cache_option, threads_option, compiler_option, flags_option, json_option } },
-    { name = "bench", arguments = { "MODEL.lua" }, from = "commands.execute", doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
-        options = { { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" }, isa_option, json_option, seed_option, schedule_option,
-            with(tuned_option, { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }),
-            arithmetic_option, with(tables_option, { value = "LIST", doc = "types of the tables' elements, measured in one run, of " .. table.concat(dtype.names, ",") .. "; default f32" }),
-            with(projection_option, { value = "LIST", doc = "types of the projection's weights, likewise, of " .. table.concat(dtype.projection_names, ",") .. "; default f32" }),
-            with(type_option, { value = "LIST", doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32" }), cache_option,
-            { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" }, threads_option,
+            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }),
+            prefix_option,
+            blocks_option,
+            with(seed_option, { doc = "of the self-test's tokens" }),
+            { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" },
+            { name = "ram", value = "BYTES", doc = "likewise" },
+            { name = "stack", value = "BYTES", doc = "likewise" },
+            { name = "weights-array", doc = "firmware: weights as a C array instead of .incbin" },
+            {
+                name = "wrap",
+                value = "LIST",
+                doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
+            },
+            { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
+        },
+    },
+    {
+        name = "check",
+        arguments = { "DIR" },
+        from = "commands.generate",
+        doc = "exit 1 if a vendored bundle is stale or was edited",
+        options = {},
+    },
+    {
+        name = "sample",
+        arguments = { "MODEL.lua" },
+        from = "commands.generate",
+        doc = "write random weights under the checkpoint's tensor names",
+        options = {
+            seed_option,
+            with(output_option, { value = "FILE", doc = "safetensors file" }),
+            prefix_option,
+            rival_option,
+            arithmetic_option,
+        },
+    },
+    {
+        name = "pack",
+        arguments = { "MODEL.lua" },
+        from = "commands.generate",
+        doc = "fold weights in float64 and lay them out for the kernels",
+        options = {
+            weights_option,
+            with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
+            prefix_option,
+            blocks_option,
+            schedule_option,
+            rival_option,
+            arithmetic_option,
+            tables_option,
+            projection_option,
+            type_option,
+        },
+    },
+    {
+        name = "run",
+        arguments = { "MODEL.lua" },
+        from = "commands.execute",
+        doc = "apply a model to a .npy file, [tokens][d] float32",
+        options = {
+            weights_option,
+            { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
+            { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
+            isa_option,
+            prefix_option,
+            blocks_option,
+            schedule_option,
+            tuned_option,
+            arithmetic_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+            { name = "decode", doc = "a transformer: give it its tokens one by one" },
+            compiler_option,
+            flags_option,
+        },
+    },
+    {
+        name = "verify",
+        arguments = { "MODEL.lua" },
+        from = "commands.execute",
+        doc = "compare every emitted kernel with the float64 reference",
+        options = {
+            with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
+            isa_option,
+            seed_option,
+            prefix_option,
+            blocks_option,
+            schedule_option,
+            tuned_option,
+            arithmetic_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+            threads_option,
+            compiler_option,
+            flags_option,
+            json_option,
+        },
+    },
+    {
+        name = "bench",
+        arguments = { "MODEL.lua" },
+        from = "commands.execute",
+        doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
+        options = {
+            { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
+            isa_option,
+            json_option,
+            seed_option,
+            schedule_option,
+            with(
+                tuned_option,
+                { value = "LIST", doc = "tuned files instead of --schedule, measured in one run; default: without one" }
+            ),
+            arithmetic_option,
+            with(tables_option, {
+                value = "LIST",
+                doc = "types of the tables' elements, measured in one run, of "
+                    .. table.concat(dtype.names, ",")
+                    .. "; default f32",
+            }),
+            with(projection_option, {
+                value = "LIST",
+                doc = "types of the projection's weights, likewise, of "
+                    .. table.concat(dtype.projection_names, ",")
+                    .. "; default f32",
+            }),
+            with(type_option, {
+                value = "LIST",
+                doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
+            }),
+            cache_option,
+            { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
+            threads_option,
             { name = "html", value = "FILE", doc = "also write a page with charts" },
-            { name = "repetitions", value = "N", default = 7, integer = true, doc = "interleaved repetitions of every measurement" },
-            compiler_option, flags_option } },
-    { name = "fuse", arguments = { "MODEL.lua" }, from = "commands.checkpoint", doc = "merge projections of a transformer's checkpoint exactly into others",
-        options = { with(weights_option, { value = "PATH", doc = "unfused safetensors file, index of several, or folder of either" }),
+            {
+                name = "repetitions",
+                value = "N",
+                default = 7,
+                integer = true,
+                doc = "interleaved repetitions of every measurement",
+            },
+            compiler_option,
+            flags_option,
+        },
+    },
+    {
+        name = "fuse",
+        arguments = { "MODEL.lua" },
+        from = "commands.checkpoint",
+        doc = "merge projections of a transformer's checkpoint exactly into others",
+        options = {
+            with(
+                weights_option,
+                { value = "PATH", doc = "unfused safetensors file, index of several, or folder of either" }
+            ),
             with(output_option, { doc = "fused safetensors file, or with --shard-mib a folder" }),
-            { name = "eliminate", value = "WORD", doc = "projections to do without, such as QP; default attention.eliminate of the model" },
-            { name = "type", value = "TYPE", doc = "of merged tensors: f32, bf16, f16 or f64; default that of the tensors they replace" },
+            {
+                name = "eliminate",
+                value = "WORD",
+                doc = "projections to do without, such as QP; default attention.eliminate of the model",
+            },
+            {
+                name = "type",
+                value = "TYPE",
+                doc = "of merged tensors: f32, bf16, f16 or f64; default that of the tensors they replace",
+            },
             { name = "report", doc = "print condition numbers and errors of every layer" },
             { name = "max-condition", value = "NUMBER", default = "1e10", doc = "refuse to invert matrices beyond it" },
-            { name = "max-error", value = "NUMBER", default = "0.1", doc = "refuse merged matrices whose product with the inverted one is off by more, relatively" },
-            { name = "shard-mib", value = "N", integer = true, doc = "write files of at most so many MiB and an index" } } },
-    { name = "import", arguments = { "config.json" }, from = "commands.checkpoint", doc = "turn a checkpoint's config.json into a model file",
-        options = { with(output_option, { value = "MODEL.lua", doc = "model file" }), { name = "name", value = "NAME", doc = "of the model; default from the file" },
+            {
+                name = "max-error",
+                value = "NUMBER",
+                default = "0.1",
+                doc = "refuse merged matrices whose product with the inverted one is off by more, relatively",
+            },
+            {
+                name = "shard-mib",
+                value = "N",
+                integer = true,
+                doc = "write files of at most so many MiB and an index",
+            },
+        },
+    },
+    {
+        name = "import",
+        arguments = { "config.json" },
+        from = "commands.checkpoint",
+        doc = "turn a checkpoint's config.json into a model file",
+        options = {
+            with(output_option, { value = "MODEL.lua", doc = "model file" }),
+            { name = "name", value = "NAME", doc = "of the model; default from the file" },
             { name = "eliminate", value = "WORD", default = "none", doc = "projections to do without" },
-            { name = "skipless", doc = "the checkpoint has neither skip connections nor norms, whatever config.json says" } } },
-    { name = "tune", arguments = { "MODEL.lua" }, from = "commands.tune", doc = "find the fastest schedule for this CPU and compiler, and how sure that is",
-        options = { { name = "o", value = "FILE", default = "tuned.lua", doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl" },
-            { name = "time", value = "TIME", default = "5m", doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows" },
+            {
+                name = "skipless",
+                doc = "the checkpoint has neither skip connections nor norms, whatever config.json says",
+            },
+        },
+    },
+    {
+        name = "tune",
+        arguments = { "MODEL.lua" },
+        from = "commands.tune",
+        doc = "find the fastest schedule for this CPU and compiler, and how sure that is",
+        options = {
+            {
+                name = "o",
+                value = "FILE",
+                default = "tuned.lua",
+                doc = "tuned file for emit --tuned; the log of the run is beside it, FILE.jsonl",
+            },
+            {
+                name = "time",
+                value = "TIME",
+                default = "5m",
+                doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows",
+            },
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,64,4096, of a transformer 1,512" },
-            { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" }, { name = "again", doc = "measure, even if the store knows the answer" },
+            { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" },
+            { name = "again", doc = "measure, even if the store knows the answer" },
             { name = "exhaustive", doc = "race all schedules of the space; their compilation does not count as time" },
             { name = "choices", value = "LIST", doc = "vary only these choices, such as gather.group,gather.columns" },
-            { name = "shard", value = "I/N", doc = "race the I-th of N parts of the candidates; writes a log for tuned merge, no tuned file" },
+            {
+                name = "shard",
+                value = "I/N",
+                doc = "race the I-th of N parts of the candidates; writes a log for tuned merge, no tuned file",
+            },
             { name = "out", value = "FILE.jsonl", doc = "the log of a shard; an unfinished one is continued" },
-            { name = "html", value = "FILE", doc = "also write a page with charts" }, json_option, isa_option, threads_option,
-            with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }), prefix_option, blocks_option,
-            tables_option, projection_option, type_option, cache_option, seed_option, with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }), flags_option } },
-    { name = "tuned list", arguments = {}, from = "commands.tuned", doc = "list what the local store of measurements holds", options = { json_option } },
-    { name = "tuned show", arguments = { "KEYPREFIX" }, from = "commands.tuned", doc = "list the candidates measured under one key", options = { json_option } },
-    { name = "tuned merge", arguments = { "LOG.jsonl..." }, from = "commands.tuned", doc = "take logs of lookupc tune into the local store", options = { json_option } },
-    { name = "tuned export", arguments = { "KEYPREFIX" }, from = "commands.tuned", doc = "write the records of one key as a log",
-        options = { with(output_option, { value = "FILE.jsonl", doc = "log to be written" }) } },
-    { name = "tuned prune", arguments = {}, from = "commands.tuned", doc = "remove records from the local store",
-        options = { { name = "older", value = "DAYS", integer = true, doc = "those measured more than so many days ago" },
-            { name = "templates", value = "other", doc = "those of other templates than this lookupc's" }, json_option } },
+            { name = "html", value = "FILE", doc = "also write a page with charts" },
+            json_option,
+            isa_option,
+            threads_option,
+            with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
+            prefix_option,
+            blocks_option,
+            tables_option,
+            projection_option,
+            type_option,
+            cache_option,
+            seed_option,
+            with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }),
+            flags_option,
+        },
+    },
+    {
+        name = "tuned list",
+        arguments = {},
+        from = "commands.tuned",
+        doc = "list what the local store of measurements holds",
+        options = { json_option },
+    },
+    {
+        name = "tuned show",
+        arguments = { "KEYPREFIX" },
+        from = "commands.tuned",
+        doc = "list the candidates measured under one key",
+        options = { json_option },
+    },
+    {
+        name = "tuned merge",
+        arguments = { "LOG.jsonl..." },
+        from = "commands.tuned",
+        doc = "take logs of lookupc tune into the local store",
+        options = { json_option },
+    },
+    {
+        name = "tuned export",
+        arguments = { "KEYPREFIX" },
+        from = "commands.tuned",
+        doc = "write the records of one key as a log",
+        options = { with(output_option, { value = "FILE.jsonl", doc = "log to be written" }) },
+    },
+    {
+        name = "tuned prune",
+        arguments = {},
+        from = "commands.tuned",
+        doc = "remove records from the local store",
+        options = {
+            { name = "older", value = "DAYS", integer = true, doc = "those measured more than so many days ago" },
+            { name = "templates", value = "other", doc = "those of other templates than this lookupc's" },
+            json_option,
+        },
+    },
     { name = "help", arguments = { "[COMMAND]" }, doc = "print this, or all about one command", options = {} },
 }
 
@@ -133,13 +453,9 @@ end
 
 local function dashes(option) return (#option.name == 1 and "-" or "--") .. option.name end
 
-local function usage_error(text, command)
-    return setmetatable({ text = text, command = command }, { __name = "usage" })
-end
+local function usage_error(text, command) return setmetatable({ text = text, command = command }, { __name = "usage" }) end
 
-local function option_words(option)
-    return dashes(option) .. (option.value and " " .. option.value or "")
-end
+local function option_words(option) return dashes(option) .. (option.value and " " .. option.value or "") end
 
 local function usage(command)
     local words = { "lookupc", command.name, table.unpack(command.arguments) }
@@ -151,14 +467,21 @@ local function usage(command)
 end
 
 local function help_all()
-    local lines = { "lookupc turns a model file into specialised C.", "", "usage: lookupc [--tree DIR] COMMAND …", "" }
-    for _, command in ipairs(commands) do lines[#lines + 1] = string.format("  %-12s %-12s %s", command.name, table.concat(command.arguments, " "), command.doc) end
+    local lines =
+        { "lookupc turns a model file into specialised C.", "", "usage: lookupc [--tree DIR] COMMAND …", "" }
+    for _, command in ipairs(commands) do
+        lines[#lines + 1] =
+            string.format("  %-12s %-12s %s", command.name, table.concat(command.arguments, " "), command.doc)
+    end
     lines[#lines + 1] = ""
     lines[#lines + 1] = "  --version            print the version"
-    lines[#lines + 1] = "  --tree DIR           take Lua modules and templates from DIR, a checkout, instead of from the program"
+    lines[#lines + 1] =
+        "  --tree DIR           take Lua modules and templates from DIR, a checkout, instead of from the program"
     lines[#lines + 1] = ""
     lines[#lines + 1] = "A model file is a Lua table of data:"
-    for _, line in ipairs(model_file.describe()) do lines[#lines + 1] = line end
+    for _, line in ipairs(model_file.describe()) do
+        lines[#lines + 1] = line
+    end
     return table.concat(lines, "\n")
 end
 
@@ -175,7 +498,10 @@ end
 local function parse(command, words)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
-    for _, option in ipairs(command.options) do by_name[dashes(option)] = option list[#list + 1] = dashes(option) end
+    for _, option in ipairs(command.options) do
+        by_name[dashes(option)] = option
+        list[#list + 1] = dashes(option)
+    end
     while i <= #words do
         local word = words[i]
         if word:find("^%-.") then
@@ -184,14 +510,23 @@ local function parse(command, words)
             local option = by_name[name]
             if not option then
                 local near = schema.nearest(name, list)
-                return nil, usage_error("unknown option " .. name .. (near and "; did you mean " .. near .. "?" or ""), command)
+                return nil,
+                    usage_error("unknown option " .. name .. (near and "; did you mean " .. near .. "?" or ""), command)
             end
             if option.value then
-                if not value then i = i + 1 value = words[i] end
-                if value == nil or value == "" and option.required then return nil, usage_error(name .. ": needs a value, " .. option.value, command) end
+                if not value then
+                    i = i + 1
+                    value = words[i]
+                end
+                if value == nil or value == "" and option.required then
+                    return nil, usage_error(name .. ": needs a value, " .. option.value, command)
+                end
                 if option.integer then
                     local number = value:find("^%d+$") and math.tointeger(tonumber(value))
-                    if not number or number > 4294967295 then return nil, usage_error(name .. ": " .. value .. ": must be an integer from 0 to 4294967295", command) end
+                    if not number or number > 4294967295 then
+                        return nil,
+                            usage_error(name .. ": " .. value .. ": must be an integer from 0 to 4294967295", command)
+                    end
                     value = number
                 end
             elseif value then
@@ -208,26 +543,47 @@ local function parse(command, words)
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
-        if option.required and options[option.name] == nil then return nil, usage_error(dashes(option) .. " is missing", command) end
+        if option.required and options[option.name] == nil then
+            return nil, usage_error(dashes(option) .. " is missing", command)
+        end
     end
     local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
     local optional, repeats = last:find("^%["), last:find("...", 1, true)
     if #arguments > takes and not repeats or #arguments < takes and not optional then
-        return nil, usage_error("takes " .. (takes == 0 and "no argument" or table.concat(command.arguments, " ")) .. ", got " .. (#arguments == 0 and "nothing" or table.concat(arguments, " ")), command)
+        return nil,
+            usage_error(
+                "takes "
+                    .. (takes == 0 and "no argument" or table.concat(command.arguments, " "))
+                    .. ", got "
+                    .. (#arguments == 0 and "nothing" or table.concat(arguments, " ")),
+                command
+            )
     end
     return arguments, options
 end
 
 local function fail_usage(problem)
     local command = problem.command
-    host.note("lookupc" .. (command and " " .. command.name or "") .. ": " .. problem.text .. " (see lookupc help" .. (command and " " .. command.name or "") .. ")")
+    host.note(
+        "lookupc"
+            .. (command and " " .. command.name or "")
+            .. ": "
+            .. problem.text
+            .. " (see lookupc help"
+            .. (command and " " .. command.name or "")
+            .. ")"
+    )
     return 2
 end
 
 local function unknown_command(name, next_word)
     local list, members = {}, {}
-    for i, row in ipairs(commands) do list[i] = row.name end
-    for i, member in ipairs(family(name)) do members[i] = member.name:match("%S+$") end
+    for i, row in ipairs(commands) do
+        list[i] = row.name
+    end
+    for i, member in ipairs(family(name)) do
+        members[i] = member.name:match("%S+$")
+    end
     if members[1] then
         local text = next_word and string.format('unknown command "%s %s"; ', name, next_word) or ""
         return usage_error(text .. name .. " takes one of " .. table.concat(members, ", "))
@@ -238,7 +594,10 @@ end
 
 return function(words)
     local name = words[1]
-    if name == "--version" then host.print("lookupc " .. host.version) return 0 end
+    if name == "--version" then
+        host.print("lookupc " .. host.version)
+        return 0
+    end
     if name == nil or name == "--help" or name == "-h" then name = "help" end
     local command, used = first_command { name, table.unpack(words, 2) }
     if not command then return fail_usage(unknown_command(name, words[2])) end
@@ -254,7 +613,9 @@ return function(words)
         local about = arguments[1] and find(arguments[1])
         local members = family(arguments[1] or "")
         if arguments[1] and not about and not members[1] then return fail_usage(unknown_command(arguments[1])) end
-        for i, member in ipairs(members) do host.print((i > 1 and "\n" or "") .. help_command(member)) end
+        for i, member in ipairs(members) do
+            host.print((i > 1 and "\n" or "") .. help_command(member))
+        end
         if members[1] then return 0 end
         host.print(about and help_command(about) or help_all())
         return 0

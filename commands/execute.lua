@@ -18,15 +18,23 @@ local transformer = require "harness.families.transformer.execute"
 
 local commands = {}
 
--- The instruction sets of `text` (all, if absent) that this CPU can run with weights of the types of gen/plan/dtype.lua in the list, and the names
--- of those it cannot.
+-- The instruction sets of `text` (all, if absent) that this CPU can run with weights of the types of gen/plan/dtype.lua
+-- in the list, and the names of those it cannot.
 function commands.runnable(text, types)
     local can, list, skipped, facts = {}, {}, {}, cpu.describe()
-    for _, name in ipairs(facts.isa) do can[name] = true end
+    for _, name in ipairs(facts.isa) do
+        can[name] = true
+    end
     for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
         local can_run = can[set.name]
-        for _, feature in ipairs(isa.with_types(set, types).features or {}) do can_run = can_run and facts[feature] end
-        if can_run then list[#list + 1] = set else skipped[#skipped + 1] = set.name end
+        for _, feature in ipairs(isa.with_types(set, types).features or {}) do
+            can_run = can_run and facts[feature]
+        end
+        if can_run then
+            list[#list + 1] = set
+        else
+            skipped[#skipped + 1] = set.name
+        end
     end
     if #list == 0 then error("--isa: this CPU runs none of " .. (text or table.concat(isa.names, ",")), 0) end
     return list, skipped
@@ -46,16 +54,22 @@ end
 
 local function load_plan(path, sets, options) return request.plan(path, sets, options, key.cpu()) end
 
--- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files` are packed weights
--- of its types, if there are any yet.
+-- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files`
+-- are packed weights of its types, if there are any yet.
 local function build(path, sets, options, threads, files)
     local p = load_plan(path, sets, options)
     local directory = process.temporary_directory()
     files = files or lookup.packed(p, directory, options)
-    return { plan = p, threads = threads, files = files, library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)) }
+    return {
+        plan = p,
+        threads = threads,
+        files = files,
+        library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)),
+    }
 end
 
--- The types of a transformer's weights and cache that an instruction set may need more for; integers are summed as floats.
+-- The types of a transformer's weights and cache that an instruction set may need more for; integers are summed as
+-- floats.
 function commands.transformer_types(options)
     local types = {}
     for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
@@ -68,7 +82,9 @@ end
 local function transformer_plans(path, options)
     local sets, skipped = commands.runnable(options.isa, commands.transformer_types(options))
     local plans = {}
-    for i, set in ipairs(sets) do plans[i] = request.plan(path, { set }, options) end
+    for i, set in ipairs(sets) do
+        plans[i] = request.plan(path, { set }, options)
+    end
     return plans, skipped
 end
 
@@ -86,7 +102,14 @@ function commands.run(arguments, options)
     local sets = commands.runnable(options.isa, types_of(options))
     local b = build(arguments[1], { sets[#sets] }, options, 1)
     local kernel = require "kernel"
-    local result = assert(kernel.run(compile.describe(b.plan, b.plan.variants[1], b.library), b.files.output, options.input, options.output))
+    local result = assert(
+        kernel.run(
+            compile.describe(b.plan, b.plan.variants[1], b.library),
+            b.files.output,
+            options.input,
+            options.output
+        )
+    )
     host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
     return 0
 end
@@ -109,23 +132,34 @@ local function turning_points(v, regime, threads)
     return list
 end
 
--- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all schedules of the model.
+-- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all
+-- schedules of the model.
 function commands.reference_of(p, files, seed)
     local known = files.reference
     if not known or known.seed ~= seed then
-        known = { seed = seed, answers = assert(require "verify".reference {
-            model = lookup.reference_model(p), weights = files.weights, prefix = files.prefix, blocks_in_out = files.blocks_in_out or false,
-            blob = files.output, tables = p.tables.name, projection = p.projection.name, seed = seed,
-        }) }
+        known = {
+            seed = seed,
+            answers = assert(require "verify".reference {
+                model = lookup.reference_model(p),
+                weights = files.weights,
+                prefix = files.prefix,
+                blocks_in_out = files.blocks_in_out or false,
+                blob = files.output,
+                tables = p.tables.name,
+                projection = p.projection.name,
+                seed = seed,
+            }),
+        }
         files.reference = known
     end
     return known.answers
 end
 
--- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and its error
--- against the model's budget. Other schedules of the same model may follow with the same `files`. Of `options`, if any: `only`, the one
--- regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked
--- before. Returns a list of results, each with `isa` and `regime`; the first has the check of bind.
+-- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and
+-- its error against the model's budget. Other schedules of the same model may follow with the same `files`. Of
+-- `options`, if any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`,
+-- when a bind that differs in its name only was checked before. Returns a list of results, each with `isa` and
+-- `regime`; the first has the check of bind.
 function commands.check_variants(p, library, files, seed, threads, options)
     threads, options = threads or 1, options or {}
     local verify, results, reference = require "verify", {}, commands.reference_of(p, files, seed)
@@ -134,17 +168,30 @@ function commands.check_variants(p, library, files, seed, threads, options)
             local variant = compile.describe(p, v, library, regime, threads)
             variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
             local result = assert(verify.check {
-                variant = variant, reference = reference, counts = turning_points(v, regime, threads), work = options.work,
-                bind_known = options.bind_known or #results > 0, timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
+                variant = variant,
+                reference = reference,
+                counts = turning_points(v, regime, threads),
+                work = options.work,
+                bind_known = options.bind_known or #results > 0,
+                timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
             })
-            result.isa, result.regime, result.tables, result.projection = v.isa.name, regime, p.tables.name, p.projection.name
+            result.isa, result.regime, result.tables, result.projection =
+                v.isa.name, regime, p.tables.name, p.projection.name
             local budget = p.model.budget
             if budget and result.rel_err then
                 local within = result.rel_err <= budget -- NaN is not
                 result.ok = result.ok and within
-                result.checks[#result.checks + 1] = { name = "budget", ok = within,
-                    detail = string.format("relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
-                        result.rel_err, p.projection.name, p.tables.name, budget) }
+                result.checks[#result.checks + 1] = {
+                    name = "budget",
+                    ok = within,
+                    detail = string.format(
+                        "relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
+                        result.rel_err,
+                        p.projection.name,
+                        p.tables.name,
+                        budget
+                    ),
+                }
             end
             results[#results + 1] = result
         end
@@ -155,7 +202,9 @@ end
 function commands.verify(arguments, options)
     local threads = commands.threads_of(options)
     if model_file.load(arguments[1]).attention then
-        if threads > 1 then error(string.format("--threads: %d: is for a LookupFFN, not for a transformer", threads), 0) end
+        if threads > 1 then
+            error(string.format("--threads: %d: is for a LookupFFN, not for a transformer", threads), 0)
+        end
         local plans, none = transformer_plans(arguments[1], options)
         return transformer.verify(plans, options, none)
     end
@@ -167,20 +216,62 @@ function commands.verify(arguments, options)
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan
     local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
-    for _, result in ipairs(results) do ok = ok and result.ok end
+    for _, result in ipairs(results) do
+        ok = ok and result.ok
+    end
     if options.json then
-        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, threads = threads, results = json.array(results), skipped = json.array(skipped) }))
+        host.print(assert(json.encode {
+            model = p.model.name,
+            ok = ok,
+            seed = options.seed,
+            threads = threads,
+            results = json.array(results),
+            skipped = json.array(skipped),
+        }))
         return ok and 0 or 1
     end
-    host.print(string.format("%-8s %-6s %-8s %-10s %-6s %7s %9s %9s %7s %6s", p.model.name, "", "", "projection", "tables", "tokens", "rel error", "max error", "codes", "flips"))
+    host.print(
+        string.format(
+            "%-8s %-6s %-8s %-10s %-6s %7s %9s %9s %7s %6s",
+            p.model.name,
+            "",
+            "",
+            "projection",
+            "tables",
+            "tokens",
+            "rel error",
+            "max error",
+            "codes",
+            "flips"
+        )
+    )
     for _, result in ipairs(results) do
-        host.print(string.format("%-8s %-6s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d", result.isa, result.regime, result.ok and "ok" or "FAILED",
-            result.projection, result.tables, result.tokens or 0, result.rel_err or 0, result.max_abs_err or 0, result.codes or 0, result.code_flips or 0))
+        host.print(
+            string.format(
+                "%-8s %-6s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d",
+                result.isa,
+                result.regime,
+                result.ok and "ok" or "FAILED",
+                result.projection,
+                result.tables,
+                result.tokens or 0,
+                result.rel_err or 0,
+                result.max_abs_err or 0,
+                result.codes or 0,
+                result.code_flips or 0
+            )
+        )
         for _, check in ipairs(result.checks) do
-            if not check.ok then host.note(string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, check.name, check.detail)) end
+            if not check.ok then
+                host.note(
+                    string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, check.name, check.detail)
+                )
+            end
         end
     end
-    for _, name in ipairs(skipped) do host.print("skipped: " .. name .. ": this CPU or its operating system does not run it") end
+    for _, name in ipairs(skipped) do
+        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
+    end
     return ok and 0 or 1
 end
 
@@ -191,7 +282,12 @@ local function combinations(options)
     for _, projection in ipairs(projections) do
         for _, name in ipairs(tables) do
             for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
-                list[#list + 1] = { projection = projection, tables = name, named = options.tuned and tuned or nil, tuned = tuned ~= "default" and tuned or nil }
+                list[#list + 1] = {
+                    projection = projection,
+                    tables = name,
+                    named = options.tuned and tuned or nil,
+                    tuned = tuned ~= "default" and tuned or nil,
+                }
                 for key, value in pairs(options) do
                     if key ~= "tuned" and list[#list][key] == nil then list[#list][key] = value end
                 end
@@ -201,7 +297,8 @@ local function combinations(options)
     return list
 end
 
--- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong kernel.
+-- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong
+-- kernel.
 local function verified_build(path, options, threads, files)
     local sets = commands.runnable(options.isa, types_of(options))
     if not options.isa then sets = { sets[#sets] } end
@@ -210,8 +307,17 @@ local function verified_build(path, options, threads, files)
     for _, result in ipairs(commands.check_variants(b.plan, b.library, b.files, options.seed, threads)) do
         for _, check in ipairs(result.checks) do
             if not check.ok then
-                error(string.format("%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed", path, result.isa,
-                    result.regime, check.name, check.detail), 0)
+                error(
+                    string.format(
+                        "%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed",
+                        path,
+                        result.isa,
+                        result.regime,
+                        check.name,
+                        check.detail
+                    ),
+                    0
+                )
             end
         end
         b.checked[result.isa .. "_" .. result.regime] = result
@@ -219,11 +325,20 @@ local function verified_build(path, options, threads, files)
     return b
 end
 
--- The blocks of a transformer with weights of each type that is asked for, on the best instruction set or on those that are asked for.
+-- The blocks of a transformer with weights of each type that is asked for, on the best instruction set or on those that
+-- are asked for.
 local function bench_transformer(m, path, options)
     local types = dtype.select(options.type or "f32", "type")
     options.position = options.position or 0
-    options.batches = bench.batches(options.batch or "1" .. (m.attention.context > options.position + 1 and "," .. math.min(512, m.attention.context - options.position) or ""))
+    options.batches = bench.batches(
+        options.batch
+            or "1"
+                .. (
+                    m.attention.context > options.position + 1
+                        and "," .. math.min(512, m.attention.context - options.position)
+                    or ""
+                )
+    )
     return require("harness.families.transformer.bench").run(path, types, function(type)
         local sets = commands.runnable(options.isa, commands.transformer_types { type = type, cache = options.cache })
         return options.isa and sets or { sets[#sets] }
@@ -235,12 +350,16 @@ function commands.bench(arguments, options)
     local m = model_file.load(arguments[1])
     request.check_options(m, options)
     if m.attention then
-        if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
+        if options.html or options.threads > 1 then
+            error((options.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0)
+        end
         return bench_transformer(m, arguments[1], options)
     end
     options.batches = bench.batches(options.batch or "1,8,64,512,4096")
     if request.is_integer(options) then
-        if options.html or options.threads > 1 then error((options.html and "--html" or "--threads") .. ": is for float arithmetic", 0) end
+        if options.html or options.threads > 1 then
+            error((options.html and "--html" or "--threads") .. ": is for float arithmetic", 0)
+        end
         return integer.bench(arguments[1], options)
     end
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"

@@ -6,15 +6,21 @@ local files = {}
 -- Raises one line if writing `path`, the value of `option`, would overwrite one of the files that the command reads.
 function files.not_over(option, path, inputs)
     for _, input in ipairs(inputs) do
-        if host.same_file(path, input) then error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0) end
+        if host.same_file(path, input) then
+            error(option .. ": " .. path .. ": is the input " .. input .. ": choose another file", 0)
+        end
     end
 end
 
 -- Raises one line if `path`, the value of `option`, cannot become a file: before the work whose result it shall hold.
 function files.can_become(option, path)
     local folder = path:match("^(.*/)[^/]*$") or "."
-    if host.kind(folder) ~= "directory" then error(string.format('%s: "%s": there is no folder %s', option, path, folder), 0) end
-    if path:find("/$") or path == "" or host.kind(path) == "directory" then error(string.format('%s: "%s": must be a file', option, path), 0) end
+    if host.kind(folder) ~= "directory" then
+        error(string.format('%s: "%s": there is no folder %s', option, path, folder), 0)
+    end
+    if path:find("/$") or path == "" or host.kind(path) == "directory" then
+        error(string.format('%s: "%s": must be a file', option, path), 0)
+    end
 end
 
 return files

@@ -1,4 +1,5 @@
--- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records in the store.
+-- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records
+-- in the store.
 local bench = require "harness.families.lookup.bench"
 local choice = require "harness.tune.store_lookup"
 local closing = require "harness.tune.confirm"
@@ -35,7 +36,9 @@ end
 local function shard_of(text)
     local i, n = (text or "1/1"):match("^(%d+)/(%d+)$")
     i, n = math.tointeger(tonumber(i)), math.tointeger(tonumber(n))
-    if not i or i < 1 or i > n or n > 10000 then error('--shard: "' .. text .. '": must be I/N with I from 1 to N', 0) end
+    if not i or i < 1 or i > n or n > 10000 then
+        error('--shard: "' .. text .. '": must be I/N with I from 1 to N', 0)
+    end
     return { i = i, n = n, text = i .. "/" .. n }
 end
 
@@ -43,7 +46,9 @@ end
 local function words_of(option, text)
     local list, seen = {}, {}
     for word in (text .. ","):gmatch("([^,]*),") do
-        if word == "" or seen[word] then error(string.format('%s: "%s": must be different names, separated by commas', option, text), 0) end
+        if word == "" or seen[word] then
+            error(string.format('%s: "%s": must be different names, separated by commas', option, text), 0)
+        end
         list[#list + 1], seen[word] = word, true
     end
     return list
@@ -55,7 +60,12 @@ local function choices_of(text, schedules)
     local by_regime = {}
     for _, name in ipairs(words_of("--choices", text)) do
         schedules.choice(name, "--choices")
-        if name == "few.threshold" then error("--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone", 0) end
+        if name == "few.threshold" then
+            error(
+                "--choices: few.threshold: is chosen last, from the times of both kernels; it cannot be varied alone",
+                0
+            )
+        end
         local regime = name:find("^few%.") and "few" or "many"
         by_regime[regime] = by_regime[regime] or {}
         table.insert(by_regime[regime], name)
@@ -73,17 +83,37 @@ end
 local function settings(path, m, options)
     request.check_options(m, options)
     local o = {
-        seconds = seconds_of(options.time), shard = shard_of(options.shard), batches = bench.batches(options.batch or usual_batches(m)),
+        seconds = seconds_of(options.time),
+        shard = shard_of(options.shard),
+        batches = bench.batches(options.batch or usual_batches(m)),
         choices = choices_of(options.choices, m.attention and transformer_schedule or schedule),
-        compilers = words_of("--cc", options.cc), threads = harness.threads_of(options), json = options.json, html = options.html,
+        compilers = words_of("--cc", options.cc),
+        threads = harness.threads_of(options),
+        json = options.json,
+        html = options.html,
     }
-    if m.attention and (o.html or o.threads > 1) then error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0) end
+    if m.attention and (o.html or o.threads > 1) then
+        error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0)
+    end
     table.sort(o.batches)
-    if m.attention and not (m.attention.window and m.attention.causal) and o.batches[#o.batches] > m.attention.context then
-        error(string.format("--batch: %d: must be at most attention.context = %d", o.batches[#o.batches], m.attention.context), 0)
+    if
+        m.attention
+        and not (m.attention.window and m.attention.causal)
+        and o.batches[#o.batches] > m.attention.context
+    then
+        error(
+            string.format(
+                "--batch: %d: must be at most attention.context = %d",
+                o.batches[#o.batches],
+                m.attention.context
+            ),
+            0
+        )
     end
     for i = 2, #o.batches do
-        if o.batches[i] == o.batches[i - 1] then error(string.format("--batch: %d: is there twice", o.batches[i]), 0) end
+        if o.batches[i] == o.batches[i - 1] then
+            error(string.format("--batch: %d: is there twice", o.batches[i]), 0)
+        end
     end
     o.batches_text = table.concat(o.batches, ",")
     if (options.shard ~= nil) ~= (options.out ~= nil) then error("--shard and --out: give both or none of them", 0) end
@@ -94,7 +124,9 @@ local function settings(path, m, options)
     file_rules.can_become(options.out and "--out" or "-o", o.log)
     if o.tuned then file_rules.can_become("-o", o.tuned) end
     if o.html then file_rules.can_become("--html", o.html) end
-    for _, output in ipairs { o.tuned or o.log, o.log } do file_rules.not_over("-o", output, { path, options.weights }) end
+    for _, output in ipairs { o.tuned or o.log, o.log } do
+        file_rules.not_over("-o", output, { path, options.weights })
+    end
     return o
 end
 
@@ -103,7 +135,8 @@ local function progress(name)
     local last
     return function(text, stop)
         local left = stop and stop - process.clock()
-        local time = left and string.format(", %d:%02d left", math.max(0, left) // 60, math.max(0, left) // 1 % 60) or ""
+        local time = left and string.format(", %d:%02d left", math.max(0, left) // 60, math.max(0, left) // 1 % 60)
+            or ""
         local terminal = host.status(string.format("tuning %s %s%s", name, text, time))
         local stage = text:gsub("%d+", "")
         if not terminal and stage:match("^[^,]*,?[^,]*") ~= last then
@@ -120,7 +153,8 @@ local function finished(records)
     return false
 end
 
--- The records of the run that shall go on, none if there is none. A finished one does not go on, but a shard's, which ends without a closing.
+-- The records of the run that shall go on, none if there is none. A finished one does not go on, but a shard's, which
+-- ends without a closing.
 local function read_log(o)
     if not host.kind(o.log) then return {} end
     local records, dropped = log.read(o.log)
@@ -138,23 +172,42 @@ local function keep(o)
     return path, added
 end
 
--- Makes room for the log of a new run: that of a finished one goes into the store. Raises one line for that of an unfinished one.
+-- Makes room for the log of a new run: that of a finished one goes into the store. Raises one line for that of an
+-- unfinished one.
 local function start_log(o)
     if not host.kind(o.log) then return end
     if not finished((log.read(o.log))) then
-        error(string.format("%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it", o.log), 0)
+        error(
+            string.format(
+                "%s: is the log of a run that was interrupted: give --resume to go on with it, or remove it",
+                o.log
+            ),
+            0
+        )
     end
     keep(o)
     assert(host.remove(o.log))
 end
 
--- Those of `records` that were measured as session `s` would; raises one line if there are others only, or of another question.
+-- Those of `records` that were measured as session `s` would; raises one line if there are others only, or of another
+-- question.
 local function of_session(s, records, path)
     local known, wanted, reason = {}, key.id(s.key), nil
     for _, r in ipairs(records) do
         if r.cc == s.cc and key.id(r.key) == wanted then
-            if (r.status == "entered" or r.status == "chosen") and (r.batches ~= s.batches_text or r.shard ~= s.shard.text) then
-                error(string.format("%s: is of a run with --batch %s and shard %s: go on with these, or write another log", path, r.batches, r.shard), 0)
+            if
+                (r.status == "entered" or r.status == "chosen")
+                and (r.batches ~= s.batches_text or r.shard ~= s.shard.text)
+            then
+                error(
+                    string.format(
+                        "%s: is of a run with --batch %s and shard %s: go on with these, or write another log",
+                        path,
+                        r.batches,
+                        r.shard
+                    ),
+                    0
+                )
             end
             known[#known + 1] = r
         elseif r.key.isa == s.isa.name and r.cc == s.cc and not reason then
@@ -172,24 +225,57 @@ local function session(o, options, m, set, cc, files, records)
     local caches = bench.caches_of(facts)
     caches.l1i = facts.l1i
     local s = {
-        model = m, isa = set, cc = cc, version = version, cflags = options.cflags, threads = o.threads, tables = options.tables, projection = options.projection,
-        type = m.attention and (options.type or "f32"), cache = m.attention and (options.cache or "f32"),
-        batches = o.batches, batches_text = o.batches_text, seed = options.seed, files = files, caches = caches, sweep_bytes = math.max(caches.l3, 8 << 20),
-        log = o.log, host = key.host_id(), shard = o.shard, exhaustive = options.exhaustive, choices = o.choices, now = process.clock,
+        model = m,
+        isa = set,
+        cc = cc,
+        version = version,
+        cflags = options.cflags,
+        threads = o.threads,
+        tables = options.tables,
+        projection = options.projection,
+        type = m.attention and (options.type or "f32"),
+        cache = m.attention and (options.cache or "f32"),
+        batches = o.batches,
+        batches_text = o.batches_text,
+        seed = options.seed,
+        files = files,
+        caches = caches,
+        sweep_bytes = math.max(caches.l3, 8 << 20),
+        log = o.log,
+        host = key.host_id(),
+        shard = o.shard,
+        exhaustive = options.exhaustive,
+        choices = o.choices,
+        now = process.clock,
         show = progress(string.format("%s %s%s", m.name, set.name, #o.compilers > 1 and " " .. cc or "")),
     }
     local p = tuning.plan(s, nil)
     s.digest, s.schedules = p.digest, p.schedules
     if m.attention then s.model = parts.sample(m, p, caches) end
-    s.key = key.here { compiler = version, flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
-        model = p.digest, tables = s.type or p.tables.name, projection = s.cache or p.projection.name, isa = set.name, threads = o.threads }
+    s.key = key.here {
+        compiler = version,
+        flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
+        model = p.digest,
+        tables = s.type or p.tables.name,
+        projection = s.cache or p.projection.name,
+        isa = set.name,
+        threads = o.threads,
+    }
     s.known = of_session(s, records, o.log)
     s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
-    s.shop = workshop.new { cc = cc, version = version, cflags = options.cflags, threads = o.threads, seed = options.seed, files = files }
+    s.shop = workshop.new {
+        cc = cc,
+        version = version,
+        cflags = options.cflags,
+        threads = o.threads,
+        seed = options.seed,
+        files = files,
+    }
     return s
 end
 
--- What the store knows of session `s`: the choice, if it is of this CPU and compiler or, with `any`, of the nearest; and a line about it.
+-- What the store knows of session `s`: the choice, if it is of this CPU and compiler or, with `any`, of the nearest;
+-- and a line about it.
 local function answer(s, any)
     local path = store.path()
     if not host.kind(path) then return nil, "there is no store yet, " .. path end
@@ -232,8 +318,9 @@ local function packed_of(s, options)
     return prepared
 end
 
--- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log that goes on), deadline,
--- units (tunings that are still to come), files (packed weights, once there are any), measured (whether anything was).
+-- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
+-- that goes on), deadline, units (tunings that are still to come), files (packed weights, once there are any), measured
+-- (whether anything was).
 local function answer_set(run, sessions)
     local o, options, said = run.o, run.options, nil
     if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
@@ -244,17 +331,29 @@ local function answer_set(run, sessions)
     local done = finished_shard(sessions)
     if done then return outcome.of_shard(done) end
     if o.seconds == 0 and o.shard.n > 1 then
-        error(string.format("%s: shard %s of %s is not finished, and --time 0 measures nothing", o.log, o.shard.text, sessions[1].isa.name), 0)
+        error(
+            string.format(
+                "%s: shard %s of %s is not finished, and --time 0 measures nothing",
+                o.log,
+                o.shard.text,
+                sessions[1].isa.name
+            ),
+            0
+        )
     end
     if o.seconds == 0 then return outcome.default(sessions[1], said) end
 
     if not run.measured and #run.records == 0 then start_log(o) end
     run.measured = true
-    process.last_words(string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log))
+    process.last_words(
+        string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log)
+    )
     if not run.files.output then
         host.status("packing the weights of " .. sessions[1].model.name)
         local packed = packed_of(sessions[1], options)
-        for name, value in pairs(packed) do run.files[name] = value end
+        for name, value in pairs(packed) do
+            run.files[name] = value
+        end
     end
     local closed, results = tune_set(o, sessions, run.deadline, run.units)
     process.last_words ""
@@ -265,22 +364,43 @@ local function print_result(run, m, outcomes)
     local o = run.o
     host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
     if run.kept then host.print(string.format("log %s; %d new records in %s", o.log, run.kept.added, run.kept.path)) end
-    if o.shard.n > 1 and not run.measured then host.print("shard " .. o.shard.text .. " was finished before: nothing measured") end
-    if o.shard.n > 1 then host.print((run.measured and "wrote " or "log ") .. o.log .. ": take it with those of the other shards into the store by lookupc tuned merge") end
-    if o.tuned then host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, run.path, o.tuned)) end
+    if o.shard.n > 1 and not run.measured then
+        host.print("shard " .. o.shard.text .. " was finished before: nothing measured")
+    end
+    if o.shard.n > 1 then
+        host.print(
+            (run.measured and "wrote " or "log ")
+                .. o.log
+                .. ": take it with those of the other shards into the store by lookupc tuned merge"
+        )
+    end
+    if o.tuned then
+        host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, run.path, o.tuned))
+    end
 end
 
 function tune.tune(arguments, options)
     local path = arguments[1]
     local m = model_file.load(path)
     local o = settings(path, m, options)
-    local sets = harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
+    local sets =
+        harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
     if not options.isa then sets = { sets[#sets] } end
-    local run = { path = path, o = o, options = options, records = read_log(o), deadline = process.clock() + o.seconds, units = #sets * #o.compilers, files = {} }
+    local run = {
+        path = path,
+        o = o,
+        options = options,
+        records = read_log(o),
+        deadline = process.clock() + o.seconds,
+        units = #sets * #o.compilers,
+        files = {},
+    }
     local outcomes = {}
     for i, set in ipairs(sets) do
         local sessions = {}
-        for j, cc in ipairs(o.compilers) do sessions[j] = session(o, options, m, set, cc, run.files, run.records) end
+        for j, cc in ipairs(o.compilers) do
+            sessions[j] = session(o, options, m, set, cc, run.files, run.records)
+        end
         outcomes[i] = answer_set(run, sessions)
         run.units = run.units - #sessions
     end
@@ -291,7 +411,11 @@ function tune.tune(arguments, options)
     end
     if o.tuned then assert(host.write_file(o.tuned, outcome.tuned_text(m, outcomes, o))) end
     if o.html then assert(host.write_file(o.html, page.page(m, outcomes, o))) end
-    if o.json then host.print(assert(json.encode(outcome.summary(m, outcomes, o)))) else print_result(run, m, outcomes) end
+    if o.json then
+        host.print(assert(json.encode(outcome.summary(m, outcomes, o))))
+    else
+        print_result(run, m, outcomes)
+    end
     return 0
 end
 

@@ -30,12 +30,19 @@ local function date(seconds)
     local day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     local m = (5 * day_of_year + 2) // 153
     local month = m < 10 and m + 3 or m - 9
-    return string.format("%04d-%02d-%02d", year_of_era + era * 400 + (month <= 2 and 1 or 0), month, day_of_year - (153 * m + 2) // 5 + 1)
+    return string.format(
+        "%04d-%02d-%02d",
+        year_of_era + era * 400 + (month <= 2 and 1 or 0),
+        month,
+        day_of_year - (153 * m + 2) // 5 + 1
+    )
 end
 
 local function plural(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
 
-local function case_text(case) return string.format("%s, batch %d, %s codes, %s tables", case.regime, case.batch, case.codes, case.tables) end
+local function case_text(case)
+    return string.format("%s, batch %d, %s codes, %s tables", case.regime, case.batch, case.codes, case.tables)
+end
 
 local function different(cases, rejected)
     local seen, count = {}, 0
@@ -45,9 +52,13 @@ local function different(cases, rejected)
         seen[name] = true
     end
     for _, case in ipairs(cases) do
-        for _, c in ipairs(case.candidates) do add(case.regime, c.candidate) end
+        for _, c in ipairs(case.candidates) do
+            add(case.regime, c.candidate)
+        end
     end
-    for _, c in ipairs(rejected) do add(c.regime, c.candidate) end
+    for _, c in ipairs(rejected) do
+        add(c.regime, c.candidate)
+    end
     return count
 end
 
@@ -59,11 +70,26 @@ local function overview(opened)
         local cases, rejected = summary.cases(records), summary.rejected(records)
         local best = {}
         for j, case in ipairs(cases) do
-            best[j] = { regime = case.regime, batch = case.batch, codes = case.codes, tables = case.tables, candidates = #case.candidates,
-                candidate = case.candidates[1].candidate, us = case.candidates[1].us }
+            best[j] = {
+                regime = case.regime,
+                batch = case.batch,
+                codes = case.codes,
+                tables = case.tables,
+                candidates = #case.candidates,
+                candidate = case.candidates[1].candidate,
+                us = case.candidates[1].us,
+            }
         end
-        list[i] = { id = row.id, key = row.key, records = row.count, candidates = different(cases, rejected), rejected = #rejected,
-            first = row.first, last = row.last, best = json.array(best) }
+        list[i] = {
+            id = row.id,
+            key = row.key,
+            records = row.count,
+            candidates = different(cases, rejected),
+            rejected = #rejected,
+            first = row.first,
+            last = row.last,
+            best = json.array(best),
+        }
     end
     return list
 end
@@ -78,16 +104,43 @@ function commands.list(_, options)
     end
     local lines, records = {}, 0
     if #list > 0 then
-        lines[1] = string.format("%-12s %-12s %-7s %-6s %-6s %8s %10s %8s %-10s %-10s %s",
-            "key", "model", "isa", "tables", "proj.", "records", "candidates", "rejected", "first", "last", "machine")
+        lines[1] = string.format(
+            "%-12s %-12s %-7s %-6s %-6s %8s %10s %8s %-10s %-10s %s",
+            "key",
+            "model",
+            "isa",
+            "tables",
+            "proj.",
+            "records",
+            "candidates",
+            "rejected",
+            "first",
+            "last",
+            "machine"
+        )
     end
     for _, entry in ipairs(list) do
         local k = entry.key
         records = records + entry.records
-        lines[#lines + 1] = string.format("%-12s %-12s %-7s %-6s %-6s %8d %10d %8d %-10s %-10s %s, %s, %s",
-            entry.id:sub(1, 12), k.model:sub(1, 12), k.isa, k.tables, k.projection, entry.records, entry.candidates, entry.rejected, date(entry.first), date(entry.last), k.cpu_name, k.compiler, plural(k.threads, "thread"))
+        lines[#lines + 1] = string.format(
+            "%-12s %-12s %-7s %-6s %-6s %8d %10d %8d %-10s %-10s %s, %s, %s",
+            entry.id:sub(1, 12),
+            k.model:sub(1, 12),
+            k.isa,
+            k.tables,
+            k.projection,
+            entry.records,
+            entry.candidates,
+            entry.rejected,
+            date(entry.first),
+            date(entry.last),
+            k.cpu_name,
+            k.compiler,
+            plural(k.threads, "thread")
+        )
         for _, best in ipairs(entry.best) do
-            lines[#lines + 1] = string.format("  best of %3d %9.3f us/token  %s", best.candidates, best.us, case_text(best))
+            lines[#lines + 1] =
+                string.format("  best of %3d %9.3f us/token  %s", best.candidates, best.us, case_text(best))
         end
     end
     lines[#lines + 1] = string.format("%s of %s in %s", plural(records, "record"), plural(#list, "key"), path)
@@ -100,35 +153,65 @@ local function shared_choices(list)
     local values, order = {}, {}
     for i, c in ipairs(list) do
         for name, value in c.candidate:gmatch("([^,=]+)=([^,=]+)") do
-            if not values[name] then values[name] = {} order[#order + 1] = name end
+            if not values[name] then
+                values[name] = {}
+                order[#order + 1] = name
+            end
             values[name][i] = value
         end
     end
     local shared, own = {}, {}
-    for i in ipairs(list) do own[i] = {} end
+    for i in ipairs(list) do
+        own[i] = {}
+    end
     for _, name in ipairs(order) do
         local same = #list > 1
-        for i in ipairs(list) do same = same and values[name][i] == values[name][1] end
+        for i in ipairs(list) do
+            same = same and values[name][i] == values[name][1]
+        end
         if same then shared[#shared + 1] = name .. "=" .. values[name][1] end
         for i in ipairs(list) do
             if not same and values[name][i] then table.insert(own[i], name .. "=" .. values[name][i]) end
         end
     end
-    for i, c in ipairs(list) do own[i] = #own[i] > 0 and table.concat(own[i], ",") or #order == 0 and c.candidate or "" end
+    for i, c in ipairs(list) do
+        own[i] = #own[i] > 0 and table.concat(own[i], ",") or #order == 0 and c.candidate or ""
+    end
     return table.concat(shared, ","), own
 end
 
 local function disagreement_text(id, d)
     if d.batches then
-        return string.format("key %s: hosts disagree: %s, batches %s, shard %s: host %s chose %s at %.3f of the default's time, host %s %s at %.3f",
-            id:sub(1, 12), d.regime, d.batches, d.shard, d.host, d.best, d.ratio, d.other, d.other_best, d.other_ratio)
+        return string.format(
+            "key %s: hosts disagree: %s, batches %s, shard %s: host %s chose %s at %.3f of the default's time, host %s %s at %.3f",
+            id:sub(1, 12),
+            d.regime,
+            d.batches,
+            d.shard,
+            d.host,
+            d.best,
+            d.ratio,
+            d.other,
+            d.other_best,
+            d.other_ratio
+        )
     end
-    return string.format("key %s: hosts disagree: %s: the best of host %s is %.1f %% slower on host %s than its own: %s, not %s",
-        id:sub(1, 12), case_text(d), d.host, 100 * d.loss, d.other, d.best, d.other_best)
+    return string.format(
+        "key %s: hosts disagree: %s: the best of host %s is %.1f %% slower on host %s than its own: %s, not %s",
+        id:sub(1, 12),
+        case_text(d),
+        d.host,
+        100 * d.loss,
+        d.other,
+        d.best,
+        d.other_best
+    )
 end
 
 local function open_key(prefix)
-    if prefix:find("[^0-9a-f]") or prefix == "" then error('"' .. prefix .. '": must be the first hexadecimal digits of a key (see lookupc tuned list)', 0) end
+    if prefix:find("[^0-9a-f]") or prefix == "" then
+        error('"' .. prefix .. '": must be the first hexadecimal digits of a key (see lookupc tuned list)', 0)
+    end
     local path = store.path()
     local opened = open_store(path)
     if not opened then error(path .. ": there is no store yet", 0) end
@@ -142,13 +225,23 @@ function commands.show(arguments, options)
     local cases, rejected = summary.cases(records), summary.rejected(records)
     local disagreements = summary.all_disagreements(records)
     if options.json then
-        for _, case in ipairs(cases) do json.array(case.candidates) end
-        host.print(assert(json.encode { id = row.id, key = row.key, records = row.count, cases = json.array(cases),
-            rejected = json.array(rejected), disagreements = json.array(disagreements) }))
+        for _, case in ipairs(cases) do
+            json.array(case.candidates)
+        end
+        host.print(assert(json.encode {
+            id = row.id,
+            key = row.key,
+            records = row.count,
+            cases = json.array(cases),
+            rejected = json.array(rejected),
+            disagreements = json.array(disagreements),
+        }))
         return 0
     end
     local lines = { "key " .. row.id }
-    for _, field in ipairs(key.fields) do lines[#lines + 1] = string.format("  %-13s %s", field.name, row.key[field.name]) end
+    for _, field in ipairs(key.fields) do
+        lines[#lines + 1] = string.format("  %-13s %s", field.name, row.key[field.name])
+    end
     for _, case in ipairs(cases) do
         local shared, own = shared_choices(case.candidates)
         lines[#lines + 1] = ""
@@ -161,9 +254,13 @@ function commands.show(arguments, options)
     if #rejected > 0 then
         lines[#lines + 1] = ""
         lines[#lines + 1] = "rejected"
-        for _, c in ipairs(rejected) do lines[#lines + 1] = string.format("  %-4s %s: %s", c.regime, c.candidate, c.reason) end
+        for _, c in ipairs(rejected) do
+            lines[#lines + 1] = string.format("  %-4s %s: %s", c.regime, c.candidate, c.reason)
+        end
     end
-    for _, d in ipairs(disagreements) do lines[#lines + 1] = disagreement_text(row.id, d) end
+    for _, d in ipairs(disagreements) do
+        lines[#lines + 1] = disagreement_text(row.id, d)
+    end
     host.print(table.concat(lines, "\n"))
     return 0
 end
@@ -188,12 +285,29 @@ function commands.merge(arguments, options)
             disagreements[#disagreements + 1] = d
         end
     end
-    for _, d in ipairs(options.json and {} or disagreements) do host.note("lookupc tuned: " .. disagreement_text(d.id, d)) end
+    for _, d in ipairs(options.json and {} or disagreements) do
+        host.note("lookupc tuned: " .. disagreement_text(d.id, d))
+    end
     if options.json then
-        host.print(assert(json.encode { store = path, read = #all, added = added, dropped = dropped_lines, records = total,
-            disagreements = json.array(disagreements) }))
+        host.print(assert(json.encode {
+            store = path,
+            read = #all,
+            added = added,
+            dropped = dropped_lines,
+            records = total,
+            disagreements = json.array(disagreements),
+        }))
     else
-        host.print(string.format("merged %s of %s: %d new; %s in %s", plural(#all, "record"), plural(#arguments, "log"), added, plural(total, "record"), path))
+        host.print(
+            string.format(
+                "merged %s of %s: %d new; %s in %s",
+                plural(#all, "record"),
+                plural(#arguments, "log"),
+                added,
+                plural(total, "record"),
+                path
+            )
+        )
     end
     return 0
 end
@@ -203,22 +317,31 @@ function commands.export(arguments, options)
     local opened, row = open_key(arguments[1])
     local lines = opened:records(row.id)
     opened:close()
-    for i, r in ipairs(lines) do lines[i] = record.line(r) .. "\n" end
+    for i, r in ipairs(lines) do
+        lines[i] = record.line(r) .. "\n"
+    end
     assert(host.write_file(options.o, table.concat(lines)))
     host.print(string.format("wrote %s, %s of key %s", options.o, plural(#lines, "record"), row.id:sub(1, 12)))
     return 0
 end
 
 function commands.prune(_, options)
-    if not options.older and not options.templates then error("--older or --templates is missing: nothing says what to remove", 0) end
+    if not options.older and not options.templates then
+        error("--older or --templates is missing: nothing says what to remove", 0)
+    end
     if options.older and options.templates then error("--older and --templates: give one of them", 0) end
-    if options.templates and options.templates ~= "other" then error('--templates: "' .. options.templates .. '": must be other', 0) end
+    if options.templates and options.templates ~= "other" then
+        error('--templates: "' .. options.templates .. '": must be other', 0)
+    end
     local path = store.path()
     local opened <close> = open_store(path)
     local removed, left = 0, 0
     if opened then
-        removed = options.older and opened:prune_older(process.time() - options.older * 86400) or opened:prune_templates(emit.digest())
-        for _, row in ipairs(opened:keys()) do left = left + row.count end
+        removed = options.older and opened:prune_older(process.time() - options.older * 86400)
+            or opened:prune_templates(emit.digest())
+        for _, row in ipairs(opened:keys()) do
+            left = left + row.count
+        end
     end
     if options.json then
         host.print(assert(json.encode { store = path, removed = removed, records = left }))

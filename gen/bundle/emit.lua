@@ -24,11 +24,10 @@ local statuses = {
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
 }
 
-local function render(path, values)
-    return template.render(assert(host.resource(path)), path, values)
-end
+local function render(path, values) return template.render(assert(host.resource(path)), path, values) end
 
--- Gives `values` the function that includes another template: its text, with the names in `more` beside those of whoever includes it.
+-- Gives `values` the function that includes another template: its text, with the names in `more` beside those of
+-- whoever includes it.
 local function including(values)
     values.include = function(path, more)
         return (render(path, more and including(setmetatable(more, { __index = values })) or values):gsub("\n$", ""))
@@ -49,22 +48,42 @@ local function finish(p, path, text)
     return banner .. text:gsub("%$(%l)", p.names.model .. "_%1")
 end
 
--- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more` are values for the
--- templates beside the plan's.
+-- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more`
+-- are values for the templates beside the plan's.
 function emit.sources(p, more)
-    local isas, isa_list, family = {}, {}, p.rival and dense_ffn_kernels or p.model.attention and transformer_kernels or p.arithmetic and integer_kernels or kernels
+    local isas, isa_list, family =
+        {},
+        {},
+        p.rival and dense_ffn_kernels
+            or p.model.attention and transformer_kernels
+            or p.arithmetic and integer_kernels
+            or kernels
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.api(p))
-    local own = { isas = isas, isa_list = table.concat(isa_list, ", "), variants = p.variants, sections = p.sections, types = p.types, kept_type = p.kept_type or false,
-        align = blob.align, scratch_bytes = p.scratch_bytes, packed_bytes = p.packed_bytes, header_bytes = blob.header_bytes,
-        format = blob.format, digest_lines = literal.byte_lines(p.digest:sub(1, 32)) }
-    values.functions, values.inlines, values.returns_text = values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
+    local own = {
+        isas = isas,
+        isa_list = table.concat(isa_list, ", "),
+        variants = p.variants,
+        sections = p.sections,
+        types = p.types,
+        kept_type = p.kept_type or false,
+        align = blob.align,
+        scratch_bytes = p.scratch_bytes,
+        packed_bytes = p.packed_bytes,
+        header_bytes = blob.header_bytes,
+        format = blob.format,
+        digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
+    }
+    values.functions, values.inlines, values.returns_text =
+        values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
     values.pack_options = p.rival and " --rival" or p.arithmetic and " --arithmetic integer" or ""
     for _, list in ipairs { own, more or {} } do
-        for key, value in pairs(list) do values[key] = value end
+        for key, value in pairs(list) do
+            values[key] = value
+        end
     end
     local returned = {}
     for _, status in ipairs(statuses) do
@@ -72,13 +91,16 @@ function emit.sources(p, more)
     end
     values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
     local files = {}
-    local function add(name, path, public) files[#files + 1] = { name = name, text = finish(p, path, render(path, values)), public = public } end
+    local function add(name, path, public)
+        files[#files + 1] = { name = name, text = finish(p, path, render(path, values)), public = public }
+    end
     add(p.names.header, values.header, true)
     add(p.names.runtime, "templates/runtime.h")
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
         for _, kernel in ipairs(family.files(p, v)) do
-            local text = finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
+            local text =
+                finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
         end
     end
@@ -102,22 +124,44 @@ end
 -- The manifest: all that decides the bytes of the bundle, and the digest of every file; `more` are further fields.
 function emit.manifest(p, files, more)
     local isas, list = {}, {}
-    for i, v in ipairs(p.variants) do isas[i] = v.isa.name end
+    for i, v in ipairs(p.variants) do
+        isas[i] = v.isa.name
+    end
     for i, file in ipairs(files) do
-        list[i] = { name = file.name, sha256 = host.sha256(file.text), flags = file.isa and json.array(file.isa.flags) or nil }
+        list[i] = {
+            name = file.name,
+            sha256 = host.sha256(file.text),
+            flags = file.isa and json.array(file.isa.flags) or nil,
+        }
     end
     local options = { isa = json.array(isas) }
-    for key, value in pairs(p.options) do options[key] = value end
-    local manifest = { generator = "lookupc", version = host.version, model = p.model, model_digest = p.digest, options = options, files = json.array(list) }
-    for key, value in pairs(more or {}) do manifest[key] = value end
+    for key, value in pairs(p.options) do
+        options[key] = value
+    end
+    local manifest = {
+        generator = "lookupc",
+        version = host.version,
+        model = p.model,
+        model_digest = p.digest,
+        options = options,
+        files = json.array(list),
+    }
+    for key, value in pairs(more or {}) do
+        manifest[key] = value
+    end
     return json.encode(manifest) .. "\n"
 end
 
 -- Lua modules that do not decide what is emitted for a plan.
 local not_deciding = {}
-for _, name in ipairs { "bundle", "cli", "commands", "embed", "files", "request", "tuned" } do not_deciding["gen/" .. name .. ".lua"] = true end
+for _, name in ipairs { "bundle", "cli", "commands", "embed", "files", "request", "tuned" } do
+    not_deciding["gen/" .. name .. ".lua"] = true
+end
 
-local function decides(name) return name:find("^templates/[^.]") or name:find("^gen/.*%.lua$") and not name:find("^gen/models/") and not not_deciding[name] end
+local function decides(name)
+    return name:find("^templates/[^.]")
+        or name:find("^gen/.*%.lua$") and not name:find("^gen/models/") and not not_deciding[name]
+end
 
 local digest
 
@@ -131,7 +175,9 @@ function emit.digest()
         end
     end
     table.sort(names)
-    for i, name in ipairs(names) do parts[i] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n" end
+    for i, name in ipairs(names) do
+        parts[i] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n"
+    end
     digest = host.sha256(table.concat(parts))
     return digest
 end

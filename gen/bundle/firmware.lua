@@ -1,6 +1,8 @@
--- The files of a firmware bundle: the sources of its plan, weights to be linked in, self-test, example, linker snippet and papers.
+-- The files of a firmware bundle: the sources of its plan, weights to be linked in, self-test, example, linker snippet
+-- and papers.
 --
--- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the reference knows as `vectors`.
+-- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the
+-- reference knows as `vectors`.
 local blob = require "gen.plan.blob"
 local emit = require "gen.bundle.emit"
 local host = require "host"
@@ -15,7 +17,9 @@ firmware.tolerance = 1e-5 -- of an output in the self-test, relative to the norm
 local function wrapped(words, width)
     local lines, line = {}, ""
     for _, word in ipairs(words) do
-        if line ~= "" and #line + 1 + #word > width then lines[#lines + 1], line = line, "" end
+        if line ~= "" and #line + 1 + #word > width then
+            lines[#lines + 1], line = line, ""
+        end
         line = line .. (line == "" and "" or " ") .. word .. ","
     end
     if line ~= "" then lines[#lines + 1] = line end
@@ -24,14 +28,18 @@ end
 
 local function hex_lines(numbers)
     local words = {}
-    for i, number in ipairs(numbers) do words[i] = literal.hex(number, 8) end
+    for i, number in ipairs(numbers) do
+        words[i] = literal.hex(number, 8)
+    end
     return wrapped(words, 100)
 end
 
 -- Integers as they are, others as hexadecimal floats.
 local function number_lines(numbers)
     local words = {}
-    for i, number in ipairs(numbers) do words[i] = math.type(number) == "integer" and tostring(number) or string.format("%af", literal.round32(number)) end
+    for i, number in ipairs(numbers) do
+        words[i] = math.type(number) == "integer" and tostring(number) or string.format("%af", literal.round32(number))
+    end
     return wrapped(words, 120)
 end
 
@@ -44,7 +52,9 @@ local function crc_table(bits)
     local list = {}
     for n = 0, (1 << bits) - 1 do
         local crc = n
-        for _ = 1, bits do crc = crc & 1 == 1 and crc >> 1 ~ crc_polynomial or crc >> 1 end
+        for _ = 1, bits do
+            crc = crc & 1 == 1 and crc >> 1 ~ crc_polynomial or crc >> 1
+        end
         list[n + 1] = crc
     end
     return list
@@ -52,16 +62,21 @@ end
 
 local function crc32(bytes)
     local step, crc = crc_table(8), 0xffffffff
-    for i = 1, #bytes do crc = crc >> 8 ~ step[((crc ~ bytes:byte(i)) & 255) + 1] end
+    for i = 1, #bytes do
+        crc = crc >> 8 ~ step[((crc ~ bytes:byte(i)) & 255) + 1]
+    end
     return ~crc & 0xffffffff
 end
 
--- The first 32 bits behind the point of roots of the first `count` primes: SHA-256's constants (FIPS 180-4, sections 4.2.2 and 5.3.3).
+-- The first 32 bits behind the point of roots of the first `count` primes: SHA-256's constants (FIPS 180-4, sections
+-- 4.2.2 and 5.3.3).
 local function root_fractions(count, exponent)
     local list, n = {}, 2
     while #list < count do
         local prime = true
-        for divisor = 2, math.tointeger(n ^ 0.5 // 1) do prime = prime and n % divisor ~= 0 end
+        for divisor = 2, math.tointeger(n ^ 0.5 // 1) do
+            prime = prime and n % divisor ~= 0
+        end
         if prime then list[#list + 1] = math.tointeger(n ^ exponent % 1 * 2.0 ^ 32 // 1) end
         n = n + 1
     end
@@ -70,22 +85,31 @@ end
 
 -- ## Parts
 
--- The blob in three parts: the tables, which may lie in slower memory, and what is before and behind them; and where the sections are in them.
+-- The blob in three parts: the tables, which may lie in slower memory, and what is before and behind them; and where
+-- the sections are in them.
 local function parts_of(p)
     local first, last
     for i, section in ipairs(p.sections) do
-        if section.name == "tables" then first, last = section.at, p.sections[i + 1].at end
+        if section.name == "tables" then
+            first, last = section.at, p.sections[i + 1].at
+        end
     end
     local weights, tables = p.names.macro "WEIGHTS_SECTION", p.names.macro "TABLE_SECTION"
     local parts = {
         { symbol = p.model.name .. "_weights_before_tables", at = 0, bytes = first, section = weights },
         { symbol = p.model.name .. "_weights_tables", at = first, bytes = last - first, section = tables },
-        { symbol = p.model.name .. "_weights_behind_tables", at = last, bytes = p.packed_bytes - last, section = weights },
+        {
+            symbol = p.model.name .. "_weights_behind_tables",
+            at = last,
+            bytes = p.packed_bytes - last,
+            section = weights,
+        },
     }
     local sections = {}
     for i, section in ipairs(p.sections) do
         local part = section.at < first and 1 or section.at < last and 2 or 3
-        sections[i] = { name = section.name, storage = section.storage, part = part - 1, at = section.at - parts[part].at }
+        sections[i] =
+            { name = section.name, storage = section.storage, part = part - 1, at = section.at - parts[part].at }
     end
     return parts, sections
 end
@@ -95,7 +119,9 @@ local function cost_of(p)
     local row = p.shape.d_out * p.tables.bytes
     return {
         flops = math.floor(p.mflop.projection * 1e6 + 2 * p.shape.slots * p.shape.d_out + 0.5),
-        table_bytes_read = p.shape.slots * row, rows_read = p.shape.slots, row_bytes = row,
+        table_bytes_read = p.shape.slots * row,
+        rows_read = p.shape.slots,
+        row_bytes = row,
     }
 end
 
@@ -112,31 +138,55 @@ end
 local function values_of(p, weights, measured, vectors)
     local sizes, cost, parts, sections = firmware.sizes(p, measured), cost_of(p), parts_of(p)
     local counts, most, digest = {}, {}, {}
-    for i, part in ipairs(parts) do counts[i] = tostring(part.bytes) end
+    for i, part in ipairs(parts) do
+        counts[i] = tostring(part.bytes)
+    end
     for i, vector in ipairs(vectors) do
         local sum = 0
-        for _, y in ipairs(vector.y) do sum = sum + y * y end
+        for _, y in ipairs(vector.y) do
+            sum = sum + y * y
+        end
         most[i] = firmware.tolerance * sum ^ 0.5
     end
-    for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do digest[#digest + 1] = tonumber(word, 16) end
+    for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do
+        digest[#digest + 1] = tonumber(word, 16)
+    end
     return {
-        target = p.target.name, compiler_flags = measured.compiler .. " " .. table.concat(measured.flags, " "),
-        flash_bytes = sizes.flash_bytes, ram_bytes = sizes.ram_bytes, stack_bytes = sizes.stack_bytes,
-        table_bytes = parts[2].bytes, table_bytes_read = cost.table_bytes_read .. " bytes", cost = cost,
-        parts = parts, sections = sections, part_bytes = table.concat(counts, ", "),
-        crc_lines = hex_lines(crc_table(4)), crc32 = literal.hex(crc32(weights), 8),
-        sha256_lines = hex_lines(digest), sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)), sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
-        vectors = vectors, most = most, tolerance = string.format("%g", firmware.tolerance), number_lines = number_lines,
-        exact = p.arithmetic == "integer", input = p.arithmetic == "integer" and "int16_t" or "float", output = p.arithmetic == "integer" and "int32_t" or "float",
+        target = p.target.name,
+        compiler_flags = measured.compiler .. " " .. table.concat(measured.flags, " "),
+        flash_bytes = sizes.flash_bytes,
+        ram_bytes = sizes.ram_bytes,
+        stack_bytes = sizes.stack_bytes,
+        table_bytes = parts[2].bytes,
+        table_bytes_read = cost.table_bytes_read .. " bytes",
+        cost = cost,
+        parts = parts,
+        sections = sections,
+        part_bytes = table.concat(counts, ", "),
+        crc_lines = hex_lines(crc_table(4)),
+        crc32 = literal.hex(crc32(weights), 8),
+        sha256_lines = hex_lines(digest),
+        sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)),
+        sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
+        vectors = vectors,
+        most = most,
+        tolerance = string.format("%g", firmware.tolerance),
+        number_lines = number_lines,
+        exact = p.arithmetic == "integer",
+        input = p.arithmetic == "integer" and "int16_t" or "float",
+        output = p.arithmetic == "integer" and "int32_t" or "float",
         byte_lines = function(part)
             local words = {}
-            for i = part.at + 1, part.at + part.bytes do words[#words + 1] = tostring(weights:byte(i)) end
+            for i = part.at + 1, part.at + part.bytes do
+                words[#words + 1] = tostring(weights:byte(i))
+            end
             return wrapped(words, 140)
         end,
     }
 end
 
--- The C sources for measuring and for the bundle: { [path in the bundle] = text }, and the list of those paths that are compiled.
+-- The C sources for measuring and for the bundle: { [path in the bundle] = text }, and the list of those paths that are
+-- compiled.
 local function sources_of(p, values)
     local files = {}
     for i, file in ipairs(emit.sources(p, { firmware = values })) do
@@ -147,40 +197,68 @@ end
 
 local nothing = { text = 0, rodata = 0, stack = 0, compiler = "", flags = {} }
 
--- The sources before anything is measured: { {name, text} }. They differ from the final ones in the header's macros and comments only.
+-- The sources before anything is measured: { {name, text} }. They differ from the final ones in the header's macros and
+-- comments only.
 function firmware.unmeasured(p, weights) return sources_of(p, values_of(p, weights, nothing, {})) end
 
 -- The parts of flash, RAM and stack for the report: lists of { bytes, text }.
 local function report_of(p, values, measured)
     local flash = { { bytes = measured.text, text = "code" }, { bytes = measured.rodata, text = "constants" } }
-    for _, section in ipairs(p.sections) do flash[#flash + 1] = { bytes = section.bytes, text = section.name .. ", " .. section.doc } end
+    for _, section in ipairs(p.sections) do
+        flash[#flash + 1] = { bytes = section.bytes, text = section.name .. ", " .. section.doc }
+    end
     local rest = values.flash_bytes
-    for _, row in ipairs(flash) do rest = rest - row.bytes end
+    for _, row in ipairs(flash) do
+        rest = rest - row.bytes
+    end
     flash[#flash + 1] = { bytes = rest, text = "header of the weights and alignment" }
     local ram, places = { { bytes = p.weights_struct_bytes, text = "a " .. p.names.weights } }, {}
-    for name, at in pairs(p.variants[1].scratch) do places[#places + 1] = { name = name, at = at } end
+    for name, at in pairs(p.variants[1].scratch) do
+        places[#places + 1] = { name = name, at = at }
+    end
     table.sort(places, function(a, b) return a.at < b.at end)
     for i, place in ipairs(places) do
-        ram[#ram + 1] = { bytes = (places[i + 1] and places[i + 1].at or p.scratch_bytes) - place.at, text = "scratch: " .. place.name }
+        ram[#ram + 1] = {
+            bytes = (places[i + 1] and places[i + 1].at or p.scratch_bytes) - place.at,
+            text = "scratch: " .. place.name,
+        }
     end
     local by_name, stack, functions = {}, {}, {}
     for i, row in ipairs(measured.functions) do
         by_name[row.name] = row.stack
         functions[i] = { bytes = row.stack, text = row.name }
     end
-    for i, name in ipairs(measured.path) do stack[i] = { bytes = by_name[name] or 0, text = (i > 1 and "calls " or "") .. name } end
+    for i, name in ipairs(measured.path) do
+        stack[i] = { bytes = by_name[name] or 0, text = (i > 1 and "calls " or "") .. name }
+    end
     return {
-        firmware = values, flash = flash, ram = ram, stack = stack, functions = functions, cost = values.cost,
-        measured = { compiler = measured.compiler, flags = table.concat(measured.flags, " ") }, flags = table.concat(p.target.flags, " "),
-        number = function(n) return string.format("%10d", n) end, projection_bytes = p.projection_bytes, hidden = p.dense_hidden,
-        dense_flops = string.format("%.0f", p.mflop.dense * 1e6), align = blob.align,
+        firmware = values,
+        flash = flash,
+        ram = ram,
+        stack = stack,
+        functions = functions,
+        cost = values.cost,
+        measured = { compiler = measured.compiler, flags = table.concat(measured.flags, " ") },
+        flags = table.concat(p.target.flags, " "),
+        number = function(n) return string.format("%10d", n) end,
+        projection_bytes = p.projection_bytes,
+        hidden = p.dense_hidden,
+        dense_flops = string.format("%.0f", p.mflop.dense * 1e6),
+        align = blob.align,
     }
 end
 
 -- Whether a file of the bundle holds what only the reference, a checker or the weights know, or records it.
 function firmware.as_recorded(p, name)
     local model = p.model.name
-    for _, other in ipairs { "test/" .. model .. "_selftest.c", "test/" .. model .. "_selftest.h", "README.md", "MISRA.md", "src/" .. model .. "_weights.c", p.names.manifest } do
+    for _, other in ipairs {
+        "test/" .. model .. "_selftest.c",
+        "test/" .. model .. "_selftest.h",
+        "README.md",
+        "MISRA.md",
+        "src/" .. model .. "_weights.c",
+        p.names.manifest,
+    } do
         if name == other then return true end
     end
     return false
@@ -194,7 +272,9 @@ function firmware.weights_of(p, directory)
     if not text then return nil, message end
     local bytes = {}
     for list in text:gmatch("%b{}") do
-        for byte in list:gmatch("(%d+),") do bytes[#bytes + 1] = string.char(tonumber(byte) & 255) end
+        for byte in list:gmatch("(%d+),") do
+            bytes[#bytes + 1] = string.char(tonumber(byte) & 255)
+        end
     end
     return table.concat(bytes)
 end
@@ -203,12 +283,16 @@ end
 --   weights   packed bytes
 --   measured  { text, rodata, stack, compiler, flags, functions }
 --   vectors   { {x, y} }, tokens and what the reference makes of them
---   options   { c_array, misra, wrap }: weights as a C array instead of an assembler file; what a checker of MISRA rules reports; systems of
+--   options   { c_array, misra, wrap }: weights as a C array instead of an assembler file; what a checker of MISRA
+--             rules reports; systems of
 --             gen/bundle/wrap.lua
 function firmware.files(p, weights, measured, vectors, options)
     local values = values_of(p, weights, measured, vectors)
     local files = sources_of(p, values)
-    local function add(name, path) files[#files + 1] = { name = name, text = emit.text(p, path, { firmware = values, integers = false, align = blob.align }) } end
+    local function add(name, path)
+        files[#files + 1] =
+            { name = name, text = emit.text(p, path, { firmware = values, integers = false, align = blob.align }) }
+    end
     local c_array = options.c_array or p.target.object ~= "elf"
     if c_array then
         add("src/" .. p.model.name .. "_weights.c", "templates/firmware_weights.c")
@@ -233,14 +317,30 @@ function firmware.files(p, weights, measured, vectors, options)
         if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end
     end
     for _, file in ipairs(wrap.files(options.wrap or {}, p.model.name)) do
-        files[#files + 1] = { name = file.name, text = emit.text(p, file.template, {
-            sources = compiled, version = host.version, target = p.target.name, flash_bytes = values.flash_bytes, ram_bytes = values.ram_bytes, stack_bytes = values.stack_bytes,
-        }) }
+        files[#files + 1] = {
+            name = file.name,
+            text = emit.text(p, file.template, {
+                sources = compiled,
+                version = host.version,
+                target = p.target.name,
+                flash_bytes = values.flash_bytes,
+                ram_bytes = values.ram_bytes,
+                stack_bytes = values.stack_bytes,
+            }),
+        }
     end
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
-    files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, {
-        profile = "firmware", target = p.target.name, c_array = c_array or nil, wrap = options.wrap, weights_sha256 = host.sha256(weights), measured = measured,
-    }) }
+    files[#files + 1] = {
+        name = p.names.manifest,
+        text = emit.manifest(p, files, {
+            profile = "firmware",
+            target = p.target.name,
+            c_array = c_array or nil,
+            wrap = options.wrap,
+            weights_sha256 = host.sha256(weights),
+            measured = measured,
+        }),
+    }
     return files
 end
 

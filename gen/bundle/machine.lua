@@ -5,7 +5,8 @@ local machine = {}
 machine.levels = { "exact", "microarchitecture", "isa" }
 local same_cpu, other_cpu = 2, 3
 
--- One row a field; `differs` is the nearest level at which it may differ, nil: it must agree. In the order in which reasons are told.
+-- One row a field; `differs` is the nearest level at which it may differ, nil: it must agree. In the order in which
+-- reasons are told.
 machine.fields = {
     { name = "arch" },
     { name = "isa_usable" },
@@ -21,8 +22,9 @@ machine.fields = {
     { name = "l3_share", differs = same_cpu },
 }
 
--- How near `other` is to `wanted` by `fields`, rows as above that may also have `part`, what of a value must agree in any case: the number
--- of its level, and the rows that differ as it allows; or nil and the differing rows that no level allows.
+-- How near `other` is to `wanted` by `fields`, rows as above that may also have `part`, what of a value must agree in
+-- any case: the number of its level, and the rows that differ as it allows; or nil and the differing rows that no level
+-- allows.
 function machine.compare(fields, wanted, other)
     local level, allowed, refused = 1, {}, {}
     for _, field in ipairs(fields) do

@@ -1,7 +1,7 @@
 -- The tuned file: the schedules that `lookupc tune` found for a model, as text that a person can read and vendor.
 --
--- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the compiler it
--- was tuned on, and the digest of the templates, say how far its times can be trusted.
+-- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
+-- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
 local dtype = require "gen.plan.dtype"
 local emit = require "gen.bundle.emit"
 local host = require "host"
@@ -21,7 +21,8 @@ local line = text("must be a line of text", "^[^%c]+$")
 local sha256 = text("must be 64 hexadecimal digits", "^" .. ("[0-9a-f]"):rep(64) .. "$")
 local bytes = schema.integer(1, 1 << 40)
 
--- What is known of a CPU: fields of the key of a measurement (harness/tune). Of a CPU that is not x86 many are not known.
+-- What is known of a CPU: fields of the key of a measurement (harness/tune). Of a CPU that is not x86 many are not
+-- known.
 local cpu_keys = {
     { key = "arch", rule = line, optional = true },
     { key = "cpu_vendor", rule = line, optional = true },
@@ -34,7 +35,11 @@ local cpu_keys = {
     { key = "l1i", rule = bytes, optional = true },
     { key = "l2", rule = bytes, optional = true },
     { key = "l3_share", rule = bytes, optional = true },
-    { key = "virtual", rule = { words = "must be true or false", holds = function(v) return type(v) == "boolean" end }, optional = true },
+    {
+        key = "virtual",
+        rule = { words = "must be true or false", holds = function(v) return type(v) == "boolean" end },
+        optional = true,
+    },
     { key = "threads", rule = schema.integer(1, 65536), optional = true },
 }
 
@@ -42,26 +47,35 @@ local choice_keys, isa_keys = {}, {}
 for _, space in ipairs { schedule, transformer_schedule } do
     for _, choice in ipairs(space.choices) do
         if not choice_keys[choice.key] then
-            choice_keys[#choice_keys + 1], choice_keys[choice.key] = { key = choice.key, rule = schema.integer(0, 1 << 31), optional = true }, true
+            choice_keys[#choice_keys + 1], choice_keys[choice.key] =
+                { key = choice.key, rule = schema.integer(0, 1 << 31), optional = true }, true
         end
     end
 end
-for i, name in ipairs(isa.names) do isa_keys[i] = { key = name, rule = schema.table("choices (see lookupc schedules)", choice_keys), optional = true } end
+for i, name in ipairs(isa.names) do
+    isa_keys[i] = { key = name, rule = schema.table("choices (see lookupc schedules)", choice_keys), optional = true }
+end
 
 tuned.keys = {
-    { key = "lookupc", rule = schema.table("version, templates", { { key = "version", rule = line }, { key = "templates", rule = sha256 } }) },
+    {
+        key = "lookupc",
+        rule = schema.table(
+            "version, templates",
+            { { key = "version", rule = line }, { key = "templates", rule = sha256 } }
+        ),
+    },
     { key = "model", rule = sha256 },
-    { key = "tables", rule = schema.choice(table.unpack(dtype.names)), optional = true },     -- of a LookupFFN
+    { key = "tables", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a LookupFFN
     { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), optional = true },
-    { key = "type", rule = schema.choice(table.unpack(dtype.names)), optional = true },       -- of a transformer
+    { key = "type", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a transformer
     { key = "cache", rule = schema.choice(table.unpack(dtype.cache_names)), optional = true },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },
     { key = "compiler", rule = line },
     { key = "schedules", rule = schema.table("schedules by instruction set", isa_keys) },
 }
 
--- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error. The result also has the
--- context of the file, for errors that only show with a model.
+-- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error. The result
+-- also has the context of the file, for errors that only show with a model.
 local function validate(given, source, path)
     local context = { path = path, source = source }
     local data = schema.validate(context, tuned.keys, given, {})
@@ -69,7 +83,8 @@ local function validate(given, source, path)
     return data, context
 end
 
--- Reads and validates a tuned file; raises one line "path:line: field = value: rule". Returns the data and the context of the file.
+-- Reads and validates a tuned file; raises one line "path:line: field = value: rule". Returns the data and the context
+-- of the file.
 function tuned.load(path)
     local given, source = sandbox.load(path)
     if not given then error(source, 0) end
@@ -84,17 +99,34 @@ local function names_of(map, order)
     return table.concat(list, ", ")
 end
 
--- The choices of `data` (with its context) for plan `p`, by instruction set, as plan.build wants them, and a list of lines that a user
--- should know. Raises one line if the file is for another model or holds what is illegal for this one.
+-- The choices of `data` (with its context) for plan `p`, by instruction set, as plan.build wants them, and a list of
+-- lines that a user should know. Raises one line if the file is for another model or holds what is illegal for this
+-- one.
 function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     for _, key in ipairs(p.model.attention and { "type", "cache" } or { "tables", "projection" }) do
         local asked = p.options[key]
-        if data[key] == nil and key ~= "projection" then refuse({ key }, nil, "required key is missing for " .. p.model.name) end
-        if (data[key] or "f32") ~= asked then refuse({ key }, data[key], string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])) end
+        if data[key] == nil and key ~= "projection" then
+            refuse({ key }, nil, "required key is missing for " .. p.model.name)
+        end
+        if (data[key] or "f32") ~= asked then
+            refuse(
+                { key },
+                data[key],
+                string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])
+            )
+        end
     end
     if data.model ~= p.digest then
-        refuse({ "model" }, data.model:sub(1, 16), string.format("is the digest of another model than %s, %s: tune this one", p.model.name, p.digest:sub(1, 16)))
+        refuse(
+            { "model" },
+            data.model:sub(1, 16),
+            string.format(
+                "is the digest of another model than %s, %s: tune this one",
+                p.model.name,
+                p.digest:sub(1, 16)
+            )
+        )
     end
 
     local same_templates = data.lookupc.templates == emit.digest()
@@ -104,10 +136,14 @@ function tuned.choices(data, context, p)
         local choices = data.schedules[name]
         if choices then
             with = with + 1
-            for key in pairs(choices) do p.schedules.choice(key, context.path .. ": schedules." .. name) end
+            for key in pairs(choices) do
+                p.schedules.choice(key, context.path .. ": schedules." .. name)
+            end
             for _, choice in ipairs(p.schedules.choices) do
                 if choices[choice.key] == nil then
-                    if same_templates then refuse({ "schedules", name, choice.key }, nil, "is missing: a schedule lists every choice") end
+                    if same_templates then
+                        refuse({ "schedules", name, choice.key }, nil, "is missing: a schedule lists every choice")
+                    end
                     missing[choice.key] = true
                 end
             end
@@ -119,28 +155,49 @@ function tuned.choices(data, context, p)
         end
     end
     if with == 0 then
-        refuse({ "schedules" }, nil, string.format("none is for %s: they are for %s", table.concat(without, ", "), names_of(data.schedules, isa.names)))
+        refuse(
+            { "schedules" },
+            nil,
+            string.format(
+                "none is for %s: they are for %s",
+                table.concat(without, ", "),
+                names_of(data.schedules, isa.names)
+            )
+        )
     end
     if not same_templates then
         local keys = {}
-        for i, choice in ipairs(p.schedules.choices) do keys[i] = choice.key end
+        for i, choice in ipairs(p.schedules.choices) do
+            keys[i] = choice.key
+        end
         local new = names_of(missing, keys)
-        notes[1] = string.format("%s: tuned with other templates (lookupc %s): its choices are legal, but may no longer be the fastest: tune again%s", context.path,
-            data.lookupc.version, new ~= "" and "; it does not have " .. new .. ", which keep their default" or "")
+        notes[1] = string.format(
+            "%s: tuned with other templates (lookupc %s): its choices are legal, but may no longer be the fastest: tune again%s",
+            context.path,
+            data.lookupc.version,
+            new ~= "" and "; it does not have " .. new .. ", which keep their default" or ""
+        )
     end
-    if #without > 0 then notes[#notes + 1] = string.format("%s: no schedule for %s: the default is taken", context.path, table.concat(without, ", ")) end
+    if #without > 0 then
+        notes[#notes + 1] =
+            string.format("%s: no schedule for %s: the default is taken", context.path, table.concat(without, ", "))
+    end
     return wanted, notes
 end
 
--- How near the CPU `here` is to `cpu`, both as in `cpu_keys`: a level of gen/bundle/machine.lua or "other"; and the first field in which they differ.
+-- How near the CPU `here` is to `cpu`, both as in `cpu_keys`: a level of gen/bundle/machine.lua or "other"; and the
+-- first field in which they differ.
 function tuned.level(cpu, here)
     local level, rows = machine.compare(machine.fields, here, cpu)
-    if level == 2 and not (cpu.cpu_vendor and cpu.cpu_family and cpu.cpu_model) then level = 3 end -- that they agree says nothing
+    -- that they agree says nothing
+    if level == 2 and not (cpu.cpu_vendor and cpu.cpu_family and cpu.cpu_model) then level = 3 end
     return machine.levels[level] or "other", rows[1] and rows[1].name
 end
 
 local levels = {
-    microarchitecture = "of this CPU's microarchitecture", isa = "with this CPU's instruction sets", other = "with other instruction sets than this CPU",
+    microarchitecture = "of this CPU's microarchitecture",
+    isa = "with this CPU's instruction sets",
+    other = "with other instruction sets than this CPU",
 }
 
 -- The line that says that `data` was tuned on another CPU than `here`, nil if it was not.
@@ -160,7 +217,9 @@ local function shown(value) return type(value) == "string" and quoted(value) or 
 
 local function sorted_keys(map)
     local list = {}
-    for key in pairs(map) do list[#list + 1] = key end
+    for key in pairs(map) do
+        list[#list + 1] = key
+    end
     table.sort(list)
     return list
 end
@@ -168,24 +227,35 @@ end
 -- { a = 1, b = "c" } on one line.
 local function inline(map)
     local list = {}
-    for i, key in ipairs(sorted_keys(map)) do list[i] = key .. " = " .. shown(map[key]) end
+    for i, key in ipairs(sorted_keys(map)) do
+        list[i] = key .. " = " .. shown(map[key])
+    end
     return "{ " .. table.concat(list, ", ") .. " }"
 end
 
--- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch }: how many times as fast as the default,
--- the interval of that, and the batches that it was measured on.
+-- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch }: how many times as fast
+-- as the default, the interval of that, and the batches that it was measured on.
 local function comment(note)
     if type(note) ~= "table" then return note and " -- " .. note or "" end
-    return string.format(" -- %.2fx the speed of the default (%.2f … %.2f, %d samples, batch %s)", note.ratio, note.low, note.high, note.samples, note.batch)
+    return string.format(
+        " -- %.2fx the speed of the default (%.2f … %.2f, %d samples, batch %s)",
+        note.ratio,
+        note.low,
+        note.high,
+        note.samples,
+        note.batch
+    )
 end
 
--- The text of a tuned file that holds `data`. title: comment lines on top; notes[isa][choice]: see above, both optional. Reading the
--- text gives `data` again; raises one line for data that no tuned file may hold.
+-- The text of a tuned file that holds `data`. title: comment lines on top; notes[isa][choice]: see above, both
+-- optional. Reading the text gives `data` again; raises one line for data that no tuned file may hold.
 function tuned.text(data, title, notes)
     validate(data, "", "tuned file")
     local lines = {}
     local function add(form, ...) lines[#lines + 1] = string.format(form, ...) end
-    for _, words in ipairs(title or {}) do add("-- %s", (words:gsub("%c", " "))) end
+    for _, words in ipairs(title or {}) do
+        add("-- %s", (words:gsub("%c", " ")))
+    end
     add "return {"
     add("    lookupc = %s,", inline(data.lookupc))
     add("    model = %s,", shown(data.model))
@@ -195,7 +265,9 @@ function tuned.text(data, title, notes)
         add("    tables = %s, projection = %s,", shown(data.tables), shown(data.projection or "f32"))
     end
     add "    cpu = {"
-    for _, key in ipairs(sorted_keys(data.cpu)) do add("        %s = %s,", key, shown(data.cpu[key])) end
+    for _, key in ipairs(sorted_keys(data.cpu)) do
+        add("        %s = %s,", key, shown(data.cpu[key]))
+    end
     add "    },"
     add("    compiler = %s,", shown(data.compiler))
     add "    schedules = {"

@@ -2,20 +2,34 @@
 local wrap = {}
 
 wrap.list = {
-    { name = "zephyr", files = { { "zephyr/module.yml", "zephyr_module.yml" }, { "zephyr/Kconfig", "zephyr_kconfig" }, { "zephyr/CMakeLists.txt", "zephyr_cmake.txt" } } },
-    { name = "esp-idf", files = { { "CMakeLists.txt", "esp_idf_cmake.txt" }, { "idf_component.yml", "idf_component.yml" } } },
+    {
+        name = "zephyr",
+        files = {
+            { "zephyr/module.yml", "zephyr_module.yml" },
+            { "zephyr/Kconfig", "zephyr_kconfig" },
+            { "zephyr/CMakeLists.txt", "zephyr_cmake.txt" },
+        },
+    },
+    {
+        name = "esp-idf",
+        files = { { "CMakeLists.txt", "esp_idf_cmake.txt" }, { "idf_component.yml", "idf_component.yml" } },
+    },
     { name = "platformio", files = { { "library.json", "library.json" } } },
     { name = "arduino", files = { { "library.properties", "library.properties" }, { "src/$model.h", "arduino.h" } } },
     { name = "cmsis-pack", files = { { "lookupc.$model.pdsc", "pack.pdsc" } } },
 }
 
 wrap.names = {}
-for i, row in ipairs(wrap.list) do wrap.names[i] = row.name end
+for i, row in ipairs(wrap.list) do
+    wrap.names[i] = row.name
+end
 
 -- The names in a list such as "zephyr,arduino", in the order of the table; raises one line.
 function wrap.select(text)
     local wanted, list = {}, {}
-    for name in (text .. ","):gmatch("([^,]*),") do wanted[name] = true end
+    for name in (text .. ","):gmatch("([^,]*),") do
+        wanted[name] = true
+    end
     for _, name in ipairs(wrap.names) do
         if wanted[name] then list[#list + 1] = name end
         wanted[name] = nil

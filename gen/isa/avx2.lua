@@ -1,19 +1,22 @@
 -- AVX2 with FMA: 8 lanes, 16 registers.
 
-local avx2 = require "gen.isa.x86" (256)
+local avx2 = require "gen.isa.x86"(256)
 local at, call = avx2.at, avx2.call
 
 avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16
 avx2.l2_bytes = 512 << 10
 avx2.flags = { "-mavx2", "-mfma" }
 avx2.guard = "defined(__AVX2__) && defined(__FMA__)"
-avx2.cpu = { leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 5, xcr0 = 0x6 } -- FMA, OSXSAVE, AVX; AVX2; xmm and ymm state
+-- FMA, OSXSAVE, AVX; AVX2; xmm and ymm state
+avx2.cpu = { leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 5, xcr0 = 0x6 }
 avx2.vector, avx2.index, avx2.mask = "__m256", "__m256i", "__m256"
 
 -- Lanes 0 … n-1 set, as an __m256i.
 local function first(n)
     local lanes = {}
-    for lane = 0, 7 do lanes[#lanes + 1] = lane < n and "-1" or "0" end
+    for lane = 0, 7 do
+        lanes[#lanes + 1] = lane < n and "-1" or "0"
+    end
     return call("setr_epi32", table.concat(lanes, ", "))
 end
 
@@ -25,24 +28,43 @@ end
 -- Elements 0 … n-1 of a table, zeros after them, as 32-bit integers. No instruction loads a few bytes under a mask.
 local function few_elements(base, n)
     local list = {}
-    for lane = 0, 7 do list[lane + 1] = lane < n and base .. "[" .. lane .. "]" or "0" end
+    for lane = 0, 7 do
+        list[lane + 1] = lane < n and base .. "[" .. lane .. "]" or "0"
+    end
     return call("setr_epi32", table.concat(list, ", "))
 end
 
 local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "16")) end
 function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
 function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
-function avx2.load_i8(base) return call("cvtepi32_ps", call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")) end
-function avx2.store_f16(base, offset, v) return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtps_ph", v, "0") .. ")" end
+function avx2.load_i8(base)
+    return call(
+        "cvtepi32_ps",
+        call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")
+    )
+end
+function avx2.store_f16(base, offset, v)
+    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtps_ph", v, "0") .. ")"
+end
 function avx2.store_i8(base, offset, v)
     local whole = call("cvtps_epi32", v)
-    local halves = "_mm_packs_epi32(" .. call("castsi256_si128", whole) .. ", " .. call("extracti128_si256", whole, "1") .. ")"
-    return "_mm_storel_epi64((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packs_epi16(" .. halves .. ", _mm_setzero_si128()))"
+    local halves = "_mm_packs_epi32("
+        .. call("castsi256_si128", whole)
+        .. ", "
+        .. call("extracti128_si256", whole, "1")
+        .. ")"
+    return "_mm_storel_epi64((__m128i *) (void *) ("
+        .. at(base, offset)
+        .. "), _mm_packs_epi16("
+        .. halves
+        .. ", _mm_setzero_si128()))"
 end
 function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
 function avx2.load_partial_f16(base, n)
     local list = {}
-    for lane = 0, 7 do list[lane + 1] = lane < n and "(short) " .. base .. "[" .. lane .. "]" or "0" end
+    for lane = 0, 7 do
+        list[lane + 1] = lane < n and "(short) " .. base .. "[" .. lane .. "]" or "0"
+    end
     return call("cvtph_ps", "_mm_setr_epi16(" .. table.concat(list, ", ") .. ")")
 end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
@@ -50,7 +72,11 @@ avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", l
 
 function avx2.dot_pairs(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
 function avx2.store_pairs(base, offset, a, b) -- packs_epi32 packs each half on its own
-    return avx2.store_words(base, offset, call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8"))
+    return avx2.store_words(
+        base,
+        offset,
+        call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8")
+    )
 end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
@@ -66,16 +92,32 @@ function avx2.index_or_if_positive(index, z, bit)
     return call("or_si256", index, call("and_si256", positive, call("set1_epi32", bit)))
 end
 function avx2.index_store(base, offset, index)
-    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), _mm_packus_epi32(" ..
-        call("castsi256_si128", index) .. ", " .. call("extracti128_si256", index, "1") .. "))"
+    return "_mm_storeu_si128((__m128i *) (void *) ("
+        .. at(base, offset)
+        .. "), _mm_packus_epi32("
+        .. call("castsi256_si128", index)
+        .. ", "
+        .. call("extracti128_si256", index, "1")
+        .. "))"
 end
 
 -- Halves, then pairs, then the last two.
 function avx2.reduce(v, word)
     return {
-        { type = "__m128", name = "four", value = "_mm_" .. word .. "_ps(" .. call("castps256_ps128", v) .. ", " .. call("extractf128_ps", v, "1") .. ")" },
+        {
+            type = "__m128",
+            name = "four",
+            value = "_mm_"
+                .. word
+                .. "_ps("
+                .. call("castps256_ps128", v)
+                .. ", "
+                .. call("extractf128_ps", v, "1")
+                .. ")",
+        },
         { type = "__m128", name = "two", value = "_mm_" .. word .. "_ps(four, _mm_movehl_ps(four, four))" },
-    }, "_mm_cvtss_f32(_mm_" .. word .. "_ss(two, _mm_shuffle_ps(two, two, 1)))"
+    },
+        "_mm_cvtss_f32(_mm_" .. word .. "_ss(two, _mm_shuffle_ps(two, two, 1)))"
 end
 
 -- 8x8: quads, then the two halves.
@@ -86,7 +128,9 @@ function avx2.transpose(r)
         let("column" .. c, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x20"))
         let("column" .. c + 4, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x31"))
     end
-    for c = 0, 7 do out[#out + 1] = "column" .. c end
+    for c = 0, 7 do
+        out[#out + 1] = "column" .. c
+    end
     return steps, out
 end
 

@@ -1,6 +1,6 @@
 -- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
 
-local avx512 = require "gen.isa.x86" (512)
+local avx512 = require "gen.isa.x86"(512)
 local at, call = avx512.at, avx512.call
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
@@ -8,7 +8,9 @@ avx512.l2_bytes = 1 << 20
 avx512.flags = { "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma" }
 avx512.guard = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)"
 avx512.cpu = { -- FMA, OSXSAVE, AVX; AVX-512 F, DQ, BW, VL; xmm, ymm, zmm and mask state
-    leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28, leaf7_ebx = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, xcr0 = 0xe6,
+    leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28,
+    leaf7_ebx = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31,
+    xcr0 = 0xe6,
 }
 avx512.vector, avx512.index, avx512.mask = "__m512", "__m512i", "__mmask16"
 
@@ -23,72 +25,131 @@ local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n
 function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
 function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
 function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
-function avx512.store_f16(base, offset, v) return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("maskz_cvtps_ph", "0xffff", v, "0") .. ")" end
+function avx512.store_f16(base, offset, v)
+    return "_mm256_storeu_si256((__m256i *) (void *) ("
+        .. at(base, offset)
+        .. "), "
+        .. call("maskz_cvtps_ph", "0xffff", v, "0")
+        .. ")"
+end
 function avx512.store_i8(base, offset, v)
-    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtsepi32_epi8", call("cvtps_epi32", v)) .. ")"
+    return "_mm_storeu_si128((__m128i *) (void *) ("
+        .. at(base, offset)
+        .. "), "
+        .. call("cvtsepi32_epi8", call("cvtps_epi32", v))
+        .. ")"
 end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
 
 -- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
-avx512.type_needs = { i8 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni", dot = {
-    rows = 4, columns = 64, vectors = 8,
-    load = function(base, offset) return call("loadu_si512", at(base, offset)) end,
-    load_partial = function(base, offset, n)
-        return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
-    end,
-    broadcast = function(word) return call("set1_epi32", "(int) " .. word) end,
-    dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
-    -- 256 high + low
-    join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
-    -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors of 16 columns each.
-    interleave = function(row)
-        local steps = {
-            { name = "pair0", value = call("unpacklo_epi8", row[1], row[2]) }, { name = "pair1", value = call("unpackhi_epi8", row[1], row[2]) },
-            { name = "pair2", value = call("unpacklo_epi8", row[3], row[4]) }, { name = "pair3", value = call("unpackhi_epi8", row[3], row[4]) },
-        }
-        local quads = {
-            call("unpacklo_epi16", "pair0", "pair2"), call("unpackhi_epi16", "pair0", "pair2"),
-            call("unpacklo_epi16", "pair1", "pair3"), call("unpackhi_epi16", "pair1", "pair3"),
-        }
-        return steps, quads
-    end,
-    -- The same for the columns of those four vectors, which that left out of order.
-    order = function(v)
-        local function part(a, b, mask) return call("shuffle_f32x4", a, b, mask) end
-        local steps = {
-            { name = "lower0", value = part(v[1], v[2], "0x44") }, { name = "upper0", value = part(v[1], v[2], "0xee") },
-            { name = "lower1", value = part(v[3], v[4], "0x44") }, { name = "upper1", value = part(v[3], v[4], "0xee") },
-        }
-        return steps, { part("lower0", "lower1", "0x88"), part("lower0", "lower1", "0xdd"), part("upper0", "upper1", "0x88"), part("upper0", "upper1", "0xdd") }
-    end,
-    round = function(v) return call("cvtps_epi32", v) end,
-    -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's lowest; and that word.
-    upper_bytes = function(q)
-        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
-        return { call("srli_epi32", q[1], "8"), byte(q[2]), call("slli_epi32", byte(q[3]), "8"), call("slli_epi32", byte(q[4]), "16") }
-    end,
-    lower_bytes = function(q)
-        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
-        return { byte(q[1]), call("slli_epi32", byte(q[2]), "8"), call("slli_epi32", byte(q[3]), "16"), call("slli_epi32", q[4], "24") }
-    end,
-    unite = function(bytes) return call("or_si512", call("or_si512", bytes[1], bytes[2]), call("or_si512", bytes[3], bytes[4])) end,
-    -- The same bytes of 16 integers in a row, to memory.
-    store_upper_bytes = function(base, offset, q)
-        return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", call("srli_epi32", q, "8")) .. ")"
-    end,
-    store_lower_bytes = function(base, offset, q)
-        return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi8", q) .. ")"
-    end,
-    largest = function(v) return call("reduce_max_ps", v) end,
-    total = function(v) return call("reduce_add_ps", v) end,
-} } }
-avx512.type_needs.i16 = { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
+avx512.type_needs = {
+    i8 = {
+        flags = { "-mavx512vnni" },
+        guard = "defined(__AVX512VNNI__)",
+        leaf7_ecx = 1 << 11,
+        feature = "avx512vnni",
+        dot = {
+            rows = 4,
+            columns = 64,
+            vectors = 8,
+            load = function(base, offset) return call("loadu_si512", at(base, offset)) end,
+            load_partial = function(base, offset, n)
+                return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
+            end,
+            broadcast = function(word) return call("set1_epi32", "(int) " .. word) end,
+            dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
+            -- 256 high + low
+            join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
+            -- The steps { name, value } that put the four rows' integers of a column side by side, and the four vectors
+            -- of 16 columns each.
+            interleave = function(row)
+                local steps = {
+                    { name = "pair0", value = call("unpacklo_epi8", row[1], row[2]) },
+                    { name = "pair1", value = call("unpackhi_epi8", row[1], row[2]) },
+                    { name = "pair2", value = call("unpacklo_epi8", row[3], row[4]) },
+                    { name = "pair3", value = call("unpackhi_epi8", row[3], row[4]) },
+                }
+                local quads = {
+                    call("unpacklo_epi16", "pair0", "pair2"),
+                    call("unpackhi_epi16", "pair0", "pair2"),
+                    call("unpacklo_epi16", "pair1", "pair3"),
+                    call("unpackhi_epi16", "pair1", "pair3"),
+                }
+                return steps, quads
+            end,
+            -- The same for the columns of those four vectors, which that left out of order.
+            order = function(v)
+                local function part(a, b, mask) return call("shuffle_f32x4", a, b, mask) end
+                local steps = {
+                    { name = "lower0", value = part(v[1], v[2], "0x44") },
+                    { name = "upper0", value = part(v[1], v[2], "0xee") },
+                    { name = "lower1", value = part(v[3], v[4], "0x44") },
+                    { name = "upper1", value = part(v[3], v[4], "0xee") },
+                }
+                return steps,
+                    {
+                        part("lower0", "lower1", "0x88"),
+                        part("lower0", "lower1", "0xdd"),
+                        part("upper0", "upper1", "0x88"),
+                        part("upper0", "upper1", "0xdd"),
+                    }
+            end,
+            round = function(v) return call("cvtps_epi32", v) end,
+            -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's
+            -- lowest; and that word.
+            upper_bytes = function(q)
+                local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
+                return {
+                    call("srli_epi32", q[1], "8"),
+                    byte(q[2]),
+                    call("slli_epi32", byte(q[3]), "8"),
+                    call("slli_epi32", byte(q[4]), "16"),
+                }
+            end,
+            lower_bytes = function(q)
+                local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
+                return {
+                    byte(q[1]),
+                    call("slli_epi32", byte(q[2]), "8"),
+                    call("slli_epi32", byte(q[3]), "16"),
+                    call("slli_epi32", q[4], "24"),
+                }
+            end,
+            unite = function(bytes)
+                return call("or_si512", call("or_si512", bytes[1], bytes[2]), call("or_si512", bytes[3], bytes[4]))
+            end,
+            -- The same bytes of 16 integers in a row, to memory.
+            store_upper_bytes = function(base, offset, q)
+                return "_mm_storeu_si128((__m128i *) (void *) ("
+                    .. at(base, offset)
+                    .. "), "
+                    .. call("cvtepi32_epi8", call("srli_epi32", q, "8"))
+                    .. ")"
+            end,
+            store_lower_bytes = function(base, offset, q)
+                return "_mm_storeu_si128((__m128i *) (void *) ("
+                    .. at(base, offset)
+                    .. "), "
+                    .. call("cvtepi32_epi8", q)
+                    .. ")"
+            end,
+            largest = function(v) return call("reduce_max_ps", v) end,
+            total = function(v) return call("reduce_add_ps", v) end,
+        },
+    },
+}
+avx512.type_needs.i16 =
+    { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_pairs(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
 function avx512.store_pairs(base, offset, a, b) -- packs_epi32 packs each quarter on its own
     local quarters = call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b))
-    return avx512.store_words(base, offset, call("permutexvar_epi64", call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7"), quarters))
+    return avx512.store_words(
+        base,
+        offset,
+        call("permutexvar_epi64", call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7"), quarters)
+    )
 end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
@@ -100,10 +161,20 @@ function avx512.any(mask) return mask .. " != 0" end
 function avx512.index_select(mask, a, b) return call("mask_blend_epi32", mask, b, a) end
 function avx512.index_zero() return call("setzero_si512") end
 function avx512.index_or_if_positive(index, z, bit)
-    return call("mask_or_epi32", index, call("cmp_ps_mask", z, call("setzero_ps"), "_CMP_GT_OQ"), index, call("set1_epi32", bit))
+    return call(
+        "mask_or_epi32",
+        index,
+        call("cmp_ps_mask", z, call("setzero_ps"), "_CMP_GT_OQ"),
+        index,
+        call("set1_epi32", bit)
+    )
 end
 function avx512.index_store(base, offset, index)
-    return "_mm256_storeu_si256((__m256i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtepi32_epi16", index) .. ")"
+    return "_mm256_storeu_si256((__m256i *) (void *) ("
+        .. at(base, offset)
+        .. "), "
+        .. call("cvtepi32_epi16", index)
+        .. ")"
 end
 
 function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) end
@@ -122,7 +193,9 @@ function avx512.transpose(r)
         local source = c % 8
         let("column" .. c, call("shuffle_f32x4", "upper" .. source, "lower" .. source, c < 8 and "0x88" or "0xdd"))
     end
-    for c = 0, 15 do out[#out + 1] = "column" .. c end
+    for c = 0, 15 do
+        out[#out + 1] = "column" .. c
+    end
     return steps, out
 end
 

@@ -5,9 +5,17 @@ local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ")
 local function first(n) return call("vctp32q", n) end
 
 local mve = {
-    name = "mve", any_alignment = true, lanes = 4, registers = 8, l2_bytes = 64 << 10,
-    flags = {}, guard = "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)", includes = { "<arm_mve.h>" },
-    vector = "float32x4_t", index = "uint32x4_t", mask = "mve_pred16_t",
+    name = "mve",
+    any_alignment = true,
+    lanes = 4,
+    registers = 8,
+    l2_bytes = 64 << 10,
+    flags = {},
+    guard = "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)",
+    includes = { "<arm_mve.h>" },
+    vector = "float32x4_t",
+    index = "uint32x4_t",
+    mask = "mve_pred16_t",
     functions = {
         "#include <arm_mve.h>",
         "",
@@ -39,7 +47,9 @@ function mve.load_partial(base, offset, n) return call("vldrwq_z_f32", at(base, 
 function mve.store(base, offset, v) return call("vstrwq_f32", at(base, offset), v) end
 mve.store_unaligned = mve.store
 function mve.store_partial(base, offset, n, v) return call("vstrwq_p_f32", at(base, offset), v, first(n)) end
-for _, word in ipairs { "add", "sub", "mul" } do mve[word] = function(a, b) return call("v" .. word .. "q_f32", a, b) end end
+for _, word in ipairs { "add", "sub", "mul" } do
+    mve[word] = function(a, b) return call("v" .. word .. "q_f32", a, b) end
+end
 function mve.div(a, b) return call("$divide", a, b) end
 function mve.max(a, b) return call("vpselq_f32", a, b, call("vcmpgtq_f32", a, b)) end
 function mve.abs(v) return call("vabsq_f32", v) end
@@ -47,7 +57,10 @@ function mve.fma(a, b, c) return call("vfmaq_f32", c, a, b) end
 function mve.reciprocal_root(v) return call("$reciprocal_root", v) end
 function mve.round_negative(v) return call("vrndnq_f32", v) end
 function mve.power_of_two(n)
-    return call("vreinterpretq_f32_s32", call("vshlq_n_s32", call("vaddq_n_s32", call("vcvtq_s32_f32", n), "127"), "23"))
+    return call(
+        "vreinterpretq_f32_s32",
+        call("vshlq_n_s32", call("vaddq_n_s32", call("vcvtq_s32_f32", n), "127"), "23")
+    )
 end
 function mve.less(a, b) return call("vcmpltq_f32", a, b) end
 function mve.select(mask, a, b) return call("vpselq_f32", a, b, mask) end
@@ -95,7 +108,9 @@ function mve.transpose(r)
     for c = 0, 3 do
         local value = r[1]
         if c ~= 0 then value = call("vdupq_n_f32", call("vgetq_lane_f32", r[1], c)) end
-        for lane = 1, 3 do value = call("vsetq_lane_f32", call("vgetq_lane_f32", r[lane + 1], c), value, lane) end
+        for lane = 1, 3 do
+            value = call("vsetq_lane_f32", call("vgetq_lane_f32", r[lane + 1], c), value, lane)
+        end
         steps[#steps + 1], out[#out + 1] = { name = "column" .. c, value = value }, "column" .. c
     end
     return steps, out
@@ -103,7 +118,9 @@ end
 
 function mve.reduce(v, word)
     local list = {}
-    for lane = 0, 3 do list[lane + 1] = call("vgetq_lane_f32", v, lane) end
+    for lane = 0, 3 do
+        list[lane + 1] = call("vgetq_lane_f32", v, lane)
+    end
     if word == "max" then return {}, call("vmaxnmvq_f32", list[1], v) end
     return {}, table.concat(list, " + ")
 end

@@ -5,9 +5,17 @@ local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ")
 local function f32(name, ...) return call(name .. "q_f32", ...) end
 
 local neon = {
-    name = "neon", any_alignment = true, lanes = 4, registers = 32, l2_bytes = 256 << 10,
-    flags = {}, guard = "defined(__aarch64__) && defined(__ARM_NEON)", includes = { "<arm_neon.h>" },
-    vector = "float32x4_t", index = "uint32x4_t", mask = "uint32x4_t",
+    name = "neon",
+    any_alignment = true,
+    lanes = 4,
+    registers = 32,
+    l2_bytes = 256 << 10,
+    flags = {},
+    guard = "defined(__aarch64__) && defined(__ARM_NEON)",
+    includes = { "<arm_neon.h>" },
+    vector = "float32x4_t",
+    index = "uint32x4_t",
+    mask = "uint32x4_t",
     -- The first n elements and zeros, where no instruction loads or stores so few.
     functions = {
         "#include <arm_neon.h>",
@@ -42,7 +50,13 @@ local neon = {
 for _, type in ipairs { "uint16_t", "int8_t" } do
     local halves = type == "uint16_t"
     local lines = {
-        "static inline " .. (halves and "uint16x4_t" or "float32x4_t") .. " $load_first_" .. (halves and "halves" or "i8") .. "(const " .. type .. " *from, unsigned n)",
+        "static inline "
+            .. (halves and "uint16x4_t" or "float32x4_t")
+            .. " $load_first_"
+            .. (halves and "halves" or "i8")
+            .. "(const "
+            .. type
+            .. " *from, unsigned n)",
         "{",
         "    " .. (halves and "uint16_t lane[4]" or "int32_t lane[4]") .. " = { 0, 0, 0, 0 };",
         "    for (unsigned i = 0; i < n; ++i)",
@@ -50,7 +64,9 @@ for _, type in ipairs { "uint16_t", "int8_t" } do
         "    return " .. (halves and "vld1_u16(lane);" or "vcvtq_f32_s32(vld1q_s32(lane));"),
         "}",
     }
-    for _, name in ipairs(halves and { "bf16", "f16" } or { "i8" }) do neon.type_functions[name] = lines end
+    for _, name in ipairs(halves and { "bf16", "f16" } or { "i8" }) do
+        neon.type_functions[name] = lines
+    end
 end
 
 function neon.zero() return "vdupq_n_f32(0.0f)" end
@@ -61,13 +77,18 @@ function neon.load_partial(base, offset, n) return call("$load_first", at(base, 
 function neon.store(base, offset, v) return f32("vst1", at(base, offset), v) end
 neon.store_unaligned = neon.store
 function neon.store_partial(base, offset, n, v) return call("$store_first", at(base, offset), n, v) end
-for _, word in ipairs { "add", "sub", "mul", "div", "max" } do neon[word] = function(a, b) return f32("v" .. word, a, b) end end
+for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
+    neon[word] = function(a, b) return f32("v" .. word, a, b) end
+end
 function neon.abs(v) return f32("vabs", v) end
 function neon.fma(a, b, c) return f32("vfma", c, a, b) end
 function neon.reciprocal_root(v) return f32("vdiv", "vdupq_n_f32(1.0f)", f32("vsqrt", v)) end
 function neon.round_negative(v) return f32("vrndn", v) end
 function neon.power_of_two(n)
-    return call("vreinterpretq_f32_s32", call("vshlq_n_s32", call("vaddq_s32", call("vcvtq_s32_f32", n), "vdupq_n_s32(127)"), "23"))
+    return call(
+        "vreinterpretq_f32_s32",
+        call("vshlq_n_s32", call("vaddq_s32", call("vcvtq_s32_f32", n), "vdupq_n_s32(127)"), "23")
+    )
 end
 function neon.less(a, b) return f32("vclt", a, b) end
 function neon.select(mask, a, b) return f32("vbsl", mask, a, b) end
@@ -92,19 +113,29 @@ function neon.load_partial_i8(base, n) return call("$load_first_i8", base, n) en
 function neon.load_words(base, offset) return call("vld1q_u32", at(base, offset)) end
 function neon.load_words_partial(base, offset, n) return call("$load_first_words", at(base, offset), n) end
 function neon.unpack_bf16(words)
-    return { call("vreinterpretq_f32_u32", call("vshlq_n_u32", words, "16")), call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")) }
+    return {
+        call("vreinterpretq_f32_u32", call("vshlq_n_u32", words, "16")),
+        call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")),
+    }
 end
 
 -- Pairs of rows, then pairs of pairs.
 function neon.transpose(r)
     local function pairs64(word, a, b)
-        return call("vreinterpretq_f32_f64", call("vtrn" .. word .. "q_f64", call("vreinterpretq_f64_f32", a), call("vreinterpretq_f64_f32", b)))
+        return call(
+            "vreinterpretq_f32_f64",
+            call("vtrn" .. word .. "q_f64", call("vreinterpretq_f64_f32", a), call("vreinterpretq_f64_f32", b))
+        )
     end
     return {
-        { name = "even01", value = f32("vtrn1", r[1], r[2]) }, { name = "odd01", value = f32("vtrn2", r[1], r[2]) },
-        { name = "even23", value = f32("vtrn1", r[3], r[4]) }, { name = "odd23", value = f32("vtrn2", r[3], r[4]) },
-        { name = "column0", value = pairs64(1, "even01", "even23") }, { name = "column1", value = pairs64(1, "odd01", "odd23") },
-        { name = "column2", value = pairs64(2, "even01", "even23") }, { name = "column3", value = pairs64(2, "odd01", "odd23") },
+        { name = "even01", value = f32("vtrn1", r[1], r[2]) },
+        { name = "odd01", value = f32("vtrn2", r[1], r[2]) },
+        { name = "even23", value = f32("vtrn1", r[3], r[4]) },
+        { name = "odd23", value = f32("vtrn2", r[3], r[4]) },
+        { name = "column0", value = pairs64(1, "even01", "even23") },
+        { name = "column1", value = pairs64(1, "odd01", "odd23") },
+        { name = "column2", value = pairs64(2, "even01", "even23") },
+        { name = "column3", value = pairs64(2, "odd01", "odd23") },
     }, { "column0", "column1", "column2", "column3" }
 end
 

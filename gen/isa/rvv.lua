@@ -1,15 +1,25 @@
--- The vector extension 1.0 of RISC-V (V): 4 lanes, the first 128 bits of registers of any length from there on; 32 registers.
+-- The vector extension 1.0 of RISC-V (V): 4 lanes, the first 128 bits of registers of any length from there on; 32
+-- registers.
 --
--- Every word has a vector length of its own, four or fewer: panels of weights and rows of tables are short, so that longer vectors would
--- mostly wait for memory.
+-- Every word has a vector length of its own, four or fewer: panels of weights and rows of tables are short, so that
+-- longer vectors would mostly wait for memory.
 
 local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
 local function call(name, ...) return "__riscv_" .. name .. "(" .. table.concat({ ... }, ", ") .. ")" end
 
 local rvv = {
-    name = "rvv", any_alignment = true, lanes = 4, registers = 32, l2_bytes = 256 << 10, sizeless = true,
-    flags = {}, guard = "defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 128", includes = { "<riscv_vector.h>" },
-    vector = "vfloat32m1_t", index = "vuint32m1_t", mask = "vbool32_t",
+    name = "rvv",
+    any_alignment = true,
+    lanes = 4,
+    registers = 32,
+    l2_bytes = 256 << 10,
+    sizeless = true,
+    flags = {},
+    guard = "defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 128",
+    includes = { "<riscv_vector.h>" },
+    vector = "vfloat32m1_t",
+    index = "vuint32m1_t",
+    mask = "vbool32_t",
 }
 
 function rvv.zero() return call("vfmv_v_f_f32m1", "0.0f", 4) end
@@ -25,31 +35,47 @@ rvv.load_unaligned = rvv.load
 function rvv.store_partial(base, offset, n, v) return call("vse32_v_f32m1", at(base, offset), v, n) end
 function rvv.store(base, offset, v) return rvv.store_partial(base, offset, 4, v) end
 rvv.store_unaligned = rvv.store
-for _, word in ipairs { "add", "sub", "mul", "div" } do rvv[word] = function(a, b) return call("vf" .. word .. "_vv_f32m1", a, b, 4) end end
+for _, word in ipairs { "add", "sub", "mul", "div" } do
+    rvv[word] = function(a, b) return call("vf" .. word .. "_vv_f32m1", a, b, 4) end
+end
 function rvv.max(a, b) return call("vmerge_vvm_f32m1", b, a, call("vmfgt_vv_f32m1_b32", a, b, 4), 4) end
 function rvv.abs(v) return call("vfabs_v_f32m1", v, 4) end
 function rvv.fma(a, b, c) return call("vfmacc_vv_f32m1", c, a, b, 4) end
 function rvv.reciprocal_root(v) return call("vfrdiv_vf_f32m1", call("vfsqrt_v_f32m1", v, 4), "1.0f", 4) end
 function rvv.round_negative(v) return call("vfcvt_f_x_v_f32m1", call("vfcvt_x_f_v_i32m1", v, 4), 4) end
 function rvv.power_of_two(n)
-    return call("vreinterpret_v_i32m1_f32m1", call("vsll_vx_i32m1", call("vadd_vx_i32m1", call("vfcvt_rtz_x_f_v_i32m1", n, 4), 127, 4), 23, 4))
+    return call(
+        "vreinterpret_v_i32m1_f32m1",
+        call("vsll_vx_i32m1", call("vadd_vx_i32m1", call("vfcvt_rtz_x_f_v_i32m1", n, 4), 127, 4), 23, 4)
+    )
 end
 function rvv.index_zero() return call("vmv_v_x_u32m1", 0, 4) end
 function rvv.index_broadcast(n) return call("vmv_v_x_u32m1", n, 4) end
 function rvv.index_or_if_positive(index, z, bit)
     return call("vor_vx_u32m1_mu", call("vmfgt_vf_f32m1_b32", z, "0.0f", 4), index, index, bit, 4)
 end
-function rvv.index_store(base, offset, index) return call("vse16_v_u16mf2", at(base, offset), call("vncvt_x_x_w_u16mf2", index, 4), 4) end
+function rvv.index_store(base, offset, index)
+    return call("vse16_v_u16mf2", at(base, offset), call("vncvt_x_x_w_u16mf2", index, 4), 4)
+end
 
 local function upper_half(v) return call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", v, 16, 4)) end
-local function halves(base, n) return call("vzext_vf2_u32m1", first("vle16_v_u16mf2", call("vmv_v_x_u16mf2", 0, 4), base, n), 4) end
+local function halves(base, n)
+    return call("vzext_vf2_u32m1", first("vle16_v_u16mf2", call("vmv_v_x_u16mf2", 0, 4), base, n), 4)
+end
 function rvv.load_partial_bf16(base, n) return upper_half(halves(base, n)) end
 function rvv.load_partial_i8(base, n)
-    return call("vfcvt_f_x_v_f32m1", call("vsext_vf4_i32m1", first("vle8_v_i8mf4", call("vmv_v_x_i8mf4", 0, 4), base, n), 4), 4)
+    return call(
+        "vfcvt_f_x_v_f32m1",
+        call("vsext_vf4_i32m1", first("vle8_v_i8mf4", call("vmv_v_x_i8mf4", 0, 4), base, n), 4),
+        4
+    )
 end
 -- Exponent and fraction as those of a float32 that is 2^112 times smaller, then scaled: exact, subnormal ones, too.
 function rvv.load_partial_f16(base, n)
-    local size = call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", call("vand_vx_u32m1", halves(base, n), "0x7fffu", 4), 13, 4))
+    local size = call(
+        "vreinterpret_v_u32m1_f32m1",
+        call("vsll_vx_u32m1", call("vand_vx_u32m1", halves(base, n), "0x7fffu", 4), 13, 4)
+    )
     local sign = call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", halves(base, n), 16, 4))
     return call("vfsgnj_vv_f32m1", call("vfmul_vf_f32m1", size, "0x1p+112f", 4), sign, 4)
 end
@@ -68,7 +94,9 @@ function rvv.transpose(r)
     local function lane(row, c) return c == 0 and row or call("vslidedown_vx_f32m1", row, c, 4) end
     for c = 0, 3 do
         local column = lane(r[1], c)
-        for i = 1, 3 do column = call("vslideup_vx_f32m1", column, lane(r[i + 1], c), i, 4) end
+        for i = 1, 3 do
+            column = call("vslideup_vx_f32m1", column, lane(r[i + 1], c), i, 4)
+        end
         steps[#steps + 1], out[#out + 1] = { name = "column" .. c, value = column }, "column" .. c
     end
     return steps, out
@@ -76,7 +104,11 @@ end
 
 function rvv.reduce(v, word)
     local start = word == "max" and v or rvv.zero()
-    return {}, call("vfmv_f_s_f32m1_f32", call(word == "max" and "vfredmax_vs_f32m1_f32m1" or "vfredusum_vs_f32m1_f32m1", v, start, 4))
+    return {},
+        call(
+            "vfmv_f_s_f32m1_f32",
+            call(word == "max" and "vfredmax_vs_f32m1_f32m1" or "vfredusum_vs_f32m1_f32m1", v, start, 4)
+        )
 end
 
 return rvv

@@ -3,18 +3,26 @@
 local function at(base, offset) return base .. "[" .. offset .. "]" end
 
 return {
-    name = "scalar", lanes = 1, registers = 16,
+    name = "scalar",
+    lanes = 1,
+    registers = 16,
     l2_bytes = 256 << 10,
-    flags = {}, includes = {},
-    vector = "float", index = "uint32_t", mask = "int",
+    flags = {},
+    includes = {},
+    vector = "float",
+    index = "uint32_t",
+    mask = "int",
 
     zero = function() return "0.0f" end,
     broadcast = function(s) return s end,
-    load = at, load_unaligned = at,
+    load = at,
+    load_unaligned = at,
     load_bf16 = function(base) return "$from_bf16(" .. base .. "[0])" end,
     load_f16 = function(base) return "$from_f16(" .. base .. "[0])" end,
     load_words = at,
-    unpack_bf16 = function(words) return { "$from_bf16((uint16_t) " .. words .. ")", "$from_bf16((uint16_t) (" .. words .. " >> 16))" } end,
+    unpack_bf16 = function(words)
+        return { "$from_bf16((uint16_t) " .. words .. ")", "$from_bf16((uint16_t) (" .. words .. " >> 16))" }
+    end,
     load_i8 = function(base) return "(float) " .. base .. "[0]" end,
     dot_pairs = function(sum, a, b) return "$add_pairs(" .. sum .. ", " .. a .. ", " .. b .. ")" end,
     float_of = function(index) return "(float) (int32_t) " .. index end,

@@ -29,22 +29,38 @@ end
 local from_f16 = require("gen.isa.scalar").type_functions.f16
 
 local wasm = {
-    name = "wasm", any_alignment = true, lanes = 4, registers = 16, l2_bytes = 256 << 10,
-    flags = { "-msimd128" }, guard = "defined(__wasm_simd128__)", includes = { "<wasm_simd128.h>" },
-    vector = "v128_t", index = "v128_t", mask = "v128_t",
-    functions = joined({ "#include <wasm_simd128.h>" }, load_first("load_first", "float", "float", "from[i]"),
-        load_first("load_first_words", "uint32_t", "uint32_t", "from[i]"), {
-        "static inline void $store_first(float *to, unsigned n, v128_t v)",
-        "{",
-        "    float lane[4];",
-        "    wasm_v128_store(lane, v);",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        to[i] = lane[i];",
-        "}",
-    }),
+    name = "wasm",
+    any_alignment = true,
+    lanes = 4,
+    registers = 16,
+    l2_bytes = 256 << 10,
+    flags = { "-msimd128" },
+    guard = "defined(__wasm_simd128__)",
+    includes = { "<wasm_simd128.h>" },
+    vector = "v128_t",
+    index = "v128_t",
+    mask = "v128_t",
+    functions = joined(
+        { "#include <wasm_simd128.h>" },
+        load_first("load_first", "float", "float", "from[i]"),
+        load_first("load_first_words", "uint32_t", "uint32_t", "from[i]"),
+        {
+            "static inline void $store_first(float *to, unsigned n, v128_t v)",
+            "{",
+            "    float lane[4];",
+            "    wasm_v128_store(lane, v);",
+            "    for (unsigned i = 0; i < n; ++i)",
+            "        to[i] = lane[i];",
+            "}",
+        }
+    ),
     type_functions = {
         bf16 = load_first("load_first_bf16", "uint16_t", "uint32_t", "(uint32_t) from[i] << 16"),
-        f16 = joined({ "typedef union { float value; uint32_t bits; } $float_bits;" }, from_f16, load_first("load_first_f16", "uint16_t", "float", "$from_f16(from[i])")),
+        f16 = joined(
+            { "typedef union { float value; uint32_t bits; } $float_bits;" },
+            from_f16,
+            load_first("load_first_f16", "uint16_t", "float", "$from_f16(from[i])")
+        ),
         i8 = load_first("load_first_i8", "int8_t", "float", "(float) from[i]"),
     },
 }
@@ -57,13 +73,19 @@ function wasm.load_partial(base, offset, n) return "$load_first(" .. at(base, of
 function wasm.load_words_partial(base, offset, n) return "$load_first_words(" .. at(base, offset) .. ", " .. n .. ")" end
 function wasm.store(base, offset, v) return call("v128_store", at(base, offset), v) end
 wasm.store_unaligned = wasm.store
-function wasm.store_partial(base, offset, n, v) return "$store_first(" .. at(base, offset) .. ", " .. n .. ", " .. v .. ")" end
-for _, word in ipairs { "add", "sub", "mul", "div", "max" } do wasm[word] = function(a, b) return f32(word, a, b) end end
+function wasm.store_partial(base, offset, n, v)
+    return "$store_first(" .. at(base, offset) .. ", " .. n .. ", " .. v .. ")"
+end
+for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
+    wasm[word] = function(a, b) return f32(word, a, b) end
+end
 function wasm.abs(v) return f32("abs", v) end
 function wasm.fma(a, b, c) return f32("add", f32("mul", a, b), c) end
 function wasm.reciprocal_root(v) return f32("div", "wasm_f32x4_const_splat(1.0f)", f32("sqrt", v)) end
 function wasm.round_negative(v) return f32("nearest", v) end
-function wasm.power_of_two(n) return call("i32x4_shl", call("i32x4_add", call("i32x4_trunc_sat_f32x4", n), "wasm_i32x4_const_splat(127)"), "23") end
+function wasm.power_of_two(n)
+    return call("i32x4_shl", call("i32x4_add", call("i32x4_trunc_sat_f32x4", n), "wasm_i32x4_const_splat(127)"), "23")
+end
 function wasm.less(a, b) return f32("lt", a, b) end
 function wasm.select(mask, a, b) return call("v128_bitselect", a, b, mask) end
 wasm.index_select = wasm.select
@@ -82,21 +104,30 @@ local function upper_half(v) return call("i32x4_shl", v, "16") end
 function wasm.load_bf16(base) return upper_half(call("u32x4_load16x4", base)) end
 function wasm.load_f16(base) return "$load_first_f16(" .. base .. ", 4)" end
 function wasm.load_i8(base)
-    return f32("convert_i32x4", call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base))))
+    return f32(
+        "convert_i32x4",
+        call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base)))
+    )
 end
 for _, type in ipairs { "bf16", "f16", "i8" } do
     wasm["load_partial_" .. type] = function(base, n) return "$load_first_" .. type .. "(" .. base .. ", " .. n .. ")" end
 end
-function wasm.unpack_bf16(words) return { upper_half(words), call("v128_and", words, "wasm_i32x4_const_splat((int32_t) 0xffff0000u)") } end
+function wasm.unpack_bf16(words)
+    return { upper_half(words), call("v128_and", words, "wasm_i32x4_const_splat((int32_t) 0xffff0000u)") }
+end
 
 -- Pairs of rows, then pairs of pairs.
 function wasm.transpose(r)
     local function mix(a, b, ...) return call("i32x4_shuffle", a, b, ...) end
     return {
-        { name = "low01", value = mix(r[1], r[2], 0, 4, 1, 5) }, { name = "high01", value = mix(r[1], r[2], 2, 6, 3, 7) },
-        { name = "low23", value = mix(r[3], r[4], 0, 4, 1, 5) }, { name = "high23", value = mix(r[3], r[4], 2, 6, 3, 7) },
-        { name = "column0", value = mix("low01", "low23", 0, 1, 4, 5) }, { name = "column1", value = mix("low01", "low23", 2, 3, 6, 7) },
-        { name = "column2", value = mix("high01", "high23", 0, 1, 4, 5) }, { name = "column3", value = mix("high01", "high23", 2, 3, 6, 7) },
+        { name = "low01", value = mix(r[1], r[2], 0, 4, 1, 5) },
+        { name = "high01", value = mix(r[1], r[2], 2, 6, 3, 7) },
+        { name = "low23", value = mix(r[3], r[4], 0, 4, 1, 5) },
+        { name = "high23", value = mix(r[3], r[4], 2, 6, 3, 7) },
+        { name = "column0", value = mix("low01", "low23", 0, 1, 4, 5) },
+        { name = "column1", value = mix("low01", "low23", 2, 3, 6, 7) },
+        { name = "column2", value = mix("high01", "high23", 0, 1, 4, 5) },
+        { name = "column3", value = mix("high01", "high23", 2, 3, 6, 7) },
     }, { "column0", "column1", "column2", "column3" }
 end
 
@@ -105,7 +136,8 @@ function wasm.reduce(v, word)
     return {
         { type = "v128_t", name = "two", value = f32(word, v, call("i32x4_shuffle", v, v, 2, 3, 0, 1)) },
         { type = "v128_t", name = "one", value = f32(word, "two", call("i32x4_shuffle", "two", "two", 1, 0, 3, 2)) },
-    }, f32("extract_lane", "one", "0")
+    },
+        f32("extract_lane", "one", "0")
 end
 
 return wasm

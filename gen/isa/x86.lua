@@ -11,8 +11,8 @@ local function operand(base, offset)
     return "(" .. at(base, offset) .. ")"
 end
 
--- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then holds
--- columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.
+-- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then
+-- holds columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.
 local function transpose_quads(rows, call, steps)
     local function let(name, value) steps[#steps + 1] = { name = name, value = value } end
     for i = 0, #rows - 1, 2 do
@@ -35,7 +35,15 @@ return function(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
     -- Bytes from memory, whole: `width` bits as an integer vector.
     local function bytes(width, base)
-        return "_mm" .. (width == 128 and "" or width) .. "_loadu_si" .. width .. "((const __m" .. width .. "i *) (const void *) " .. base .. ")"
+        return "_mm"
+            .. (width == 128 and "" or width)
+            .. "_loadu_si"
+            .. width
+            .. "((const __m"
+            .. width
+            .. "i *) (const void *) "
+            .. base
+            .. ")"
     end
     return {
         at = at,
@@ -44,11 +52,17 @@ return function(bits)
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
         stream = function(base, v) return call("stream_ps", base, v) end,
         stream_fence = function() return "_mm_sfence()" end,
-        -- Into L2: L1 is too small to hold whole rows until they are used. The next strip of 16 of them fits: T0 makes few tokens' f32 layer 3 to 14 % faster
-        -- than T1 does, NTA 1.6 times slower (Cascade Lake).
-        prefetch = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)" end,
-        prefetch_once = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)" end,
-        prefetch_passing = function(base, offset) return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_NTA)" end,
+        -- Into L2: L1 is too small to hold whole rows until they are used. The next strip of 16 of them fits: T0 makes
+        -- few tokens' f32 layer 3 to 14 % faster than T1 does, NTA 1.6 times slower (Cascade Lake).
+        prefetch = function(base, offset)
+            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)"
+        end,
+        prefetch_once = function(base, offset)
+            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)"
+        end,
+        prefetch_passing = function(base, offset)
+            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_NTA)"
+        end,
         includes = { "<immintrin.h>" },
         keeps = true,
         zero = function() return call("setzero_ps") end,
@@ -58,10 +72,22 @@ return function(bits)
         bytes = bytes,
         load_words = function(base, offset) return bytes(bits, operand(base, offset)) end,
         store_words = function(base, offset, words)
-            return prefix .. "storeu_si" .. bits .. "((__m" .. bits .. "i *) (void *) " .. operand(base, offset) .. ", " .. words .. ")"
+            return prefix
+                .. "storeu_si"
+                .. bits
+                .. "((__m"
+                .. bits
+                .. "i *) (void *) "
+                .. operand(base, offset)
+                .. ", "
+                .. words
+                .. ")"
         end,
         unpack_bf16 = function(words)
-            return { floats(call("slli_epi32", words, "16")), floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))) }
+            return {
+                floats(call("slli_epi32", words, "16")),
+                floats(call("and_si" .. bits, words, call("set1_epi32", "-65536"))),
+            }
         end,
         store = function(base, offset, v) return call("store_ps", at(base, offset), v) end,
         store_unaligned = function(base, offset, v) return call("storeu_ps", at(base, offset), v) end,
@@ -74,22 +100,46 @@ return function(bits)
         index_broadcast = function(n) return call("set1_epi32", "(int) " .. n) end,
         float_of = function(index) return call("cvtepi32_ps", index) end,
         pairs = function(a, b)
-            return call("or_si" .. bits, call("and_si" .. bits, call("cvtps_epi32", a), call("set1_epi32", "0xffff")), call("slli_epi32", call("cvtps_epi32", b), "16"))
+            return call(
+                "or_si" .. bits,
+                call("and_si" .. bits, call("cvtps_epi32", a), call("set1_epi32", "0xffff")),
+                call("slli_epi32", call("cvtps_epi32", b), "16")
+            )
         end,
         index_add = function(a, b) return call("add_epi32", a, b) end,
         index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
         max_size = function(most, v)
-            return call("max_epi32", most, call("and_si" .. bits, call("castps_si" .. bits, v), call("set1_epi32", "0x7fffffff")))
+            return call(
+                "max_epi32",
+                most,
+                call("and_si" .. bits, call("castps_si" .. bits, v), call("set1_epi32", "0x7fffffff"))
+            )
         end,
         -- Halves, until one is left.
         reduce_sizes = function(most)
             local steps = {}
-            local function let(type, name, a, b) steps[#steps + 1] = { type = type, name = name, value = (type == "__m256i" and "_mm256" or "_mm") .. "_max_epi32(" .. a .. ", " .. b .. ")" } end
+            local function let(type, name, a, b)
+                steps[#steps + 1] = {
+                    type = type,
+                    name = name,
+                    value = (type == "__m256i" and "_mm256" or "_mm") .. "_max_epi32(" .. a .. ", " .. b .. ")",
+                }
+            end
             if bits == 512 then
-                let("__m256i", "eight", "_mm512_castsi512_si256(" .. most .. ")", "_mm512_extracti64x4_epi64(" .. most .. ", 1)")
+                let(
+                    "__m256i",
+                    "eight",
+                    "_mm512_castsi512_si256(" .. most .. ")",
+                    "_mm512_extracti64x4_epi64(" .. most .. ", 1)"
+                )
                 most = "eight"
             end
-            let("__m128i", "four", "_mm256_castsi256_si128(" .. most .. ")", "_mm256_extracti128_si256(" .. most .. ", 1)")
+            let(
+                "__m128i",
+                "four",
+                "_mm256_castsi256_si128(" .. most .. ")",
+                "_mm256_extracti128_si256(" .. most .. ", 1)"
+            )
             let("__m128i", "two", "four", "_mm_shuffle_epi32(four, 0x4e)")
             let("__m128i", "one", "two", "_mm_shuffle_epi32(two, 0xb1)")
             return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"

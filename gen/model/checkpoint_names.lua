@@ -1,28 +1,59 @@
--- The tensor names and layouts of transformers' checkpoints: where a projection's matrix, stored [out][in], and its bias are found.
+-- The tensor names and layouts of transformers' checkpoints: where a projection's matrix, stored [out][in], and its
+-- bias are found.
 local checkpoint = {}
 
--- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), m and o (FFN) are linear maps, `packed` holds q, k
--- and v as [heads][3][d / heads][d]. `norms`: of attention and FFN. `behind`: what follows the last block and stays as it is. `separate`: names of q, k, v once they are
--- not packed any more.
+-- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), m and o (FFN) are linear maps,
+-- `packed` holds q, k and v as [heads][3][d / heads][d]. `norms`: of attention and FFN. `behind`: what follows the last
+-- block and stays as it is. `separate`: names of q, k, v once they are not packed any more.
 local families = {
     llama = {
-        embeddings = { word = "model.embed_tokens.weight" }, head = "lm_head.weight", needs_head = true, behind = { "lm_head.", "model.norm.", "score." },
-        layer = "model.layers.%d.", q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", p = "self_attn.o_proj",
-        mlp = { "mlp.up_proj" }, glu = { "mlp.gate_proj", "mlp.up_proj" }, o = "mlp.down_proj", lookup = "mlp.",
+        embeddings = { word = "model.embed_tokens.weight" },
+        head = "lm_head.weight",
+        needs_head = true,
+        behind = { "lm_head.", "model.norm.", "score." },
+        layer = "model.layers.%d.",
+        q = "self_attn.q_proj",
+        k = "self_attn.k_proj",
+        v = "self_attn.v_proj",
+        p = "self_attn.o_proj",
+        mlp = { "mlp.up_proj" },
+        glu = { "mlp.gate_proj", "mlp.up_proj" },
+        o = "mlp.down_proj",
+        lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
     gpt_neox = {
-        embeddings = { word = "gpt_neox.embed_in.weight" }, head = "embed_out.weight", needs_head = true, behind = { "embed_out.", "gpt_neox.final_layer_norm." },
-        layer = "gpt_neox.layers.%d.", packed = "attention.query_key_value", q = "attention.query", k = "attention.key", v = "attention.value", p = "attention.dense",
-        mlp = { "mlp.dense_h_to_4h" }, o = "mlp.dense_4h_to_h", lookup = "mlp.",
+        embeddings = { word = "gpt_neox.embed_in.weight" },
+        head = "embed_out.weight",
+        needs_head = true,
+        behind = { "embed_out.", "gpt_neox.final_layer_norm." },
+        layer = "gpt_neox.layers.%d.",
+        packed = "attention.query_key_value",
+        q = "attention.query",
+        k = "attention.key",
+        v = "attention.value",
+        p = "attention.dense",
+        mlp = { "mlp.dense_h_to_4h" },
+        o = "mlp.dense_4h_to_h",
+        lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
     roberta = {
-        embeddings = { word = "roberta.embeddings.word_embeddings.weight", positions = "roberta.embeddings.position_embeddings.weight",
-            token_types = "roberta.embeddings.token_type_embeddings.weight" },
-        head = "lm_head.decoder.weight", behind = { "lm_head.", "classifier.", "roberta.pooler." },
-        layer = "roberta.encoder.layer.%d.", q = "attention.self.query", k = "attention.self.key", v = "attention.self.value", p = "attention.output.dense",
-        mlp = { "intermediate.dense" }, o = "output.dense", lookup = "FFN.",
+        embeddings = {
+            word = "roberta.embeddings.word_embeddings.weight",
+            positions = "roberta.embeddings.position_embeddings.weight",
+            token_types = "roberta.embeddings.token_type_embeddings.weight",
+        },
+        head = "lm_head.decoder.weight",
+        behind = { "lm_head.", "classifier.", "roberta.pooler." },
+        layer = "roberta.encoder.layer.%d.",
+        q = "attention.self.query",
+        k = "attention.self.key",
+        v = "attention.self.value",
+        p = "attention.output.dense",
+        mlp = { "intermediate.dense" },
+        o = "output.dense",
+        lookup = "FFN.",
         norms = { "attention.output.LayerNorm", "output.LayerNorm" },
     },
 }
@@ -51,21 +82,35 @@ end
 local function with_bias(name, shape, rows, columns, layout)
     layout = layout or {}
     local function view(suffix, of, width)
-        return { tensor = name .. suffix, shape = of, rows = rows, columns = width, group = layout.group, stride = layout.stride, offset = layout.offset }
+        return {
+            tensor = name .. suffix,
+            shape = of,
+            rows = rows,
+            columns = width,
+            group = layout.group,
+            stride = layout.stride,
+            offset = layout.offset,
+        }
     end
     local bias_shape = { table.unpack(shape, 1, #shape - 1) }
     return { weight = view(".weight", shape, columns), bias = view(".bias", bias_shape, 1) }
 end
 
--- The linear map `letter`, "Q", "K", "V", "P" or "O", of layer `layer` (from 0) of `rows` by `columns`: { weight, bias, name }, views as
--- gen/weights/lua_fuse.c wants them; `name` is what it is called when it stands alone.
+-- The linear map `letter`, "Q", "K", "V", "P" or "O", of layer `layer` (from 0) of `rows` by `columns`: { weight, bias,
+-- name }, views as gen/weights/lua_fuse.c wants them; `name` is what it is called when it stands alone.
 function checkpoint.linear(m, layer, letter, rows, columns)
     local family, key = families[m.checkpoint], letter:lower()
     local prefix = family.layer:format(layer)
     local map
     if family.packed and (key == "q" or key == "k" or key == "v") then
         local width, part = m.d // m.heads, ({ q = 0, k = 1, v = 2 })[key]
-        map = with_bias(prefix .. family.packed, { 3 * m.d, m.d }, rows, columns, { group = width, stride = 3 * width, offset = part * width })
+        map = with_bias(
+            prefix .. family.packed,
+            { 3 * m.d, m.d },
+            rows,
+            columns,
+            { group = width, stride = 3 * width, offset = part * width }
+        )
     else
         map = with_bias(prefix .. family[key], { rows, columns }, rows, columns)
     end
@@ -102,10 +147,18 @@ end
 -- Why checkpoints of the model's family cannot hold the model: a key chain and a rule, or nil.
 function checkpoint.misfit(m)
     local family = families[m.checkpoint]
-    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return { "ffn", "kind" }, m.ffn.kind, m.checkpoint .. " checkpoints have no such FFN" end
-    if family.packed and m.kv_heads ~= m.heads then return { "kv_heads" }, m.kv_heads, "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths" end
+    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then
+        return { "ffn", "kind" }, m.ffn.kind, m.checkpoint .. " checkpoints have no such FFN"
+    end
+    if family.packed and m.kv_heads ~= m.heads then
+        return { "kv_heads" },
+            m.kv_heads,
+            "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
+    end
     for _, key in ipairs { "positions", "token_types" } do
-        if m[key] and not family.embeddings[key] then return { key }, m[key], m.checkpoint .. " checkpoints have no such embeddings" end
+        if m[key] and not family.embeddings[key] then
+            return { key }, m[key], m.checkpoint .. " checkpoints have no such embeddings"
+        end
     end
 end
 

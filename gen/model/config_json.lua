@@ -17,11 +17,21 @@ local types = {
 }
 types["xlm-roberta"] = types.roberta
 
-local activations = { gelu = "gelu", gelu_new = "gelu_tanh", gelu_fast = "gelu_tanh", gelu_pytorch_tanh = "gelu_tanh", silu = "silu", swish = "silu", relu = "relu" }
+local activations = {
+    gelu = "gelu",
+    gelu_new = "gelu_tanh",
+    gelu_fast = "gelu_tanh",
+    gelu_pytorch_tanh = "gelu_tanh",
+    silu = "silu",
+    swish = "silu",
+    relu = "relu",
+}
 
 local function sorted(set)
     local list = {}
-    for key in pairs(set) do list[#list + 1] = key end
+    for key in pairs(set) do
+        list[#list + 1] = key
+    end
     table.sort(list)
     return list
 end
@@ -29,7 +39,9 @@ end
 -- Reads fields of the decoded file; raises one line for a wrong one.
 local function reader(path, config)
     local r = {}
-    function r.refuse(key, value, rule) error(string.format("%s: %s%s: %s", path, key, value ~= nil and " = " .. tostring(value) or "", rule), 0) end
+    function r.refuse(key, value, rule)
+        error(string.format("%s: %s%s: %s", path, key, value ~= nil and " = " .. tostring(value) or "", rule), 0)
+    end
     local function typed(source, prefix, key, kind, otherwise)
         local value = source[key]
         if value == nil or value == json.null then
@@ -37,7 +49,13 @@ local function reader(path, config)
             return otherwise
         end
         local is = kind == "integer" and math.type(value) == "integer" or type(value) == kind
-        if not is then r.refuse(prefix .. key, type(value) ~= "table" and value or nil, "must be " .. (kind == "integer" and "an " or "a ") .. kind) end
+        if not is then
+            r.refuse(
+                prefix .. key,
+                type(value) ~= "table" and value or nil,
+                "must be " .. (kind == "integer" and "an " or "a ") .. kind
+            )
+        end
         return value
     end
     function r.integer(key, otherwise) return typed(config, "", key, "integer", otherwise) end
@@ -74,16 +92,23 @@ end
 local function common(r, kind, options)
     local m = {
         name = options.name or name_from(r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type"),
-        d = r.integer "hidden_size", heads = r.integer "num_attention_heads", layers = r.integer "num_hidden_layers", vocab = r.integer "vocab_size",
+        d = r.integer "hidden_size",
+        heads = r.integer "num_attention_heads",
+        layers = r.integer "num_hidden_layers",
+        vocab = r.integer "vocab_size",
         attention = { eliminate = options.eliminate, context = r.integer "max_position_embeddings" },
         ffn = { kind = kind.ffn, f = r.integer "intermediate_size" },
         checkpoint = kind.checkpoint,
     }
     local activation = r.string "hidden_act"
     m.ffn.activation = activations[activation]
-    if not m.ffn.activation then r.refuse("hidden_act", activation, "must be one of " .. table.concat(sorted(activations), ", ")) end
+    if not m.ffn.activation then
+        r.refuse("hidden_act", activation, "must be one of " .. table.concat(sorted(activations), ", "))
+    end
     local width = r.integer("head_dim", 0)
-    if width ~= 0 and width * m.heads ~= m.d then r.refuse("head_dim", width, string.format("must be hidden_size / num_attention_heads = %g", m.d / m.heads)) end
+    if width ~= 0 and width * m.heads ~= m.d then
+        r.refuse("head_dim", width, string.format("must be hidden_size / num_attention_heads = %g", m.d / m.heads))
+    end
     return m
 end
 
@@ -104,7 +129,10 @@ function add.gpt_neox(m, r)
     m.tied = r.boolean("tie_word_embeddings", false)
     m.parallel = r.boolean("use_parallel_residual", true)
     r.plain_rope()
-    m.attention.rope = { theta = r.rope("rope_theta", "rotary_emb_base", 10000), share = r.rope("partial_rotary_factor", "rotary_pct", 0.25) }
+    m.attention.rope = {
+        theta = r.rope("rope_theta", "rotary_emb_base", 10000),
+        share = r.rope("partial_rotary_factor", "rotary_pct", 0.25),
+    }
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end
 
@@ -149,12 +177,22 @@ function import.model(path, options)
     if type(config) ~= "table" then error(path .. ": must be an object", 0) end
     local r = reader(path, config)
     local kind = types[r.string "model_type"]
-    if not kind then r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", ")) end
+    if not kind then
+        r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", "))
+    end
     local m = common(r, kind, options)
     add[kind.checkpoint](m, r)
-    if options.skipless then m.norm = nil else m.skip = true end
+    if options.skipless then
+        m.norm = nil
+    else
+        m.skip = true
+    end
 
-    local keys, lines = transformer_model.keys, { string.format("-- From the config.json of a %s%s.", config.model_type, options.skipless and ", without skip connections and norms" or ""), "return {" }
+    local keys, lines =
+        transformer_model.keys, {
+            string.format("-- From the config.json of a %s%s.", config.model_type, options.skipless and ", without skip connections and norms" or ""),
+            "return {",
+        }
     for _, row in ipairs(keys) do
         local line = fields({ row }, m)
         if line ~= "" then lines[#lines + 1] = "    " .. line .. "," end

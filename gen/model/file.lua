@@ -1,11 +1,12 @@
--- From a model file to a validated model, or one line that says what is wrong. There are two kinds: a LookupFFN, and, known by its key
--- `attention`, a transformer.
+-- From a model file to a validated model, or one line that says what is wrong. There are two kinds: a LookupFFN, and,
+-- known by its key `attention`, a transformer.
 local lookup_model = require "gen.families.lookup.model"
 local sandbox = require "sandbox"
 local schema = require "gen.model.schema"
 local transformer_model = require "gen.families.transformer.model"
 
-local model = { kinds = { lookup_model, transformer_model }, power_of_two_at_least = lookup_model.power_of_two_at_least }
+local model =
+    { kinds = { lookup_model, transformer_model }, power_of_two_at_least = lookup_model.power_of_two_at_least }
 
 -- Where the keys of a validated model stand, for errors that only show later.
 local contexts = setmetatable({}, { __mode = "k" })
@@ -37,7 +38,9 @@ end
 
 -- Raises one line if `m` is not a transformer.
 function model.only_transformer(m)
-    if not m.attention then model.refuse(m, { "attention" }, nil, "required key is missing; only a transformer has weights to fuse") end
+    if not m.attention then
+        model.refuse(m, { "attention" }, nil, "required key is missing; only a transformer has weights to fuse")
+    end
 end
 
 -- The keys of both kinds as aligned lines: help and README show them.
@@ -45,7 +48,9 @@ function model.describe()
     local lines = {}
     local function add(keys, prefix)
         for _, row in ipairs(keys) do
-            local default = row.default ~= nil and "default " .. tostring(row.default) or row.optional and "optional" or "required"
+            local default = row.default ~= nil and "default " .. tostring(row.default)
+                or row.optional and "optional"
+                or "required"
             local only = row.only and ", " .. schema.only(row, "") .. " only" or ""
             lines[#lines + 1] = string.format("  %-23s %-26s %s", prefix .. row.key, default .. only, row.doc)
             if row.rule.table then

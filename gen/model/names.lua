@@ -3,26 +3,36 @@
 local names = {}
 
 local taken = {}
-for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+for word in
+    ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
 co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete
 do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
 new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
 return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
-typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq]]):gmatch("%S+") do
+typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq]]):gmatch(
+        "%S+"
+    )
+do
     taken[word] = true
 end
 -- A model's header is <name>.h: it must not hide one of these.
-for header in ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
+for header in
+    ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
 stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
-wchar wctype]]):gmatch("%S+") do
+wchar wctype]]):gmatch("%S+")
+do
     taken[header] = true
 end
 
 -- The rule for a model's name, and whether `text` follows it.
-names.rule = "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ or a standard header"
+names.rule =
+    "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ or a standard header"
 function names.valid(text)
-    return #text <= 40 and text:find("^%l[%l%d_]*$") ~= nil and not text:find("__", 1, true)
-        and not text:find("_$") and not taken[text]
+    return #text <= 40
+        and text:find("^%l[%l%d_]*$") ~= nil
+        and not text:find("__", 1, true)
+        and not text:find("_$")
+        and not taken[text]
 end
 
 -- The public names of a model: they never carry an instruction set or a choice.
@@ -51,7 +61,8 @@ function names.public(model)
     }
 end
 
--- The names of a part of the model with the public names `of`: its functions and types have names of their own, its files are the model's.
+-- The names of a part of the model with the public names `of`: its functions and types have names of their own, its
+-- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
     part.header, part.runtime, part.macro = of.header, of.runtime, of.macro

@@ -1,7 +1,8 @@
--- What a file of data may hold: from a Lua table and a list of keys to a valid table, or one line that says file, line, field, value and rule.
+-- What a file of data may hold: from a Lua table and a list of keys to a valid table, or one line that says file, line,
+-- field, value and rule.
 --
--- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless `optional`), `only`
--- restricts the key to one kind of its table, or to a list of kinds.
+-- One row a key: `rule` says what a value must be, `default` what an absent key means (no default: required, unless
+-- `optional`), `only` restricts the key to one kind of its table, or to a list of kinds.
 local schema = {}
 
 function schema.integer(first, last)
@@ -17,7 +18,10 @@ end
 
 function schema.choice(...)
     local list, set = { ... }, {}
-    for i, word in ipairs(list) do set[word] = true list[i] = '"' .. word .. '"' end
+    for i, word in ipairs(list) do
+        set[word] = true
+        list[i] = '"' .. word .. '"'
+    end
     return { words = "must be " .. table.concat(list, " or "), holds = function(v) return set[v] == true end }
 end
 
@@ -38,20 +42,24 @@ end
 -- The kinds that a row is restricted to as text, each between `quote`s.
 function schema.only(row, quote)
     local list = {}
-    for i, kind in ipairs(kinds_of(row)) do list[i] = quote .. kind .. quote end
+    for i, kind in ipairs(kinds_of(row)) do
+        list[i] = quote .. kind .. quote
+    end
     return table.concat(list, " or ")
 end
 
 -- A table with the rows `keys`, which are described as `fields`.
-function schema.table(fields, keys)
-    return { words = "must be a table of " .. fields, table = keys }
-end
+function schema.table(fields, keys) return { words = "must be a table of " .. fields, table = keys } end
 
 -- The edit distance of two words, a swap of neighbours counting as one step.
 local function distance(a, b)
     local d = {}
-    for i = 0, #a do d[i] = { [0] = i } end
-    for j = 0, #b do d[0][j] = j end
+    for i = 0, #a do
+        d[i] = { [0] = i }
+    end
+    for j = 0, #b do
+        d[0][j] = j
+    end
     for i = 1, #a do
         for j = 1, #b do
             local cost = a:byte(i) == b:byte(j) and 0 or 1
@@ -69,7 +77,9 @@ function schema.nearest(word, candidates)
     local best, least = nil, math.max(2, #word // 3) + 1
     for _, candidate in ipairs(candidates) do
         local steps = distance(word:lower(), candidate:lower())
-        if steps < least then best, least = candidate, steps end
+        if steps < least then
+            best, least = candidate, steps
+        end
     end
     return best
 end
@@ -77,7 +87,10 @@ end
 -- `source` with comments and strings blanked, and ["a.b"] = turned into a.b =; newlines and places stay.
 local function code_of(source)
     local list, at = {}, 1
-    local function keep(text) list[#list + 1] = text at = at + #text end
+    local function keep(text)
+        list[#list + 1] = text
+        at = at + #text
+    end
     while at <= #source do
         local before, key, after = source:match("^(%[%s*[\"'])([%w_.]+)([\"']%s*%])", at)
         local comment = source:match("^%-%-()", at)
@@ -89,7 +102,9 @@ local function code_of(source)
             last = source:find("\n", at, true)
         elseif quote then
             last = at + 1
-            while source:sub(last, last) ~= quote do last = last + (source:sub(last, last) == "\\" and 2 or 1) end
+            while source:sub(last, last) ~= quote do
+                last = last + (source:sub(last, last) == "\\" and 2 or 1)
+            end
         end
         if key then
             keep(before:gsub("[^\n]", " ") .. key .. after:gsub("[^\n]", " "))
@@ -109,7 +124,11 @@ local function line_of(source, chain)
     local start = code:match(".*%f[%w_]()return%s*{") or 1
     local depth, matched, found = 0, 0, nil
     for at, brace, word, equals in code:gmatch("()([{}]?)([%w_.]*)%s*(=*)", start) do
-        if brace == "{" then depth = depth + 1 elseif brace == "}" then depth = depth - 1 end
+        if brace == "{" then
+            depth = depth + 1
+        elseif brace == "}" then
+            depth = depth - 1
+        end
         if equals == "=" and word ~= "" then
             if matched > 0 and depth <= matched then break end -- the table of the last key has ended
             if depth == matched + 1 and word == chain[matched + 1] then
@@ -151,18 +170,29 @@ local function extended(chain, key)
     return copy
 end
 
--- The valid copy of `given`, which stands at the key chain `chain` of the file of `context` { path, source }; raises one line on the first error.
+-- The valid copy of `given`, which stands at the key chain `chain` of the file of `context` { path, source }; raises
+-- one line on the first error.
 function schema.validate(context, keys, given, chain)
     local known, list = {}, {}
-    for _, row in ipairs(keys) do known[row.key] = row list[#list + 1] = row.key end
+    for _, row in ipairs(keys) do
+        known[row.key] = row
+        list[#list + 1] = row.key
+    end
     local present = {}
-    for key in pairs(given) do present[#present + 1] = key end
+    for key in pairs(given) do
+        present[#present + 1] = key
+    end
     table.sort(present, function(a, b) return tostring(a) < tostring(b) end)
     for _, key in ipairs(present) do
         if not known[key] then
             local near = type(key) == "string" and schema.nearest(key, list)
-            schema.refuse(context, extended(chain, key), given[key],
-                near and 'unknown key; did you mean "' .. near .. '"?' or "unknown key; the keys are " .. table.concat(list, ", "))
+            schema.refuse(
+                context,
+                extended(chain, key),
+                given[key],
+                near and 'unknown key; did you mean "' .. near .. '"?'
+                    or "unknown key; the keys are " .. table.concat(list, ", ")
+            )
         end
     end
     local valid = {}
@@ -172,8 +202,11 @@ function schema.validate(context, keys, given, chain)
         if value ~= nil and not applies then
             schema.refuse(context, here, value, "only for kind = " .. schema.only(row, '"'))
         elseif value == nil and applies then
-            if row.default ~= nil then valid[row.key] = row.default
-            elseif not row.optional then schema.refuse(context, here, nil, "required key is missing; it " .. row.rule.words) end
+            if row.default ~= nil then
+                valid[row.key] = row.default
+            elseif not row.optional then
+                schema.refuse(context, here, nil, "required key is missing; it " .. row.rule.words)
+            end
         elseif value ~= nil and row.rule.table then
             if type(value) ~= "table" then schema.refuse(context, here, value, row.rule.words) end
             valid[row.key] = schema.validate(context, row.rule.table, value, here)

@@ -1,5 +1,6 @@
--- A head the size of keyword spotting, for microcontrollers without a floating-point unit: with --arithmetic integer under 128 KiB of flash.
--- For so small a d one dense matrix of 6,144 weights is less work than BH4's 7,680 in eight stages.
+-- A head the size of keyword spotting, for microcontrollers without a floating-point unit: with --arithmetic integer
+-- under 128 KiB of flash. For so small a d one dense matrix of 6,144 weights is less work than BH4's 7,680 in eight
+-- stages.
 return {
     name = "kws",
     d = 64,

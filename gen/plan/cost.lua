@@ -3,7 +3,9 @@ local cost = {}
 
 local function log2(n)
     local bits = 0
-    while 1 << bits < n do bits = bits + 1 end
+    while 1 << bits < n do
+        bits = bits + 1
+    end
     return bits
 end
 
@@ -32,18 +34,24 @@ function cost.dense(shape)
 end
 
 -- The least time of a token in µs, and its parts: { projection, gather }.
---   work    what the emitted code does: projection_flops a token, products_at_once: 2 where an instruction takes pairs of integers (absent:
+--   work    what the emitted code does: projection_flops a token, products_at_once: 2 where an instruction takes pairs
+--           of integers (absent:
 --           1), projection_bytes of its weights, `pass` tokens that share one
 --           reading of them, row_bytes read from the tables a token, table_bytes of all tables, tokens of a call, chunk
 --   limits  of one core: fma_gflops; l1, l2, l3, memory and random_rows _gbytes
 --   caches  l1d, l2, l3 in bytes
--- Projection: its operations at the peak of FMA, or its weights from the smallest cache that could hold them, whichever takes
--- longer. Gather: the better one of two ways. Every row is read by itself where it lies, at the rate of random rows; or the tables
--- come once a chunk from the smallest cache that could hold them, or from memory, and rows are then read from L2. The gather's own
--- operations run beside its loads, and reading x and writing y is left out. So it is a bound that real code only comes near to.
+-- Projection: its operations at the peak of FMA, or its weights from the smallest cache that could hold them, whichever
+-- takes longer. Gather: the better one of two ways. Every row is read by itself where it lies, at the rate of random
+-- rows; or the tables come once a chunk from the smallest cache that could hold them, or from memory, and rows are then
+-- read from L2. The gather's own operations run beside its loads, and reading x and writing y is left out. So it is a
+-- bound that real code only comes near to.
 function cost.limit(work, limits, caches)
     local function rate(bytes)
-        for _, level in ipairs { { caches.l1d, limits.l1_gbytes }, { caches.l2, limits.l2_gbytes }, { caches.l3, limits.l3_gbytes } } do
+        for _, level in ipairs {
+            { caches.l1d, limits.l1_gbytes },
+            { caches.l2, limits.l2_gbytes },
+            { caches.l3, limits.l3_gbytes },
+        } do
             if bytes <= level[1] then return level[2] end
         end
         return limits.memory_gbytes

@@ -15,8 +15,8 @@ function space.powers(first, last)
     return list
 end
 
--- Whether `rows` times `vectors` accumulators of a product fit, with the vectors and one scalar of the step in hand. The portable kernels leave
--- registers to the compiler.
+-- Whether `rows` times `vectors` accumulators of a product fit, with the vectors and one scalar of the step in hand.
+-- The portable kernels leave registers to the compiler.
 function space.product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
 
 local function contains(list, value)
@@ -31,7 +31,9 @@ function space.nearest(legal, value)
     local best, least
     for _, candidate in ipairs(legal) do
         local ratio = math.max(candidate + 1, value + 1) / (math.min(candidate, value) + 1)
-        if not best or ratio < least then best, least = candidate, ratio end
+        if not best or ratio < least then
+            best, least = candidate, ratio
+        end
     end
     return best
 end
@@ -50,27 +52,41 @@ local function parse(text, known)
 end
 
 -- The same for the schedule of a record, whatever space it is of.
-function space.read(text) return parse(text, function() end) end
+function space.read(text)
+    return parse(text, function() end)
+end
 
 -- `choices` for every one of `isas`, as the plans take them; no choices: none.
 function space.for_all(isas, choices)
     local wanted = {}
-    for _, isa in ipairs(choices and isas or {}) do wanted[isa.name] = choices end
+    for _, isa in ipairs(choices and isas or {}) do
+        wanted[isa.name] = choices
+    end
     return wanted
 end
 
--- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values, default }. `values(shape, isa, s)` lists what is
--- legal given the choices before it (in `s`), `default(shape, isa, s)` is one of them. None decides the layout of the weights: all
--- instruction sets and schedules of a model read the same blob.
+-- The space of `choices`, one row a choice, in the order in which they are made: { key, doc, values, default }.
+-- `values(shape, isa, s)` lists what is legal given the choices before it (in `s`), `default(shape, isa, s)` is one of
+-- them. None decides the layout of the weights: all instruction sets and schedules of a model read the same blob.
 function space.new(choices)
     local self, by_key, keys = { choices = choices, nearest = space.nearest, for_all = space.for_all }, {}, {}
-    for i, choice in ipairs(choices) do by_key[choice.key] = choice keys[i] = choice.key end
+    for i, choice in ipairs(choices) do
+        by_key[choice.key] = choice
+        keys[i] = choice.key
+    end
 
     -- The choice of that key; raises one line, after `where`, for an unknown one.
     function self.choice(key, where)
         if by_key[key] then return by_key[key] end
         local near = schema.nearest(key, keys)
-        error(where .. ": " .. key .. ": unknown choice" .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")), 0)
+        error(
+            where
+                .. ": "
+                .. key
+                .. ": unknown choice"
+                .. (near and '; did you mean "' .. near .. '"?' or "; they are " .. table.concat(keys, ", ")),
+            0
+        )
     end
 
     -- What the option --schedule says. Whether the values are legal is decided by `make`.
@@ -78,13 +94,16 @@ function space.new(choices)
         return parse(text, function(key) self.choice(key, "--schedule") end)
     end
 
-    -- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for the first illegal value.
+    -- The schedule of `isa` with the choices in `wanted` and defaults for the others; nil, choice, value and rule for
+    -- the first illegal value.
     function self.try(shape, isa, wanted)
         local s = {}
         for _, choice in ipairs(choices) do
             local legal = choice.values(shape, isa, s)
             local value = wanted[choice.key] or choice.default(shape, isa, s)
-            if not contains(legal, value) then return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ") end
+            if not contains(legal, value) then
+                return nil, choice.key, value, "must be one of " .. table.concat(legal, ", ")
+            end
             s[choice.key] = value
         end
         return s
@@ -101,7 +120,8 @@ function space.new(choices)
     function self.legal(shape, isa, s)
         local list = {}
         for i, choice in ipairs(choices) do
-            list[i] = { key = choice.key, values = choice.values(shape, isa, s), chosen = s[choice.key], doc = choice.doc }
+            list[i] =
+                { key = choice.key, values = choice.values(shape, isa, s), chosen = s[choice.key], doc = choice.doc }
         end
         return list
     end
@@ -109,7 +129,9 @@ function space.new(choices)
     -- "tile.vectors=2,product.outputs=8,…" in the order of the choices.
     function self.text(s)
         local list = {}
-        for i, key in ipairs(keys) do list[i] = key .. "=" .. s[key] end
+        for i, key in ipairs(keys) do
+            list[i] = key .. "=" .. s[key]
+        end
         return table.concat(list, ",")
     end
 

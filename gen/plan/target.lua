@@ -4,7 +4,8 @@
 --   isa                its kernels: an instruction set of gen/isa/
 --   compiler, flags    what text and stack are measured with, and the flags that choose CPU and ABI
 --   pointer_bytes      of the target
---   vector_bytes       of the longest vectors that its stack is declared for, where their length is known at run time only, nil: it is fixed
+--   vector_bytes       of the longest vectors that its stack is declared for, where their length is known at run time
+--                      only, nil: it is fixed
 --   soft_float         its float operations are calls of the compiler's own library (libgcc), nil: instructions
 --   object             "elf" or "wasm"
 -- and how tests/firmware/targets_test.lua runs it:
@@ -22,20 +23,35 @@ local no_tables = { "-fno-unwind-tables", "-fno-asynchronous-unwind-tables" }
 local function flags(...)
     local list = {}
     for _, words in ipairs { ... } do
-        for _, word in ipairs(type(words) == "table" and words or { words }) do list[#list + 1] = word end
+        for _, word in ipairs(type(words) == "table" and words or { words }) do
+            list[#list + 1] = word
+        end
     end
     return list
 end
 
 -- One instruction a block, blocks not chained: the log has a line for every instruction that is executed.
 local trace = { "-singlestep", "-d", "exec,nochain", "-D" }
--- The same with blocks of several, listed before they are executed first: qemu 7.2 fails with vectors of RISC-V one by one.
+-- The same with blocks of several, listed before they are executed first: qemu 7.2 fails with vectors of RISC-V one by
+-- one.
 local trace_blocks = { "-d", "in_asm,exec,nochain", "-D" }
 
 local function cortex_m(row, board)
     row.compiler, row.pointer_bytes, row.object = "arm-none-eabi-gcc", 4, "elf"
     row.start, row.script, row.link = "start_cortex_m.c", "cortex_m.ld", { "-nostartfiles" }
-    row.emulator = { "qemu-system-arm", "-machine", board, "-semihosting-config", "enable=on,target=native", "-nographic", "-monitor", "none", "-serial", "none", "-kernel" }
+    row.emulator = {
+        "qemu-system-arm",
+        "-machine",
+        board,
+        "-semihosting-config",
+        "enable=on,target=native",
+        "-nographic",
+        "-monitor",
+        "none",
+        "-serial",
+        "none",
+        "-kernel",
+    }
     row.trace = trace
     row.packages = { "gcc-arm-none-eabi", "qemu-system-arm" }
     return row
@@ -49,33 +65,134 @@ local function linux(row, compiler, emulator, packages, link, trace_flags)
     return row
 end
 
-local riscv32 = { "riscv64-unknown-elf-gcc", { "qemu-riscv32-static" }, { "gcc-riscv64-unknown-elf", "qemu-user-static" } }
+local riscv32 =
+    { "riscv64-unknown-elf-gcc", { "qemu-riscv32-static" }, { "gcc-riscv64-unknown-elf", "qemu-user-static" } }
 
 target.list = {
-    cortex_m({ name = "cortex-m0plus", doc = "Cortex-M0+, no FPU", isa = "scalar", soft_float = true, flags = flags("-mcpu=cortex-m0plus", "-mfloat-abi=soft", arm) }, "mps2-an385"),
-    cortex_m({ name = "cortex-m4f", doc = "Cortex-M4 with FPU", isa = "scalar", flags = flags("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", arm) }, "mps2-an386"),
-    cortex_m({ name = "cortex-m7", doc = "Cortex-M7 with FPU", isa = "scalar", flags = flags("-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard", arm) }, "mps2-an500"),
-    cortex_m({ name = "cortex-m55", doc = "Cortex-M55 with Helium", isa = "mve", flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm) }, "mps3-an547"),
-    linux({ name = "aarch64", doc = "AArch64 with NEON", isa = "neon", pointer_bytes = 8, flags = flags("-march=armv8-a", no_tables) },
-        "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
-    linux({ name = "aarch64-sve", doc = "AArch64 with SVE", isa = "sve", pointer_bytes = 8, others = { { "qemu-aarch64-static", "-cpu", "max,sve128=on" }, { "qemu-aarch64-static", "-cpu", "max,sve512=on" } },
-        flags = flags("-march=armv8.2-a+sve", no_tables) },
-        "aarch64-linux-gnu-gcc", { "qemu-aarch64-static", "-cpu", "max,sve256=on" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
+    cortex_m({
+        name = "cortex-m0plus",
+        doc = "Cortex-M0+, no FPU",
+        isa = "scalar",
+        soft_float = true,
+        flags = flags("-mcpu=cortex-m0plus", "-mfloat-abi=soft", arm),
+    }, "mps2-an385"),
+    cortex_m({
+        name = "cortex-m4f",
+        doc = "Cortex-M4 with FPU",
+        isa = "scalar",
+        flags = flags("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", arm),
+    }, "mps2-an386"),
+    cortex_m({
+        name = "cortex-m7",
+        doc = "Cortex-M7 with FPU",
+        isa = "scalar",
+        flags = flags("-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard", arm),
+    }, "mps2-an500"),
+    cortex_m({
+        name = "cortex-m55",
+        doc = "Cortex-M55 with Helium",
+        isa = "mve",
+        flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm),
+    }, "mps3-an547"),
+    linux({
+        name = "aarch64",
+        doc = "AArch64 with NEON",
+        isa = "neon",
+        pointer_bytes = 8,
+        flags = flags("-march=armv8-a", no_tables),
+    }, "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
+    linux(
+        {
+            name = "aarch64-sve",
+            doc = "AArch64 with SVE",
+            isa = "sve",
+            pointer_bytes = 8,
+            others = {
+                { "qemu-aarch64-static", "-cpu", "max,sve128=on" },
+                { "qemu-aarch64-static", "-cpu", "max,sve512=on" },
+            },
+            flags = flags("-march=armv8.2-a+sve", no_tables),
+        },
+        "aarch64-linux-gnu-gcc",
+        { "qemu-aarch64-static", "-cpu", "max,sve256=on" },
+        { "gcc-aarch64-linux-gnu", "qemu-user-static" }
+    ),
     -- The compiler makes no vectors of its own: what it puts of them on the stack is in no stack usage file.
-    linux({ name = "rv64gcv", doc = "RISC-V RV64GC with vectors", isa = "rvv", pointer_bytes = 8, vector_bytes = 64,
-        others = { { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256" }, { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=512" } },
-        flags = flags("--target=riscv64-unknown-elf", "-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany", "-fno-vectorize", "-fno-slp-vectorize", no_tables) },
-        "clang-19", { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" }, { "clang-19", "lld-19", "qemu-user-static" }, { "-fuse-ld=lld-19" }, trace_blocks),
-    linux({ name = "rv32imc", doc = "RISC-V RV32IMC, no FPU", isa = "scalar", soft_float = true, pointer_bytes = 4, flags = flags("-march=rv32imc", "-mabi=ilp32", no_tables) }, table.unpack(riscv32)),
-    linux({ name = "rv32imafc", doc = "RISC-V RV32IMAFC with FPU", isa = "scalar", pointer_bytes = 4, flags = flags("-march=rv32imafc", "-mabi=ilp32f", no_tables) }, table.unpack(riscv32)),
-    { name = "wasm32", doc = "WebAssembly with SIMD128", isa = "wasm", compiler = "clang-19", pointer_bytes = 4, object = "wasm", flags = flags("--target=wasm32"),
-        link = { "-Wl,--no-entry", "-Wl,--export=run_selftest", "-Wl,--export=run_bind", "-Wl,--export=run_token", "-Wl,--export=__stack_pointer", "-Wl,-z,stack-size=65536", "-Wl,--stack-first" },
-        emulator = { "node", "tests/firmware/boards/run_wasm.js" }, packages = { "clang-19", "lld-19", "nodejs" } },
-    linux({ name = "generic", doc = "this machine's own C compiler, portable C", isa = "scalar", pointer_bytes = 8, flags = flags("-mno-red-zone", no_tables) }, "gcc", nil, { "gcc" }),
+    linux(
+        {
+            name = "rv64gcv",
+            doc = "RISC-V RV64GC with vectors",
+            isa = "rvv",
+            pointer_bytes = 8,
+            vector_bytes = 64,
+            others = {
+                { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256" },
+                { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=512" },
+            },
+            flags = flags(
+                "--target=riscv64-unknown-elf",
+                "-march=rv64gcv",
+                "-mabi=lp64d",
+                "-mcmodel=medany",
+                "-fno-vectorize",
+                "-fno-slp-vectorize",
+                no_tables
+            ),
+        },
+        "clang-19",
+        { "qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128" },
+        { "clang-19", "lld-19", "qemu-user-static" },
+        { "-fuse-ld=lld-19" },
+        trace_blocks
+    ),
+    linux({
+        name = "rv32imc",
+        doc = "RISC-V RV32IMC, no FPU",
+        isa = "scalar",
+        soft_float = true,
+        pointer_bytes = 4,
+        flags = flags("-march=rv32imc", "-mabi=ilp32", no_tables),
+    }, table.unpack(riscv32)),
+    linux({
+        name = "rv32imafc",
+        doc = "RISC-V RV32IMAFC with FPU",
+        isa = "scalar",
+        pointer_bytes = 4,
+        flags = flags("-march=rv32imafc", "-mabi=ilp32f", no_tables),
+    }, table.unpack(riscv32)),
+    {
+        name = "wasm32",
+        doc = "WebAssembly with SIMD128",
+        isa = "wasm",
+        compiler = "clang-19",
+        pointer_bytes = 4,
+        object = "wasm",
+        flags = flags("--target=wasm32"),
+        link = {
+            "-Wl,--no-entry",
+            "-Wl,--export=run_selftest",
+            "-Wl,--export=run_bind",
+            "-Wl,--export=run_token",
+            "-Wl,--export=__stack_pointer",
+            "-Wl,-z,stack-size=65536",
+            "-Wl,--stack-first",
+        },
+        emulator = { "node", "tests/firmware/boards/run_wasm.js" },
+        packages = { "clang-19", "lld-19", "nodejs" },
+    },
+    linux({
+        name = "generic",
+        doc = "this machine's own C compiler, portable C",
+        isa = "scalar",
+        pointer_bytes = 8,
+        flags = flags("-mno-red-zone", no_tables),
+    }, "gcc", nil, { "gcc" }),
 }
 
 target.names = {}
-for i, row in ipairs(target.list) do target.names[i] = row.name end
+for i, row in ipairs(target.list) do
+    target.names[i] = row.name
+end
 
 -- The row of that name; raises one line for an unknown one.
 function target.get(name)

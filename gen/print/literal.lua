@@ -7,10 +7,14 @@ function literal.round32(x) return (string.unpack("<f", string.pack("<f", x))) e
 
 -- A float literal such as 0.3f: the shortest of %.1g … %.9g that is the same float32. Refuses inf and nan.
 function literal.float(x)
-    if x ~= x or x == math.huge or x == -math.huge then error("a float literal must be finite, got " .. tostring(x), 2) end
+    if x ~= x or x == math.huge or x == -math.huge then
+        error("a float literal must be finite, got " .. tostring(x), 2)
+    end
     local bytes = string.pack("<f", x)
     local rounded = string.unpack("<f", bytes)
-    if rounded == math.huge or rounded == -math.huge then error("a float literal must fit float32, got " .. tostring(x), 2) end
+    if rounded == math.huge or rounded == -math.huge then
+        error("a float literal must fit float32, got " .. tostring(x), 2)
+    end
     for digits = 1, 9 do
         local text = string.format("%." .. digits .. "g", rounded)
         if not text:find("[.e]") then text = text .. ".0" end -- also keeps the sign of -0.0 below
@@ -34,7 +38,9 @@ function literal.byte_lines(hex)
     local lines, line = {}, {}
     for byte in hex:gmatch("%x%x") do
         line[#line + 1] = "0x" .. byte .. ","
-        if #line == 8 then lines[#lines + 1], line = table.concat(line, " "), {} end
+        if #line == 8 then
+            lines[#lines + 1], line = table.concat(line, " "), {}
+        end
     end
     if #line > 0 then lines[#lines + 1] = table.concat(line, " ") end
     return lines

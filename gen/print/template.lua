@@ -23,9 +23,7 @@ local function substitutions(line, path, number)
         local at = line:find("$(", from, true)
         if not at then break end
         local expression = line:match("^%b()", at + 1)
-        if not expression then
-            error(string.format("%s:%d: $( is not closed on this line", path, number), 0)
-        end
+        if not expression then error(string.format("%s:%d: $( is not closed on this line", path, number), 0) end
         if at > from then code[#code + 1] = string.format("_put(%q)", line:sub(from, at - 1)) end
         code[#code + 1] = "_value" .. expression
         from = at + 1 + #expression
@@ -61,12 +59,14 @@ end
 -- Returns the output; raises "path:line: message" when the template is wrong.
 function template.render(text, path, values)
     local out = {}
-    local environment = setmetatable({}, { __index = function(_, name)
-        local value = values[name]
-        if value == nil then value = safe[name] end
-        if value == nil then error("unknown name '" .. tostring(name) .. "'", 2) end
-        return value
-    end })
+    local environment = setmetatable({}, {
+        __index = function(_, name)
+            local value = values[name]
+            if value == nil then value = safe[name] end
+            if value == nil then error("unknown name '" .. tostring(name) .. "'", 2) end
+            return value
+        end,
+    })
     environment._put = function(piece) out[#out + 1] = piece end
     environment._value = function(value)
         if type(value) ~= "string" and math.type(value) ~= "integer" then
@@ -76,7 +76,9 @@ function template.render(text, path, values)
     end
     -- Renders a list of lines at the indentation of the call: `//$ lines("    ", list)`.
     environment.lines = function(indent, list)
-        for _, line in ipairs(list) do out[#out + 1] = line == "" and "\n" or indent .. line .. "\n" end
+        for _, line in ipairs(list) do
+            out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
+        end
     end
     chunk_of(text, path)(environment)
     return table.concat(out)

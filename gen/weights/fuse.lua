@@ -1,8 +1,10 @@
--- Makes the steps that merge a transformer's weights exactly (arXiv 2404.12362, table 1): from a model and the tensors of its checkpoint to
--- the job of gen/weights/lua_fuse.c.
+-- Makes the steps that merge a transformer's weights exactly (arXiv 2404.12362, table 1): from a model and the tensors
+-- of its checkpoint to the job of gen/weights/lua_fuse.c.
 --
--- In the checkpoint's layout y = S x + b. Let A be the projection that is eliminated first. With x* = A x + b_A, the attention's own input:
---   what makes x        S* = A S, b* = A b + b_A     ("left", "vector"; "rows" for embeddings and tables, whose rows are outputs)
+-- In the checkpoint's layout y = S x + b. Let A be the projection that is eliminated first. With x* = A x + b_A, the
+-- attention's own input:
+--   what makes x        S* = A S, b* = A b + b_A     ("left", "vector"; "rows" for embeddings and tables, whose rows
+--                       are outputs)
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.model.checkpoint_names"
@@ -46,7 +48,9 @@ local function builder(found, dtype)
             return
         end
         local shape, count = view.shape, 1
-        for _, n in ipairs(shape) do count = count * n end
+        for _, n in ipairs(shape) do
+            count = count * n
+        end
         b.tensors[#b.tensors + 1] = { name = name or view.tensor, shape = shape, dtype = found[view.tensor].dtype }
         push({ op = "copy", from = use(view) }, count)
     end
@@ -68,13 +72,18 @@ local function builder(found, dtype)
         push { op = "load", parts = parts, rows = rows, columns = b.columns, has_offset = b.offset }
     end
     -- first_look: only to refuse what cannot be inverted.
-    function b.factor(map, first_look) push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * b.rows ^ 3) end
+    function b.factor(map, first_look)
+        push({ op = "factor", name = map.name, first_look = first_look }, 2 / 3 * b.rows ^ 3)
+    end
 
     -- Behind a linear map `map` comes the matrix; `add`: its offset as well.
     function b.left(map, add)
         local v = map.weight
         local own = writes(map.name .. ".weight", { b.rows, v.columns }, v)
-        push({ op = "left", from = use(v), name = map.name .. ".weight", dtype = own }, 2 * b.rows * b.columns * v.columns)
+        push(
+            { op = "left", from = use(v), name = map.name .. ".weight", dtype = own },
+            2 * b.rows * b.columns * v.columns
+        )
         local from = present(map.bias)
         if from or (add and b.offset) then b.vector(from, map.name .. ".bias", add, from or v) end
     end
@@ -83,7 +92,13 @@ local function builder(found, dtype)
     end
     -- The matrix is behind every row of `view`, which becomes a tensor of `shape`.
     function b.rows_of(view, shape, add)
-        push({ op = "rows", from = use(view), add_offset = add, name = view.tensor, dtype = writes(view.tensor, shape, view) }, 2 * view.rows * b.rows * b.columns)
+        push({
+            op = "rows",
+            from = use(view),
+            add_offset = add,
+            name = view.tensor,
+            dtype = writes(view.tensor, shape, view),
+        }, 2 * view.rows * b.rows * b.columns)
     end
     -- The matrix, or its inverse, is in front of a linear map.
     local function in_front(op, map, work, offset_matters)
@@ -111,7 +126,12 @@ local function lookup_of(m, layer)
         rows, columns = shape[1] * 4 * padded, block -- it is only copied
     end
     return {
-        tables = { tensor = prefix .. "tables", shape = { ffn.h, 1 << ffn.tau, m.d }, rows = ffn.h << ffn.tau, columns = m.d },
+        tables = {
+            tensor = prefix .. "tables",
+            shape = { ffn.h, 1 << ffn.tau, m.d },
+            rows = ffn.h << ffn.tau,
+            columns = m.d,
+        },
         bias = { tensor = prefix .. "bias", shape = { m.d }, rows = m.d, columns = 1 },
         projection = {
             name = prefix .. "hash.projection",
@@ -121,14 +141,19 @@ local function lookup_of(m, layer)
     }
 end
 
--- What makes the input of a layer reads the matrix that is loaded: embeddings, or the FFN, and in parallel blocks P, of the layer before.
+-- What makes the input of a layer reads the matrix that is loaded: embeddings, or the FFN, and in parallel blocks P, of
+-- the layer before.
 local function merge_behind_sources(b, m, layer, p, o)
     if layer == 0 then
         local embeddings = checkpoint.family(m).embeddings
         for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
             local key, count = table.unpack(row)
             if count then
-                b.rows_of({ tensor = embeddings[key], shape = { count, m.d }, rows = count, columns = m.d }, { count, b.rows }, key == "word")
+                b.rows_of(
+                    { tensor = embeddings[key], shape = { count, m.d }, rows = count, columns = m.d },
+                    { count, b.rows },
+                    key == "word"
+                )
             end
         end
         return
@@ -147,11 +172,17 @@ end
 local function add_layer(b, m, layer, eliminate, p_before, o_before)
     local d, e = m.d, transformer_model.kv_width(m)
     local maps, first, all = {}, eliminate:sub(1, 1), eliminate:find("QKV", 1, true)
-    for letter, rows in pairs { Q = d, K = e, V = e, P = d } do maps[letter] = checkpoint.linear(m, layer, letter, rows, d) end
+    for letter, rows in pairs { Q = d, K = e, V = e, P = d } do
+        maps[letter] = checkpoint.linear(m, layer, letter, rows, d)
+    end
     local inputs = m.ffn.kind == "lookup" and { lookup_of(m, layer).projection } or checkpoint.inputs(m, layer)
 
     b.label("layer " .. layer)
-    if all then b.load { maps.Q, maps.K, maps.V } else b.load { maps[first] } end
+    if all then
+        b.load { maps.Q, maps.K, maps.V }
+    else
+        b.load { maps[first] }
+    end
     merge_behind_sources(b, m, layer, p_before, o_before)
     if not all then
         b.factor(maps[first])
@@ -160,13 +191,19 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
         end
     end
     if m.parallel then
-        for _, map in ipairs(inputs) do b.solve(map) end
+        for _, map in ipairs(inputs) do
+            b.solve(map)
+        end
     elseif eliminate:find("P", 1, true) then
         b.load { maps.P }
-        for _, map in ipairs(inputs) do b.right(map) end
+        for _, map in ipairs(inputs) do
+            b.right(map)
+        end
     else
         b.copy_map(maps.P)
-        for _, map in ipairs(inputs) do b.copy_map(map) end
+        for _, map in ipairs(inputs) do
+            b.copy_map(map)
+        end
     end
     return maps.P
 end
@@ -189,11 +226,16 @@ local function add_end(b, m, found, p, o)
     table.sort(names)
     for _, name in ipairs(names) do
         local shape, count = found[name].shape, 1
-        for _, n in ipairs(shape) do count = count * n end
+        for _, n in ipairs(shape) do
+            count = count * n
+        end
         b.copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
     end
     if not found[family.head] and m.tied then
-        b.copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, family.head)
+        b.copy(
+            { tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d },
+            family.head
+        )
     end
 end
 
@@ -204,35 +246,65 @@ function fuse.check(m, eliminate, option)
         model_file.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
     for _, key in ipairs { "skip", "norm" } do
-        if m[key] then model_file.refuse(m, { key }, key == "skip" or nil, "fuse merges weights across it, which is exact only without skip connections and norms") end
+        if m[key] then
+            model_file.refuse(
+                m,
+                { key },
+                key == "skip" or nil,
+                "fuse merges weights across it, which is exact only without skip connections and norms"
+            )
+        end
     end
     local chain, value, rule = checkpoint.misfit(m)
     if chain then model_file.refuse(m, chain, value, rule) end
     local reason = transformer_model.impossible(m, eliminate)
     if reason then refuse(reason) end
-    if eliminate == "none" then refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones' end
+    if eliminate == "none" then
+        refuse 'names nothing to eliminate; "QP" is what serial blocks can do without, "Q" parallel ones'
+    end
     if m.parallel and eliminate:find("P", 1, true) then
-        refuse("the P of a parallel block adds to the FFN's output and cannot be merged exactly; eliminate " .. eliminate:sub(1, 1) .. " alone")
+        refuse(
+            "the P of a parallel block adds to the FFN's output and cannot be merged exactly; eliminate "
+                .. eliminate:sub(1, 1)
+                .. " alone"
+        )
     end
 end
 
--- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something else.
+-- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
+-- else.
 local function check_unused(b, m, found, path)
     local family, names = checkpoint.family(m), {}
     if family.needs_head and not found[family.head] and not m.tied then
-        error(path .. ": tensor " .. family.head .. " is missing; a model whose output embedding is its input embedding says tied = true", 0)
+        error(
+            path
+                .. ": tensor "
+                .. family.head
+                .. " is missing; a model whose output embedding is its input embedding says tied = true",
+            0
+        )
     end
     for name in pairs(found) do
         if not b.used[name] and not checkpoint.is_buffer(name) then names[#names + 1] = name end
     end
     table.sort(names)
     if names[1] then
-        error(string.format("%s: tensor %s%s: is no part of model %s", path, names[1], names[2] and string.format(" and %d others", #names - 1) or "", m.name), 0)
+        error(
+            string.format(
+                "%s: tensor %s%s: is no part of model %s",
+                path,
+                names[1],
+                names[2] and string.format(" and %d others", #names - 1) or "",
+                m.name
+            ),
+            0
+        )
     end
 end
 
--- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without the projections of
--- the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil for that of those they replace.
+-- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without
+-- the projections of the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil
+-- for that of those they replace.
 function fuse.steps(m, found, path, eliminate, dtype)
     local b = builder(found, dtype)
     local p, first = nil, eliminate:sub(1, 1)
@@ -244,7 +316,9 @@ function fuse.steps(m, found, path, eliminate, dtype)
         b.factor(map, true)
     end
     local function output(layer) return m.ffn.kind ~= "lookup" and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
-    for layer = 0, m.layers - 1 do p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1)) end
+    for layer = 0, m.layers - 1 do
+        p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
+    end
     add_end(b, m, found, p, output(m.layers - 1))
     check_unused(b, m, found, path)
     return b
@@ -253,7 +327,9 @@ end
 -- How many bytes a tensor takes.
 local function bytes_of(tensor)
     local bytes = widths[tensor.dtype] or 1
-    for _, n in ipairs(tensor.shape) do bytes = bytes * n end
+    for _, n in ipairs(tensor.shape) do
+        bytes = bytes * n
+    end
     return bytes
 end
 

@@ -9,7 +9,9 @@ local base_flags = { "-std=c99", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra
 
 local function words(text)
     local list = {}
-    for word in text:gmatch("%S+") do list[#list + 1] = word end
+    for word in text:gmatch("%S+") do
+        list[#list + 1] = word
+    end
     return list
 end
 
@@ -18,7 +20,9 @@ compile.environment = { LD_PRELOAD = "" } -- what this program was started with 
 
 -- What went wrong with a program that ended with `result`, in one line; nil: nothing.
 function compile.failure(arguments, result, timeout)
-    if result.timed_out then return string.format("%s: took more than %d seconds", arguments[1], timeout or compile.timeout) end
+    if result.timed_out then
+        return string.format("%s: took more than %d seconds", arguments[1], timeout or compile.timeout)
+    end
     if result.status == 0 then return nil end
     local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""
     return string.format("%s: exit status %d: %s", arguments[1], result.status, first)
@@ -36,7 +40,9 @@ end
 function compile.flags(unit, cflags)
     local list = {}
     for _, flags in ipairs { base_flags, unit.flags, words(cflags) } do
-        for _, flag in ipairs(flags) do list[#list + 1] = flag end
+        for _, flag in ipairs(flags) do
+            list[#list + 1] = flag
+        end
     end
     return list
 end
@@ -47,42 +53,52 @@ function compile.version(cc) return compile.call { cc, "--version" }:match("[^\n
 -- Whether a kernel of the model `name` calls no other: all functions with the model's prefix are its own.
 local function is_leaf(text, name)
     local own = {}
-    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%b()\n{") do own[symbol] = true end
+    for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%b()\n{") do
+        own[symbol] = true
+    end
     for symbol in text:gmatch("%f[%w_](" .. name .. "_[%w_]+)%(") do
         if not own[symbol] then return false end
     end
     return true
 end
 
--- Finds kernels that differ in the name of their model only. Returns a function of a plan and one of its files: for a kernel known, a list
--- of the linker's options that give the functions of the first the names of this one; else nil.
+-- Finds kernels that differ in the name of their model only. Returns a function of a plan and one of its files: for a
+-- kernel known, a list of the linker's options that give the functions of the first the names of this one; else nil.
 local function aliases()
     local known = {}
     return function(p, file)
         local name = p.model.name
         if not is_leaf(file.text, name) then return nil end
-        local text = file.text:gsub("model " .. name .. "%.", "model $."):gsub("%f[%w_]" .. name .. "_", "$_"):gsub("%f[%w_]" .. name:upper() .. "_", "$$_")
+        local text = file.text
+            :gsub("model " .. name .. "%.", "model $.")
+            :gsub("%f[%w_]" .. name .. "_", "$_")
+            :gsub("%f[%w_]" .. name:upper() .. "_", "$$_")
         local functions = {}
-        for symbol in file.text:gmatch("\nvoid ([%w_]+)%b()\n{") do functions[#functions + 1] = symbol end
+        for symbol in file.text:gmatch("\nvoid ([%w_]+)%b()\n{") do
+            functions[#functions + 1] = symbol
+        end
         if not known[text] then
             known[text] = functions
             return nil
         end
         local options = {}
-        for i, symbol in ipairs(functions) do options[i] = string.format("-Wl,--defsym=%s=%s", symbol, known[text][i]) end
+        for i, symbol in ipairs(functions) do
+            options[i] = string.format("-Wl,--defsym=%s=%s", symbol, known[text][i])
+        end
         return options
     end
 end
 
--- The sources of `plans`, of models with different names, by file name, the units to compile: { {name = file, flags} }, and the linker's
--- options that name kernels which are the same for several plans: those are compiled once.
+-- The sources of `plans`, of models with different names, by file name, the units to compile: { {name = file, flags} },
+-- and the linker's options that name kernels which are the same for several plans: those are compiled once.
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
         for _, file in ipairs(emit.files(p)) do
             local options = file.isa and alias(p, file)
             contents[file.name] = file.text
-            -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a small one.
+            -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a
+            -- small one.
             if options then
                 table.move(options, 1, #options, #same + 1, same)
             elseif file.name:find("%.c$") then
@@ -98,8 +114,8 @@ function compile.sources(plans)
     return contents, units, same
 end
 
--- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any: a list of commands
--- whose order does not matter, and the one that comes last.
+-- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any:
+-- a list of commands whose order does not matter, and the one that comes last.
 function compile.commands(units, directory, library, cc, cflags, same)
     local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(words(cflags)) }
     table.move(same or {}, 1, #(same or {}), #link + 1, link)
@@ -107,20 +123,24 @@ function compile.commands(units, directory, library, cc, cflags, same)
         local source = directory .. "/" .. unit.name
         local object = source:gsub("%.c$", ".o")
         commands[i] = { cc, table.unpack(compile.flags(unit, cflags)) }
-        for _, word in ipairs { "-c", source, "-o", object } do table.insert(commands[i], word) end
+        for _, word in ipairs { "-c", source, "-o", object } do
+            table.insert(commands[i], word)
+        end
         link[#link + 1] = object
     end
     return commands, link
 end
 
--- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one library.
--- Returns its path.
+-- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
+-- library. Returns its path.
 function compile.library(plans, directory, cc, cflags)
     local contents, units, same = compile.sources(plans)
     assert(host.write_directory(directory, contents, true))
     local library = directory .. "/lib" .. plans[1].model.name .. ".so"
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
-    for _, command in ipairs(commands) do compile.call(command) end
+    for _, command in ipairs(commands) do
+        compile.call(command)
+    end
     compile.call(link)
     return library
 end
@@ -131,15 +151,28 @@ function compile.threaded(p, cflags, threads)
 end
 
 -- What verify, run and the measuring process need to know of the kernels of variant `v` of plan `p`, compiled into
--- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few". `any_ffn`
--- chooses between them.
+-- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few".
+-- `any_ffn` chooses between them.
 function compile.describe(p, v, library, regime, threads)
     local kernels = regime == "few" and v.few or v
     return {
-        isa = v.isa.name, library = library, bind = p.names.bind, public_ffn = (threads or 1) > 1 and p.names.ffn_openmp or p.names.ffn,
-        ffn = v.names.ffn, any_ffn = v.names.ffn, project = kernels.names.project, gather = kernels.names.gather,
-        tile = kernels.tile, chunk = kernels.chunk, scratch_bytes = p.scratch_bytes * (threads or 1), weights_struct_bytes = p.weights_struct_bytes,
-        d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours,
+        isa = v.isa.name,
+        library = library,
+        bind = p.names.bind,
+        public_ffn = (threads or 1) > 1 and p.names.ffn_openmp or p.names.ffn,
+        ffn = v.names.ffn,
+        any_ffn = v.names.ffn,
+        project = kernels.names.project,
+        gather = kernels.names.gather,
+        tile = kernels.tile,
+        chunk = kernels.chunk,
+        scratch_bytes = p.scratch_bytes * (threads or 1),
+        weights_struct_bytes = p.weights_struct_bytes,
+        d = p.shape.d,
+        d_out = p.shape.d_out,
+        h = p.shape.h,
+        tau = p.shape.tau,
+        neighbours = p.shape.neighbours,
     }
 end
 

@@ -29,11 +29,11 @@ function statistics.paired(samples, reference)
     return ratios
 end
 
--- Median of all values and the interval that holds 95 % of the medians of resampled values. `groups` are lists of values
--- from one process each: a process moves all of its values together (pages, alignment), so processes are drawn first and
--- then values within them. Both levels with replacement: slightly too wide rather than too narrow.
--- Source: percentile interval of Efron, Tibshirani, "An introduction to the bootstrap" (1993), chapter 13; two levels:
--- Davison, Hinkley, "Bootstrap methods and their application" (1997), section 3.8.
+-- Median of all values and the interval that holds 95 % of the medians of resampled values. `groups` are lists of
+-- values from one process each: a process moves all of its values together (pages, alignment), so processes are drawn
+-- first and then values within them. Both levels with replacement: slightly too wide rather than too narrow. Source:
+-- percentile interval of Efron, Tibshirani, "An introduction to the bootstrap" (1993), chapter 13; two levels: Davison,
+-- Hinkley, "Bootstrap methods and their application" (1997), section 3.8.
 function statistics.interval(groups, seed, resamples)
     local values, rank = {}, {}
     for g, group in ipairs(groups) do

@@ -1,4 +1,5 @@
--- lookupc emit --profile firmware: packs, compiles for the target to measure, checks limits, and only then writes the bundle.
+-- lookupc emit --profile firmware: packs, compiles for the target to measure, checks limits, and only then writes the
+-- bundle.
 local firmware_files = require "gen.bundle.firmware"
 local harness = require "commands.execute"
 local integer = require "harness.families.integer.execute"
@@ -30,14 +31,18 @@ local limited = { -- options that set a limit, in the order of the table
 local function bytes_of(option, text)
     local digits, unit = text:match("^(%d+)([KM]?)$")
     local number = digits and #digits <= 12 and math.tointeger(tonumber(digits))
-    if not number or number < 1 then error(string.format('--%s: "%s": must be a number of bytes such as 900, 64K or 1M', option, text), 0) end
+    if not number or number < 1 then
+        error(string.format('--%s: "%s": must be a number of bytes such as 900, 64K or 1M', option, text), 0)
+    end
     return number * (unit == "K" and 1 << 10 or unit == "M" and 1 << 20 or 1)
 end
 
 -- The limits of the options: { [key] = bytes }.
 local function limits_of(options)
     local limits = {}
-    for _, row in ipairs(limited) do limits[row.key] = options[row.option] and bytes_of(row.option, options[row.option]) end
+    for _, row in ipairs(limited) do
+        limits[row.key] = options[row.option] and bytes_of(row.option, options[row.option])
+    end
     return limits
 end
 
@@ -55,14 +60,18 @@ end
 
 local function size_words(sizes)
     local list = {}
-    for _, row in ipairs(limited) do list[#list + 1] = string.format("%10d", sizes[row.key]) end
+    for _, row in ipairs(limited) do
+        list[#list + 1] = string.format("%10d", sizes[row.key])
+    end
     return table.concat(list)
 end
 
 -- A copy of model `m` with `h` tables.
 local function with_tables(m, h)
     local copy = {}
-    for key, value in pairs(m) do copy[key] = value end
+    for key, value in pairs(m) do
+        copy[key] = value
+    end
     copy.h = h
     return copy
 end
@@ -82,14 +91,29 @@ local function alternatives(p, limits, build, directory)
     end
     -- Fewer sums in registers take less stack: the first choices that do are those of all that follows.
     local choices, words
-    if limits.stack_bytes and not p.arithmetic and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes then
+    if
+        limits.stack_bytes
+        and not p.arithmetic
+        and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes
+    then
         for _, text in ipairs { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" } do
             local wanted = schedule.parse(text)
             local good, candidate = pcall(build, p.model, p.tables.name, p.projection.name, wanted)
-            if good and not choices and measured_of(candidate, directory .. "/" .. text).stack <= limits.stack_bytes then choices, words = wanted, "--schedule " .. text end
+            if
+                good
+                and not choices
+                and measured_of(candidate, directory .. "/" .. text).stack <= limits.stack_bytes
+            then
+                choices, words = wanted, "--schedule " .. text
+            end
         end
     end
-    local function types_text(types) return "--tables " .. types[1] .. (types[2] ~= "f32" and " --projection " .. types[2] or "") .. (words and " " .. words or "") end
+    local function types_text(types)
+        return "--tables "
+            .. types[1]
+            .. (types[2] ~= "f32" and " --projection " .. types[2] or "")
+            .. (words and " " .. words or "")
+    end
     if words then try(words, p.model, p.tables.name, p.projection.name, choices) end
     for _, types in ipairs(types_to_try) do
         if types[1] ~= p.tables.name or types[2] ~= p.projection.name then
@@ -102,13 +126,26 @@ local function alternatives(p, limits, build, directory)
         while least < most do
             local h = (least + most + 1) // 2
             local good, candidate = pcall(build, with_tables(p.model, h), types[1], types[2])
-            if good and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger) and candidate.scratch_bytes + candidate.weights_struct_bytes <= (limits.ram_bytes or math.maxinteger) then
+            if
+                good
+                and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger)
+                and candidate.scratch_bytes + candidate.weights_struct_bytes
+                    <= (limits.ram_bytes or math.maxinteger)
+            then
                 least = h
             else
                 most = h - 1
             end
         end
-        if least > 0 then try(string.format("h = %d, trained anew, %s", least, types_text(types)), with_tables(p.model, least), types[1], types[2], choices) end
+        if least > 0 then
+            try(
+                string.format("h = %d, trained anew, %s", least, types_text(types)),
+                with_tables(p.model, least),
+                types[1],
+                types[2],
+                choices
+            )
+        end
     end
     return list
 end
@@ -124,18 +161,27 @@ local function refuse(p, sizes, limits, build, directory)
     end
     host.note(string.format("%-60s%s", "may take", table.concat(allowed)))
     local list = alternatives(p, limits, build, directory)
-    host.note(#list > 0 and "would fit:" or "nothing that was tried would fit: other types, fewer tables, fewer sums in registers")
-    for _, row in ipairs(list) do host.note(string.format("  %-58s%s", row.text, size_words(row.sizes))) end
+    host.note(
+        #list > 0 and "would fit:"
+            or "nothing that was tried would fit: other types, fewer tables, fewer sums in registers"
+    )
+    for _, row in ipairs(list) do
+        host.note(string.format("  %-58s%s", row.text, size_words(row.sizes)))
+    end
     error(string.format("--%s: %s does not fit: nothing is written", table.concat(too_large, ", --"), p.model.name), 0)
 end
 
 -- What a command's options ask for, measured: { plan, weights, measured, vectors, misra }. Raises one line.
 function firmware.build(path, options)
-    local wanted, limits, wrapped = target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
+    local wanted, limits, wrapped =
+        target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
     model_file.only_lookup(model_file.load(path))
     options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
     if options.projection == "i16" and not request.is_integer(options) then
-        error("--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give --arithmetic integer", 0)
+        error(
+            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give --arithmetic integer",
+            0
+        )
     end
     local set = isa.get(request.is_integer(options) and "scalar" or wanted.isa)
     local p = request.plan(path, { set }, options)
@@ -145,14 +191,24 @@ function firmware.build(path, options)
     if not fits(sizes, limits) then
         refuse(p, sizes, limits, function(m, tables, projection, choices)
             if p.arithmetic then return integer_plan.build(m, { set }, nil, projection, wanted) end
-            return plan.build(m, { set }, { [set.name] = choices or p.wanted[set.name] }, tables, projection, { target = wanted })
+            return plan.build(
+                m,
+                { set },
+                { [set.name] = choices or p.wanted[set.name] },
+                tables,
+                projection,
+                { target = wanted }
+            )
         end, directory)
     end
     local files = lookup.packed(p, directory, options)
     return {
-        plan = p, wrap = wrapped, weights = assert(host.read(files.output, 1 << 31)), measured = measured,
-        vectors = p.arithmetic and integer.vectors(p, files, options.seed, vectors) or
-            assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
+        plan = p,
+        wrap = wrapped,
+        weights = assert(host.read(files.output, 1 << 31)),
+        measured = measured,
+        vectors = p.arithmetic and integer.vectors(p, files, options.seed, vectors)
+            or assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
     }
 end
 
@@ -160,7 +216,9 @@ end
 local function misra_of(b, options)
     if options["without-misra"] then return nil end
     local folder, contents, sources = process.temporary_directory(), {}, {}
-    for _, file in ipairs(firmware_files.unmeasured(b.plan, b.weights)) do contents[file.name], sources[#sources + 1] = file.text, file.name end
+    for _, file in ipairs(firmware_files.unmeasured(b.plan, b.weights)) do
+        contents[file.name], sources[#sources + 1] = file.text, file.name
+    end
     assert(host.write_directory(folder, contents, true))
     local report = misra.report(folder, sources)
     if not report then host.note("lookupc: cppcheck is missing: no MISRA.md") end
@@ -169,7 +227,13 @@ end
 
 -- The files of the bundle.
 function firmware.files(b, options)
-    return firmware_files.files(b.plan, b.weights, b.measured, b.vectors, { c_array = options["weights-array"], misra = misra_of(b, options), wrap = b.wrap })
+    return firmware_files.files(
+        b.plan,
+        b.weights,
+        b.measured,
+        b.vectors,
+        { c_array = options["weights-array"], misra = misra_of(b, options), wrap = b.wrap }
+    )
 end
 
 return firmware

@@ -30,13 +30,22 @@ local reasons = {
     ["21.1"] = "macros begin with the model's name",
 }
 
--- { version, rules = { {rule, count, first, reason} } }, by number of reports; nil where cppcheck is missing. `folder` holds the bundle,
--- `sources` are paths in it.
+-- { version, rules = { {rule, count, first, reason} } }, by number of reports; nil where cppcheck is missing. `folder`
+-- holds the bundle, `sources` are paths in it.
 function misra.report(folder, sources)
     if not process.run({ "sh", "-c", "command -v cppcheck" }, {}).output:find("%S") then return nil end
-    local arguments = { "cppcheck", "--addon=misra", "--std=c99", "--quiet", "--template={file}:{line}: {id}", "-I" .. folder .. "/inc" }
+    local arguments = {
+        "cppcheck",
+        "--addon=misra",
+        "--std=c99",
+        "--quiet",
+        "--template={file}:{line}: {id}",
+        "-I" .. folder .. "/inc",
+    }
     for _, source in ipairs(sources) do
-        if source:find("%.c$") and not source:find("_weights%.c$") then arguments[#arguments + 1] = folder .. "/" .. source end
+        if source:find("%.c$") and not source:find("_weights%.c$") then
+            arguments[#arguments + 1] = folder .. "/" .. source
+        end
     end
     local result = assert(process.run(arguments, { timeout = compile.timeout }))
     local failure = compile.failure(arguments, result)
@@ -47,7 +56,12 @@ function misra.report(folder, sources)
         if rule and not seen[line] then
             seen[line] = true
             if not by_rule[rule] then
-                by_rule[rule] = { rule = rule, count = 0, first = path:sub(#folder + 2) .. ":" .. number, reason = reasons[rule] or unexplained }
+                by_rule[rule] = {
+                    rule = rule,
+                    count = 0,
+                    first = path:sub(#folder + 2) .. ":" .. number,
+                    reason = reasons[rule] or unexplained,
+                }
                 rules[#rules + 1] = by_rule[rule]
             end
             by_rule[rule].count = by_rule[rule].count + 1

@@ -7,20 +7,20 @@ local wasm = require "harness.firmware.wasm"
 
 local toolchain = {}
 
--- With these flags and those of target and instruction set a bundle is measured; the functions have sections of their own so that the object
--- files tell who calls whom.
+-- With these flags and those of target and instruction set a bundle is measured; the functions have sections of their
+-- own so that the object files tell who calls whom.
 toolchain.flags = { "-std=c99", "-O2", "-ffreestanding", "-ffunction-sections" }
 
 local function joined(...)
     local list = {}
-    for _, words in ipairs { ... } do table.move(words, 1, #words, #list + 1, list) end
+    for _, words in ipairs { ... } do
+        table.move(words, 1, #words, #list + 1, list)
+    end
     return list
 end
 
 -- The flags of every file of plan `p`'s bundle.
-function toolchain.target_flags(p)
-    return joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags)
-end
+function toolchain.target_flags(p) return joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
 
 -- Who calls whom in WebAssembly's text: { [function] = { names } }.
 local function calls_in(assembly)
@@ -36,8 +36,9 @@ local function calls_in(assembly)
     return list
 end
 
--- Vectors that each function of an assembly file for RISC-V has on the stack, { [function] = count }: no stack usage file has them, for their size
--- is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes of a vector.
+-- Vectors that each function of an assembly file for RISC-V has on the stack, { [function] = count }: no stack usage
+-- file has them, for their size is known at run time only. A prologue takes sp down by a multiple of vlenb, the bytes
+-- of a vector.
 local function vectors_in(assembly)
     local counts, name, times = {}, nil, {} -- times: registers that hold so many vlenb
     for line in assembly:gmatch("[^\n]+") do
@@ -68,19 +69,28 @@ local function vectors_in(assembly)
 end
 
 -- Compiles the C files among `files` { {name, text} } below `directory` for plan `p`'s target.
--- Returns the list { {name, object, stack, references, vectors} }: the bytes of the object file, what the compiler says of frames, who calls whom,
--- vectors_in() where vectors have no fixed length.
--- Raises one line.
+-- Returns the list { {name, object, stack, references, vectors} }: the bytes of the object file, what the compiler says
+-- of frames, who calls whom, vectors_in() where vectors have no fixed length. Raises one line.
 function toolchain.objects(p, files, directory)
     local contents, objects = {}, {}
-    for _, file in ipairs(files) do contents[file.name] = file.text end
+    for _, file in ipairs(files) do
+        contents[file.name] = file.text
+    end
     assert(host.write_directory(directory, contents, true))
     for _, file in ipairs(files) do
         if file.name:find("%.c$") then
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
-            local command = joined({ p.target.compiler }, toolchain.target_flags(p), { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name })
+            local command = joined(
+                { p.target.compiler },
+                toolchain.target_flags(p),
+                { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name }
+            )
             compile.call(joined(command, { "-c", "-o", path }))
-            local object = { name = file.name, object = assert(host.read(path, 1 << 28)), stack = host.read((path:gsub("o$", "su")), 1 << 20) or "" }
+            local object = {
+                name = file.name,
+                object = assert(host.read(path, 1 << 28)),
+                stack = host.read((path:gsub("o$", "su")), 1 << 20) or "",
+            }
             local elf_object = p.target.object == "elf"
             local assembly = ""
             if not elf_object or p.target.vector_bytes then
@@ -95,13 +105,17 @@ function toolchain.objects(p, files, directory)
     return objects
 end
 
--- Stack of every function: { [name] = bytes }, from the files that -fstack-usage writes. Raises one line for a frame without a bound.
+-- Stack of every function: { [name] = bytes }, from the files that -fstack-usage writes. Raises one line for a frame
+-- without a bound.
 local function frames_of(objects, vector_bytes)
     local frames = {}
     for _, object in ipairs(objects) do
         for name, bytes, kind in object.stack:gmatch(":([%w_.$]+)\t(%d+)\t(%S+)") do
             if kind == "dynamic" then error(object.name .. ": " .. name .. ": its stack has no bound", 0) end
-            frames[name] = math.max(frames[name] or 0, math.tointeger(tonumber(bytes)) + (object.vectors[name] or 0) * (vector_bytes or 0))
+            frames[name] = math.max(
+                frames[name] or 0,
+                math.tointeger(tonumber(bytes)) + (object.vectors[name] or 0) * (vector_bytes or 0)
+            )
         end
     end
     return frames
@@ -113,33 +127,55 @@ local function deepest(name, frames, references)
     for _, called in ipairs(references[name] or {}) do
         if frames[called] and called ~= name then
             local below, names = deepest(called, frames, references)
-            if below > bytes then bytes, chain = below, names end
+            if below > bytes then
+                bytes, chain = below, names
+            end
         end
     end
     return bytes + (frames[name] or 0), { name, table.unpack(chain) }
 end
 
--- The order of parts in the report: { text, rodata, stack, path, functions = { {name, stack} }, files = { {name, text, rodata} }, compiler, flags }.
--- `path` is the chain of functions that takes `stack`. Raises one line.
+-- The order of parts in the report: { text, rodata, stack, path, functions = { {name, stack} }, files = { {name, text,
+-- rodata} }, compiler, flags }. `path` is the chain of functions that takes `stack`. Raises one line.
 function toolchain.measure(p, files, directory)
     local target = p.target
     if not process.run({ "sh", "-c", 'command -v "$1"', "sh", target.compiler }, {}).output:find("%S") then
-        error(string.format("--target: %s: needs %s to measure text and stack (Debian packages: %s)", target.name, target.compiler, table.concat(target.packages, ", ")), 0)
+        error(
+            string.format(
+                "--target: %s: needs %s to measure text and stack (Debian packages: %s)",
+                target.name,
+                target.compiler,
+                table.concat(target.packages, ", ")
+            ),
+            0
+        )
     end
     local objects = toolchain.objects(p, files, directory)
-    local frames, references, measured = frames_of(objects, target.vector_bytes), {}, { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
+    local frames, references, measured =
+        frames_of(objects, target.vector_bytes),
+        {},
+        { text = 0, rodata = 0, stack = 0, path = {}, functions = {}, files = {} }
     for _, object in ipairs(objects) do
         local sizes = (target.object == "elf" and elf or wasm).sizes(object.object)
         if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end
         measured.text, measured.rodata = measured.text + sizes.text, measured.rodata + sizes.rodata
         measured.files[#measured.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
-        for from, list in pairs(object.references) do references[from] = list end
+        for from, list in pairs(object.references) do
+            references[from] = list
+        end
     end
-    for name, stack in pairs(frames) do measured.functions[#measured.functions + 1] = { name = name, stack = stack } end
-    table.sort(measured.functions, function(a, b) return a.stack > b.stack or a.stack == b.stack and a.name < b.name end)
+    for name, stack in pairs(frames) do
+        measured.functions[#measured.functions + 1] = { name = name, stack = stack }
+    end
+    table.sort(
+        measured.functions,
+        function(a, b) return a.stack > b.stack or a.stack == b.stack and a.name < b.name end
+    )
     for _, name in ipairs { p.names.bind_linked, p.names.bind, p.names.ffn } do
         local stack, path = deepest(name, frames, references)
-        if stack > measured.stack then measured.stack, measured.path = stack, path end
+        if stack > measured.stack then
+            measured.stack, measured.path = stack, path
+        end
     end
     measured.compiler = compile.version(target.compiler)
     measured.flags = toolchain.target_flags(p)

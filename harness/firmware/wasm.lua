@@ -1,4 +1,5 @@
--- How much of a WebAssembly object file is code and constants. Source: WebAssembly core specification, "Modules", binary format.
+-- How much of a WebAssembly object file is code and constants. Source: WebAssembly core specification, "Modules",
+-- binary format.
 local wasm = {}
 
 local code_section, data_section = 10, 11

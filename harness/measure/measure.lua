@@ -1,4 +1,5 @@
--- Runs the measuring process with a job (harness/measure/lookup_job.h and measure_blocks_job.h say of what) and reads what it found.
+-- Runs the measuring process with a job (harness/measure/lookup_job.h and measure_blocks_job.h say of what) and reads
+-- what it found.
 local cpu = require "cpu"
 local host = require "host"
 local json = require "json"
@@ -12,15 +13,22 @@ local measure = {}
 -- Zen 4 the Haswell kernels are the fastest at every batch (8 tokens: 86 against 148 us a token, d = 512).
 local function openblas_coretype(facts)
     local can = {}
-    for _, name in ipairs(facts.isa) do can[name] = true end
-    return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell" or can.avx512 and "SkylakeX" or can.avx2 and "Haswell" or nil
+    for _, name in ipairs(facts.isa) do
+        can[name] = true
+    end
+    return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell"
+        or can.avx512 and "SkylakeX"
+        or can.avx2 and "Haswell"
+        or nil
 end
 
--- The samples of Google Benchmark's output by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
--- share = {CPU time over wall time} }. Of calls with cold tables `wall` holds what counts.
+-- The samples of Google Benchmark's output by name, in the order of the repetitions: { cpu = {µs of a call, all
+-- threads}, wall = {µs}, share = {CPU time over wall time} }. Of calls with cold tables `wall` holds what counts.
 local function samples_of(text, path)
     local output = json.decode(text)
-    if not output or type(output.benchmarks) ~= "table" then error(path .. ": not the output of the measuring process", 0) end
+    if not output or type(output.benchmarks) ~= "table" then
+        error(path .. ": not the output of the measuring process", 0)
+    end
     local units, samples = { ns = 1e-3, us = 1, ms = 1e3, s = 1e6 }, {}
     for _, entry in ipairs(output.benchmarks) do
         local name = entry.run_name:gsub("/iterations:%d+.*$", "")
@@ -33,7 +41,8 @@ local function samples_of(text, path)
     return samples, output.context
 end
 
--- Where processes of one machine agree on who measures: in memory of its own, not in a folder that several machines may share.
+-- Where processes of one machine agree on who measures: in memory of its own, not in a folder that several machines may
+-- share.
 local turnstile = "/tmp/lookupc-measuring"
 
 -- Waits until no other lookupc of this machine measures. Returns a lock to be closed, or nil where there can be none.
@@ -45,8 +54,8 @@ local function alone()
     end
 end
 
--- The samples by name and the context of the output. options: timeout in seconds; show_stderr: the process shows its progress and, if it
--- fails, why, and nil is returned. All else raises one line.
+-- The samples by name and the context of the output. options: timeout in seconds; show_stderr: the process shows its
+-- progress and, if it fails, why, and nil is returned. All else raises one line.
 function measure.run(job, options)
     local directory = process.temporary_directory()
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
@@ -55,8 +64,13 @@ function measure.run(job, options)
     local threads = tostring(job.threads)
     local lock <close> = alone()
     local result = assert(process.run({ program, job_path, output_path }, {
-        show_stderr = options.show_stderr, timeout = options.timeout,
-        env = { OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()), OPENBLAS_NUM_THREADS = threads, OMP_NUM_THREADS = threads },
+        show_stderr = options.show_stderr,
+        timeout = options.timeout,
+        env = {
+            OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()),
+            OPENBLAS_NUM_THREADS = threads,
+            OMP_NUM_THREADS = threads,
+        },
     }))
     if result.timed_out then error("the measuring process took more than " .. options.timeout .. " seconds", 0) end
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
@@ -65,13 +79,16 @@ function measure.run(job, options)
     return samples_of(assert(host.read(output_path)), output_path)
 end
 
--- The fastest of the dense FFNs `libraries` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and its library.
+-- The fastest of the dense FFNs `libraries` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and
+-- its library.
 function measure.fastest_dense(samples, libraries, batch, clock)
     local best, fastest
     for _, library in ipairs(libraries) do
         local sample = samples["dense/" .. library .. "/" .. batch]
         local time = sample and statistics.median(sample[clock])
-        if time and (not best or time < best) then best, fastest = time, library end
+        if time and (not best or time < best) then
+            best, fastest = time, library
+        end
     end
     return best, fastest
 end

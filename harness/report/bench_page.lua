@@ -8,11 +8,15 @@ local dashes = { "", "7 3", "2 3", "7 3 2 3", "12 3", "1 5" }
 
 local function largest(list, value)
     local most
-    for _, item in ipairs(list) do most = math.max(most or value(item), value(item)) end
+    for _, item in ipairs(list) do
+        most = math.max(most or value(item), value(item))
+    end
     return most
 end
 
-local function smallest(list, value) return -largest(list, function(item) return -value(item) end) end
+local function smallest(list, value)
+    return -largest(list, function(item) return -value(item) end)
+end
 
 -- The first result of every value of `key`, in the order in which they came.
 local function distinct(results, key)
@@ -24,7 +28,8 @@ local function distinct(results, key)
     return list
 end
 
--- The results of each instruction set and types of projection and tables, in the order in which they came; their name is what differs.
+-- The results of each instruction set and types of projection and tables, in the order in which they came; their name
+-- is what differs.
 local function by_kernels(results)
     local sets, known, differing = {}, {}, {}
     for _, key in ipairs { "isa", "projection_dtype", "table_dtype" } do
@@ -33,7 +38,9 @@ local function by_kernels(results)
     if #differing == 0 then differing[1] = "isa" end
     for _, r in ipairs(results) do
         local words = {}
-        for i, key in ipairs(differing) do words[i] = r[key] end
+        for i, key in ipairs(differing) do
+            words[i] = r[key]
+        end
         local name = table.concat(words, " ")
         if not known[name] then
             known[name] = { name = name }
@@ -41,7 +48,9 @@ local function by_kernels(results)
         end
         table.insert(known[name], r)
     end
-    for _, set in ipairs(sets) do table.sort(set, function(a, b) return a.batch < b.batch end) end
+    for _, set in ipairs(sets) do
+        table.sort(set, function(a, b) return a.batch < b.batch end)
+    end
     return sets
 end
 
@@ -49,30 +58,53 @@ local function speedup_chart(sets, results)
     local best = sets[#sets]
     local function of_limit(r) return r.speedup / r.limit_share end
     local batches = {}
-    for i, r in ipairs(best) do batches[i] = r.batch end
+    for i, r in ipairs(best) do
+        batches[i] = r.batch
+    end
     local first, last = batches[1], batches[#batches]
     local lines, marks, limit, dense = {}, {}, {}, { { first / 1.5, 1 }, { last * 1.5, 1 } }
     for i, set in ipairs(sets) do
         local points, shape = {}, chart.shapes[(i - 1) % #chart.shapes + 1]
         for k, r in ipairs(set) do
             points[k] = { r.batch, r.speedup }
-            marks[#marks + 1] = { x = r.batch, y = r.speedup, shape = shape, label = set == best and string.format("%.1f", r.speedup) or "" }
+            marks[#marks + 1] = {
+                x = r.batch,
+                y = r.speedup,
+                shape = shape,
+                label = set == best and string.format("%.1f", r.speedup) or "",
+            }
         end
         lines[i] = { label = set.name, dash = "", points = points, shape = shape }
     end
-    for i, r in ipairs(best) do limit[i] = { r.batch, of_limit(r) } end
-    lines[#lines + 1] = { label = best[1].threads == 1 and "limit of this core" or "limit of the cores", dash = dashes[2], points = limit }
+    for i, r in ipairs(best) do
+        limit[i] = { r.batch, of_limit(r) }
+    end
+    lines[#lines + 1] = {
+        label = best[1].threads == 1 and "limit of this core" or "limit of the cores",
+        dash = dashes[2],
+        points = limit,
+    }
     lines[#lines + 1] = { label = "dense FFN", dash = dashes[3], points = dense }
     return chart.draw {
-        title = "Speed-up over the dense FFN against tokens a call", lines = lines, marks = marks, above = true,
+        title = "Speed-up over the dense FFN against tokens a call",
+        lines = lines,
+        marks = marks,
+        above = true,
         x = { label = "tokens a call", from = first / 1.5, to = last * 1.5, log = true, ticks = batches },
-        y = { label = "times as fast as the dense FFN", from = 0, to = 1.08 * math.max(1, largest(best, of_limit), largest(results, function(r) return r.speedup end)) },
+        y = {
+            label = "times as fast as the dense FFN",
+            from = 0,
+            to = 1.08 * math.max(1, largest(best, of_limit), largest(results, function(r) return r.speedup end)),
+        },
     }
 end
 
 local roofs = {
-    { key = "l1_gbytes", name = "L1" }, { key = "l2_gbytes", name = "L2" }, { key = "l3_gbytes", name = "L3" },
-    { key = "memory_gbytes", name = "memory" }, { name = "random rows" }, -- of the tables
+    { key = "l1_gbytes", name = "L1" },
+    { key = "l2_gbytes", name = "L2" },
+    { key = "l3_gbytes", name = "L3" },
+    { key = "memory_gbytes", name = "memory" },
+    { name = "random rows" }, -- of the tables
 }
 
 local function roofline(set, limits)
@@ -80,23 +112,40 @@ local function roofline(set, limits)
     for _, r in ipairs(set) do
         local label = tostring(r.batch)
         marks[#marks + 1] = { x = r.flop_per_byte.project, y = r.project_gflops, shape = "circle", label = label }
-        marks[#marks + 1] = { x = r.flop_per_byte.gather, y = r.gather_gbytes * r.flop_per_byte.gather, shape = "square", label = label }
+        marks[#marks + 1] = {
+            x = r.flop_per_byte.gather,
+            y = r.gather_gbytes * r.flop_per_byte.gather,
+            shape = "square",
+            label = label,
+        }
     end
     local peak, random_rows = limits.fma_gflops, set[1].random_rows_gbytes
     local from = smallest(marks, function(mark) return mark.x end) / 3
     local to = math.max(largest(marks, function(mark) return mark.x end) * 3, 4 * peak / random_rows)
     local low = smallest(marks, function(mark) return mark.y end) / 3
-    local lines = { { label = string.format("FMA %.0f GFLOP/s", peak), dash = "", points = { { from, peak }, { to, peak } } } }
+    local lines =
+        { { label = string.format("FMA %.0f GFLOP/s", peak), dash = "", points = { { from, peak }, { to, peak } } } }
     for i, roof in ipairs(roofs) do
         local rate = limits[roof.key] or random_rows
         local start = math.max(from, low / rate)
-        lines[#lines + 1] = { label = string.format("%s %.0f GB/s", roof.name, rate), dash = dashes[i + 1], points = { { start, start * rate }, { math.max(start, peak / rate), peak } } }
+        lines[#lines + 1] = {
+            label = string.format("%s %.0f GB/s", roof.name, rate),
+            dash = dashes[i + 1],
+            points = { { start, start * rate }, { math.max(start, peak / rate), peak } },
+        }
     end
     return chart.draw {
-        title = "Roofline of projection and gather", lines = lines, marks = marks,
+        title = "Roofline of projection and gather",
+        lines = lines,
+        marks = marks,
         shapes = { { shape = "circle", label = "projection" }, { shape = "square", label = "gather" } },
         x = { label = "FLOP a byte of weights or rows", from = from, to = to, log = true },
-        y = { label = "GFLOP/s", from = low, to = math.max(peak, largest(marks, function(mark) return mark.y end)) * 1.6, log = true },
+        y = {
+            label = "GFLOP/s",
+            from = low,
+            to = math.max(peak, largest(marks, function(mark) return mark.y end)) * 1.6,
+            log = true,
+        },
     }
 end
 
@@ -114,30 +163,55 @@ local columns = {
     { "through", function(r) return r.dense_library end, text = true },
     { "times as fast", function(r) return string.format("%.2f", r.speedup) end },
     { "relative error", function(r) return string.format("%.1e", r.rel_err) end },
-    { "CPU / wall", function(r) return string.format("%.2f%s", r.cpu_over_wall, r.cpu_over_wall < 0.97 and " *" or "") end },
+    {
+        "CPU / wall",
+        function(r) return string.format("%.2f%s", r.cpu_over_wall, r.cpu_over_wall < 0.97 and " *" or "") end,
+    },
 }
 
 local function facts_table(facts, limits, results)
     local rows = {}
     local function add(name, text) rows[#rows + 1] = { name, text } end
     add("CPU", facts.cpu .. ": " .. table.concat(facts.isa, ", "))
-    add("caches", string.format("L1 %s, L2 %s, L3 %s", html.bytes(facts.l1d), html.bytes(facts.l2), html.bytes(facts.l3)))
+    add(
+        "caches",
+        string.format("L1 %s, L2 %s, L3 %s", html.bytes(facts.l1d), html.bytes(facts.l2), html.bytes(facts.l3))
+    )
     local reads, types = {}, distinct(results, "table_dtype")
     for _, roof in ipairs(roofs) do
         if roof.key then reads[#reads + 1] = string.format("%s %.0f", roof.name, limits[roof.key]) end
     end
-    for _, r in ipairs(types) do reads[#reads + 1] = string.format("random rows of %s %.0f", r.table_dtype, r.random_rows_gbytes) end
-    add("limits of one core", string.format("FMA %.0f GFLOP/s; reading, GB/s: %s", limits.fma_gflops, table.concat(reads, ", ")))
+    for _, r in ipairs(types) do
+        reads[#reads + 1] = string.format("random rows of %s %.0f", r.table_dtype, r.random_rows_gbytes)
+    end
+    add(
+        "limits of one core",
+        string.format("FMA %.0f GFLOP/s; reading, GB/s: %s", limits.fma_gflops, table.concat(reads, ", "))
+    )
     add("compiler", facts.compiler .. " " .. facts.flags)
-    add("dense FFN", string.format("oneDNN %s and OpenBLAS for %s, the faster one", facts.onednn or "?", facts.openblas or "?"))
+    add(
+        "dense FFN",
+        string.format("oneDNN %s and OpenBLAS for %s, the faster one", facts.onednn or "?", facts.openblas or "?")
+    )
     local function names_of(key)
         local names = {}
-        for i, r in ipairs(distinct(results, key)) do names[i] = r[key] end
+        for i, r in ipairs(distinct(results, key)) do
+            names[i] = r[key]
+        end
         return table.concat(names, ", ")
     end
-    add("numbers", string.format("tables %s, projection %s, %s", names_of "table_dtype", names_of "projection_dtype",
-        results[1].threads == 1 and "one thread" or results[1].threads .. " threads"))
-    for _, set in ipairs(by_kernels(results)) do add("schedule " .. set.name, (set[1].schedule:gsub(",", ", "))) end
+    add(
+        "numbers",
+        string.format(
+            "tables %s, projection %s, %s",
+            names_of "table_dtype",
+            names_of "projection_dtype",
+            results[1].threads == 1 and "one thread" or results[1].threads .. " threads"
+        )
+    )
+    for _, set in ipairs(by_kernels(results)) do
+        add("schedule " .. set.name, (set[1].schedule:gsub(",", ", ")))
+    end
     return html.facts(rows)
 end
 
@@ -147,15 +221,31 @@ function report.page(facts, limits, results)
     local best = sets[#sets]
     return html.page(results[1].model .. ": LookupFFN against a dense FFN", {
         html.figures {
-            html.figure(2, "Speed-up", speedup_chart(sets, results), "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."),
-            html.figure(2, "Roofline", roofline(best, limits), "Numbers: tokens a call, " .. best.name .. ". A mark on a line runs as fast as that level of memory delivers."),
+            html.figure(
+                2,
+                "Speed-up",
+                speedup_chart(sets, results),
+                "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."
+            ),
+            html.figure(
+                2,
+                "Roofline",
+                roofline(best, limits),
+                "Numbers: tokens a call, "
+                    .. best.name
+                    .. ". A mark on a line runs as fast as that level of memory delivers."
+            ),
         },
-        "<h2>Results</h2>", html.table(columns, results),
-        html.paragraph("Times in µs a token: " .. (results[1].threads == 1 and "medians of interleaved CPU times."
-            or "medians of interleaved wall times; of projection and gather CPU times of one thread.")
-            .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
-            .. " * CPU time below 97 % of wall time: the core was shared, this line does not count."),
-        "<h2>Measured on</h2>", facts_table(facts, limits, results),
+        "<h2>Results</h2>",
+        html.table(columns, results),
+        html.paragraph(
+            "Times in µs a token: "
+                .. (results[1].threads == 1 and "medians of interleaved CPU times." or "medians of interleaved wall times; of projection and gather CPU times of one thread.")
+                .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
+                .. " * CPU time below 97 % of wall time: the core was shared, this line does not count."
+        ),
+        "<h2>Measured on</h2>",
+        facts_table(facts, limits, results),
     })
 end
 

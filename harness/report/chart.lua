@@ -1,4 +1,5 @@
--- Draws a chart of lines, marks and intervals as SVG. 340 units wide with text of 12: a window of 360 pixels shows it unscaled.
+-- Draws a chart of lines, marks and intervals as SVG. 340 units wide with text of 12: a window of 360 pixels shows it
+-- unscaled.
 local html = require "harness.report.html"
 
 local chart = {}
@@ -11,10 +12,40 @@ local function number(value) return string.format("%.4g", value) end
 
 -- One row a shape of marks: the element that draws it and its attributes around x, y; `r` is about its radius.
 local shapes = {
-    circle = { element = "circle", at = function(x, y, r) return string.format('cx="%.1f" cy="%.1f" r="%.1f"', x, y, r) end },
-    square = { element = "rect", hollow = true, at = function(x, y, r) return string.format('x="%.1f" y="%.1f" width="%.1f" height="%.1f"', x - r, y - r, 2 * r, 2 * r) end },
-    triangle = { element = "path", hollow = true, at = function(x, y, r) return string.format('d="M%.1f %.1fl%.1f %.1fh%.1fz"', x, y - 1.5 * r, 1.25 * r, 2.25 * r, -2.5 * r) end },
-    diamond = { element = "path", at = function(x, y, r) return string.format('d="M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fz"', x, y - 1.4 * r, x + 1.2 * r, y, x, y + 1.4 * r, x - 1.2 * r, y) end },
+    circle = {
+        element = "circle",
+        at = function(x, y, r) return string.format('cx="%.1f" cy="%.1f" r="%.1f"', x, y, r) end,
+    },
+    square = {
+        element = "rect",
+        hollow = true,
+        at = function(x, y, r)
+            return string.format('x="%.1f" y="%.1f" width="%.1f" height="%.1f"', x - r, y - r, 2 * r, 2 * r)
+        end,
+    },
+    triangle = {
+        element = "path",
+        hollow = true,
+        at = function(x, y, r)
+            return string.format('d="M%.1f %.1fl%.1f %.1fh%.1fz"', x, y - 1.5 * r, 1.25 * r, 2.25 * r, -2.5 * r)
+        end,
+    },
+    diamond = {
+        element = "path",
+        at = function(x, y, r)
+            return string.format(
+                'd="M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fz"',
+                x,
+                y - 1.4 * r,
+                x + 1.2 * r,
+                y,
+                x,
+                y + 1.4 * r,
+                x - 1.2 * r,
+                y
+            )
+        end,
+    },
 }
 chart.shapes = { "circle", "square", "triangle", "diamond" }
 
@@ -23,13 +54,24 @@ local function colour_class(colour) return colour and " c" .. colour or "" end
 -- A mark { shape, colour, title, small } at x, y.
 local function draw_mark(mark, x, y)
     local shape = shapes[mark.shape]
-    local start = string.format('<%s class="mark%s%s" %s', shape.element, colour_class(mark.colour), shape.hollow and " hollow" or "", shape.at(x, y, mark.small and 2.8 or 4))
+    local start = string.format(
+        '<%s class="mark%s%s" %s',
+        shape.element,
+        colour_class(mark.colour),
+        shape.hollow and " hollow" or "",
+        shape.at(x, y, mark.small and 2.8 or 4)
+    )
     if not mark.title then return start .. "/>" end
     return string.format("%s><title>%s</title></%s>", start, html.escape(mark.title), shape.element)
 end
 
 local function draw_line(line, path)
-    return string.format('<path class="line%s" stroke-dasharray="%s" d="%s"/>', colour_class(line.colour or 0), line.dash, path)
+    return string.format(
+        '<path class="line%s" stroke-dasharray="%s" d="%s"/>',
+        colour_class(line.colour or 0),
+        line.dash,
+        path
+    )
 end
 
 -- From a value to its place between `first` and `last`; axis: { from, to, log }.
@@ -39,8 +81,8 @@ local function scale(axis, first, last)
     return function(value) return first + (last - first) * (f(value) - from) / (to - from) end
 end
 
--- Numbers at which an axis is marked: its own, or 1, 2 and 5 times powers of ten, or the powers alone where that is enough, or evenly
--- spaced ones where these are too few.
+-- Numbers at which an axis is marked: its own, or 1, 2 and 5 times powers of ten, or the powers alone where that is
+-- enough, or evenly spaced ones where these are too few.
 function chart.ticks(axis)
     if axis.ticks then return axis.ticks end
     local list = {}
@@ -57,7 +99,10 @@ function chart.ticks(axis)
     end
     local step = 10.0 ^ math.floor(math.log((axis.to - axis.from) / 5, 10))
     for _, times in ipairs { 1, 2, 5, 10 } do
-        if (axis.to - axis.from) / (step * times) <= 6 then step = step * times break end
+        if (axis.to - axis.from) / (step * times) <= 6 then
+            step = step * times
+            break
+        end
     end
     local first = math.ceil(axis.from / step - 1e-6)
     for i = first, first + 6 do
@@ -72,7 +117,9 @@ local function labels_of(marks)
     for _, mark in ipairs(marks) do
         local found
         for _, label in ipairs(list) do
-            if label.shape == mark.shape and math.abs(label.y - mark.y) < 13 and math.abs(label.x - mark.x) < 24 then found = label end
+            if label.shape == mark.shape and math.abs(label.y - mark.y) < 13 and math.abs(label.x - mark.x) < 24 then
+                found = label
+            end
         end
         if found then
             found.text = found.text .. ", " .. mark.label
@@ -103,20 +150,27 @@ local function whisker(mark, x, axis, y_at)
     return draw_line({ colour = mark.colour, dash = "" }, path)
 end
 
--- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) }; lines, a list of
--- { label, dash, points = { {x, y} }, colour, shape (of its marks, if any) }; marks, a list of { x, y, shape, label, colour, title (a word
--- when pointed at), low and high (an interval of y), ring (stands out), small }; shapes, a list of { shape, label, colour } for the legend;
--- above: labels stand above their marks instead of beside them, where a line would cross them. Intervals end where the axis does. Colours
--- are those of harness/report/html.lua, 0: grey, 1 to html.colours; nil: the one of all marks, or grey for lines.
+-- spec: title; description, for those who do not see it; x and y, axes { label, from, to, log, ticks, name(tick) };
+-- lines, a list of { label, dash, points = { {x, y} }, colour, shape (of its marks, if any) }; marks, a list of { x, y,
+-- shape, label, colour, title (a word when pointed at), low and high (an interval of y), ring (stands out), small };
+-- shapes, a list of { shape, label, colour } for the legend; above: labels stand above their marks instead of beside
+-- them, where a line would cross them. Intervals end where the axis does. Colours are those of harness/report/html.lua,
+-- 0: grey, 1 to html.colours; nil: the one of all marks, or grey for lines.
 function chart.draw(spec)
     local out = {}
     local function add(format, ...) out[#out + 1] = string.format(format, ...) end
     local x_at, y_at = scale(spec.x, left, chart.width - right), scale(spec.y, height - bottom, top)
     local legend = {}
-    for _, entry in ipairs(spec.shapes or {}) do legend[#legend + 1] = entry end
-    for _, line in ipairs(spec.lines) do legend[#legend + 1] = line end
+    for _, entry in ipairs(spec.shapes or {}) do
+        legend[#legend + 1] = entry
+    end
+    for _, line in ipairs(spec.lines) do
+        legend[#legend + 1] = line
+    end
     local longest = 0
-    for _, entry in ipairs(legend) do longest = math.max(longest, utf8.len(entry.label)) end
+    for _, entry in ipairs(legend) do
+        longest = math.max(longest, utf8.len(entry.label))
+    end
     local rows = longest > 21 and #legend or (#legend + 1) // 2
     add('<svg viewBox="0 0 %d %d" role="img">', chart.width, height + rows * line_height + 4)
     add("<title>%s</title>", html.escape(spec.title))
@@ -128,7 +182,12 @@ function chart.draw(spec)
         local x = x_at(value)
         add('<path class="grid" d="M%.1f %dV%d"/>', x, top, height - bottom)
         if not last or x - last >= space then
-            add('<text x="%.1f" y="%d" text-anchor="middle">%s</text>', x, height - bottom + 16, html.escape(name(value)))
+            add(
+                '<text x="%.1f" y="%d" text-anchor="middle">%s</text>',
+                x,
+                height - bottom + 16,
+                html.escape(name(value))
+            )
             last = x
         end
     end
@@ -137,18 +196,27 @@ function chart.draw(spec)
         add('<text x="%d" y="%.1f" text-anchor="end">%s</text>', left - 6, y_at(value) + 4, number(value))
     end
     add('<path class="axis" d="M%d %dV%dH%d"/>', left, top, height - bottom, chart.width - right)
-    add('<text x="%d" y="%d" text-anchor="middle">%s</text>', (left + chart.width - right) // 2, height - 6, html.escape(spec.x.label))
+    add(
+        '<text x="%d" y="%d" text-anchor="middle">%s</text>',
+        (left + chart.width - right) // 2,
+        height - 6,
+        html.escape(spec.x.label)
+    )
     add('<text x="2" y="12">%s</text>', html.escape(spec.y.label))
 
     for _, line in ipairs(spec.lines) do
         local path = {}
-        for i, point in ipairs(line.points) do path[i] = string.format("%s%.1f %.1f", i == 1 and "M" or "L", x_at(point[1]), y_at(point[2])) end
+        for i, point in ipairs(line.points) do
+            path[i] = string.format("%s%.1f %.1f", i == 1 and "M" or "L", x_at(point[1]), y_at(point[2]))
+        end
         out[#out + 1] = draw_line(line, table.concat(path))
     end
     local labelled = {}
     for _, mark in ipairs(spec.marks) do
         local x, y = x_at(mark.x), y_at(mark.y)
-        if mark.label then labelled[#labelled + 1] = { x = x, y = mark.ring and y - 4 or y, shape = mark.shape, label = mark.label } end
+        if mark.label then
+            labelled[#labelled + 1] = { x = x, y = mark.ring and y - 4 or y, shape = mark.shape, label = mark.label }
+        end
         if mark.low then out[#out + 1] = whisker(mark, x, spec.y, y_at) end
         out[#out + 1] = draw_mark(mark, x, y)
         if mark.ring then add('<circle class="ring" cx="%.1f" cy="%.1f" r="8"/>', x, y) end
@@ -156,11 +224,21 @@ function chart.draw(spec)
     for _, label in ipairs(labels_of(labelled)) do
         local width = 7 * utf8.len(label.text)
         if spec.above then
-            add('<text class="value" x="%.1f" y="%.1f" text-anchor="middle">%s</text>', label.x, label.y - 9, html.escape(label.text))
+            add(
+                '<text class="value" x="%.1f" y="%.1f" text-anchor="middle">%s</text>',
+                label.x,
+                label.y - 9,
+                html.escape(label.text)
+            )
         elseif label.x + 8 + width < chart.width then
             add('<text class="value" x="%.1f" y="%.1f">%s</text>', label.x + 8, label.y + 4, html.escape(label.text))
         else
-            add('<text class="value" x="%.1f" y="%.1f" text-anchor="end">%s</text>', label.x - 8, label.y + 4, html.escape(label.text))
+            add(
+                '<text class="value" x="%.1f" y="%.1f" text-anchor="end">%s</text>',
+                label.x - 8,
+                label.y + 4,
+                html.escape(label.text)
+            )
         end
     end
 

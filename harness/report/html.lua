@@ -2,10 +2,16 @@
 local html = {}
 
 function html.escape(text)
-    return (tostring(text):gsub("[&<>\"']", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }))
+    return (
+        tostring(text):gsub(
+            "[&<>\"']",
+            { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }
+        )
+    )
 end
 
--- Colours c1, c2, … in the order of a rainbow, for values that have an order; those of the second list are for dark screens. c0 is grey.
+-- Colours c1, c2, … in the order of a rainbow, for values that have an order; those of the second list are for dark
+-- screens. c0 is grey.
 html.colours = 8
 local colours = {
     { "#1f5fbf", "#0b8296", "#1c8a4a", "#7d7d00", "#b86a00", "#c8372d", "#b0309a", "#6a4fc0" },
@@ -14,13 +20,17 @@ local colours = {
 
 local function colour_names(list)
     local names = {}
-    for i, colour in ipairs(list) do names[i] = string.format("--c%d: %s;", i, colour) end
+    for i, colour in ipairs(list) do
+        names[i] = string.format("--c%d: %s;", i, colour)
+    end
     return table.concat(names, " ")
 end
 
 local function colour_classes()
     local classes = { "svg .c0 { fill: var(--soft); stroke: var(--soft); }\n" }
-    for i = 1, html.colours do classes[i + 1] = string.format("svg .c%d { fill: var(--c%d); stroke: var(--c%d); }\n", i, i, i) end
+    for i = 1, html.colours do
+        classes[i + 1] = string.format("svg .c%d { fill: var(--c%d); stroke: var(--c%d); }\n", i, i, i)
+    end
     return table.concat(classes)
 end
 
@@ -59,20 +69,33 @@ td.long { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }
 details { margin: 0.4rem 0; }
 summary { cursor: pointer; }
 ]]
-style = style:gsub("LIGHT", colour_names(colours[1])):gsub("DARK", colour_names(colours[2])):gsub("CLASSES\n", colour_classes())
+style = style
+    :gsub("LIGHT", colour_names(colours[1]))
+    :gsub("DARK", colour_names(colours[2]))
+    :gsub("CLASSES\n", colour_classes())
 
 -- A drawing of harness/report/chart.lua under its head; the caption is plain text.
 function html.figure(level, head, drawing, caption)
-    return string.format('<figure>\n<h%d>%s</h%d>\n<div class="wide">\n%s\n</div>\n<figcaption>%s</figcaption>\n</figure>', level, html.escape(head), level, drawing, html.escape(caption))
+    return string.format(
+        '<figure>\n<h%d>%s</h%d>\n<div class="wide">\n%s\n</div>\n<figcaption>%s</figcaption>\n</figure>',
+        level,
+        html.escape(head),
+        level,
+        drawing,
+        html.escape(caption)
+    )
 end
 
 function html.figures(list) return '<div class="charts">\n' .. table.concat(list, "\n") .. "\n</div>" end
 
 function html.paragraph(text) return "<p>" .. html.escape(text) .. "</p>" end
 
-local function wide(class, rows) return string.format('<div class="wide">\n<table%s>\n%s\n</table>\n</div>', class, table.concat(rows, "\n")) end
+local function wide(class, rows)
+    return string.format('<div class="wide">\n<table%s>\n%s\n</table>\n</div>', class, table.concat(rows, "\n"))
+end
 
--- One row an item of `list`; columns: { head, value(item), text, long }: text is aligned to the left, long text breaks into lines.
+-- One row an item of `list`; columns: { head, value(item), text, long }: text is aligned to the left, long text breaks
+-- into lines.
 function html.table(columns, list)
     local rows = {}
     local function add(tag, scope, cell)
@@ -84,29 +107,49 @@ function html.table(columns, list)
         rows[#rows + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
     end
     add("th", ' scope="col"', function(column) return column[1] end)
-    for _, item in ipairs(list) do add("td", "", function(column) return column[2](item) end) end
+    for _, item in ipairs(list) do
+        add("td", "", function(column) return column[2](item) end)
+    end
     return wide("", rows)
 end
 
 -- A table of { name, text }.
 function html.facts(list)
     local rows = {}
-    for i, fact in ipairs(list) do rows[i] = string.format('<tr><th scope="row">%s</th><td>%s</td></tr>', html.escape(fact[1]), html.escape(fact[2])) end
+    for i, fact in ipairs(list) do
+        rows[i] =
+            string.format('<tr><th scope="row">%s</th><td>%s</td></tr>', html.escape(fact[1]), html.escape(fact[2]))
+    end
     return wide(' class="facts"', rows)
 end
 
 -- What is shown when its summary is chosen.
 function html.details(summary, ...)
-    return string.format("<details>\n<summary>%s</summary>\n%s\n</details>", html.escape(summary), table.concat({ ... }, "\n"))
+    return string.format(
+        "<details>\n<summary>%s</summary>\n%s\n</details>",
+        html.escape(summary),
+        table.concat({ ... }, "\n")
+    )
 end
 
 -- The whole page: `parts` are its elements.
 function html.page(title, parts)
     local head = html.escape(title)
     return table.concat({
-        "<!DOCTYPE html>", '<html lang="en">', '<head>', '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        "<title>" .. head .. "</title>", "<style>\n" .. style .. "</style>", "</head>", "<body>", "<h1>" .. head .. "</h1>",
-        table.concat(parts, "\n"), "</body>", "</html>", "",
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "<title>" .. head .. "</title>",
+        "<style>\n" .. style .. "</style>",
+        "</head>",
+        "<body>",
+        "<h1>" .. head .. "</h1>",
+        table.concat(parts, "\n"),
+        "</body>",
+        "</html>",
+        "",
     }, "\n")
 end
 

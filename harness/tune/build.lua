@@ -1,7 +1,7 @@
 -- Compiles candidates, several at a time, and proves them right before anybody times them.
 --
--- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a tuning that goes on,
--- or another one, finds it there.
+-- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a
+-- tuning that goes on, or another one, finds it there.
 local compile = require "harness.base.compile"
 local elf = require "harness.base.elf"
 local harness = require "commands.execute"
@@ -23,14 +23,19 @@ function workshop.folder()
     error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0)
 end
 
--- A workshop for candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed, files (the packed
--- weights, see lookup.packed, or of a transformer transformer.prepare), timeout in seconds.
+-- A workshop for candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
+-- files (the packed weights, see lookup.packed, or of a transformer transformer.prepare), timeout in seconds.
 function workshop.new(options)
-    local self = setmetatable({ options = options, kept = workshop.folder(), scratch = process.temporary_directory(), number = 0 }, workshop)
+    local self = setmetatable(
+        { options = options, kept = workshop.folder(), scratch = process.temporary_directory(), number = 0 },
+        workshop
+    )
     assert(host.write_directory(self.kept, {}))
     local names = assert(host.list(self.kept))
     if #names > most_kept then
-        for _, name in ipairs(names) do assert(host.remove(self.kept .. "/" .. name)) end
+        for _, name in ipairs(names) do
+            assert(host.remove(self.kept .. "/" .. name))
+        end
     end
     return self
 end
@@ -38,10 +43,16 @@ end
 -- The digest of all that a library made of `contents` depends on.
 function workshop:digest(contents, units, cflags)
     local names, parts = {}, { self.options.version, cflags }
-    for _, unit in ipairs(units) do parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ") end
-    for name in pairs(contents) do names[#names + 1] = name end
+    for _, unit in ipairs(units) do
+        parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
+    end
+    for name in pairs(contents) do
+        names[#names + 1] = name
+    end
     table.sort(names)
-    for _, name in ipairs(names) do parts[#parts + 1] = name .. " " .. host.sha256(contents[name]) end
+    for _, name in ipairs(names) do
+        parts[#parts + 1] = name .. " " .. host.sha256(contents[name])
+    end
     return host.sha256(table.concat(parts, "\n"))
 end
 
@@ -64,7 +75,9 @@ end
 -- Runs `commands` { {argv, of} } beside each other; what fails puts its reason into of.failure.
 local function run_all(commands, timeout)
     local list = {}
-    for i, command in ipairs(commands) do list[i] = command.argv end
+    for i, command in ipairs(commands) do
+        list[i] = command.argv
+    end
     local results = assert(process.run_all(list, { at_once = math.min(process.cpu_count(), 64), timeout = timeout }))
     for i, command in ipairs(commands) do
         local failure = compile.failure(command.argv, results[i], timeout)
@@ -77,26 +90,44 @@ function workshop:verify(made, regime)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
-    for _, result in ipairs(made.plan.model.attention and transformer.check_library(made.plan, made.library, o.files) or {}) do
+    for _, result in
+        ipairs(made.plan.model.attention and transformer.check_library(made.plan, made.library, o.files) or {})
+    do
         if not result.ok then return string.format("verify: %s: %s", result.call, result.message):gsub("%c", " ") end
     end
-    for _, result in ipairs(made.plan.model.attention and {} or harness.check_variants(made.plan, made.library, o.files, o.seed, o.threads, { only = regime, bind_known = self.bind_known })) do
+    for _, result in
+        ipairs(
+            made.plan.model.attention and {}
+                or harness.check_variants(
+                    made.plan,
+                    made.library,
+                    o.files,
+                    o.seed,
+                    o.threads,
+                    { only = regime, bind_known = self.bind_known }
+                )
+        )
+    do
         for _, check in ipairs(result.checks) do
-            if not check.ok then return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ") end
+            if not check.ok then
+                return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ")
+            end
         end
     end
     self.bind_known = true -- the same for all candidates of a model
     assert(host.write_file(mark, ""))
 end
 
--- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan, library, bytes (of
--- machine code) } or { plan, failure = "compile: …" | "verify: …" }.
+-- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan,
+-- library, bytes (of machine code) } or { plan, failure = "compile: …" | "verify: …" }.
 function workshop:make(plans, regime)
     local list, compiling, linking = {}, {}, {}
     for i, p in ipairs(plans) do
         local made = self:order(p)
         list[i] = made
-        for _, argv in ipairs(made.commands or {}) do compiling[#compiling + 1] = { argv = argv, of = made } end
+        for _, argv in ipairs(made.commands or {}) do
+            compiling[#compiling + 1] = { argv = argv, of = made }
+        end
     end
     local timeout = self.options.timeout or workshop.timeout
     run_all(compiling, timeout)
@@ -105,9 +136,15 @@ function workshop:make(plans, regime)
     end
     run_all(linking, timeout)
     for i, made in ipairs(list) do
-        if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end -- maybe another file system
+        -- maybe another file system
+        if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end
         local failure = made.failure or self:verify(made, regime)
-        list[i] = { plan = made.plan, failure = failure, library = made.library, bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil }
+        list[i] = {
+            plan = made.plan,
+            failure = failure,
+            library = made.library,
+            bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil,
+        }
     end
     return list
 end

@@ -1,8 +1,9 @@
--- The candidates of a tuning: which schedules of one instruction set to measure, in which order, and why others are not worth it.
+-- The candidates of a tuning: which schedules of one instruction set to measure, in which order, and why others are not
+-- worth it.
 --
--- A space holds what may vary: the choices of a regime, "few" (keys that begin with "few.") or "many" (all others), around a base
--- schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the others. A candidate is
--- { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
+-- A space holds what may vary: the choices of a regime, "few" (keys that begin with "few.") or "many" (all others),
+-- around a base schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the
+-- others. A candidate is { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
 local estimate = require "harness.tune.estimate"
 local estimate_blocks = require "harness.tune.estimate_transformer"
 local gather = require "gen.families.lookup.gather"
@@ -18,7 +19,9 @@ local few_chunk = 8 -- tokens that the few-token kernels take at once if calls m
 -- The schedule nearest to `wanted`, which has a value for every choice.
 local function legalised(space, wanted)
     local s = {}
-    for _, choice in ipairs(space.schedules.choices) do s[choice.key] = nearest(choice.values(space.shape, space.isa, s), wanted[choice.key]) end
+    for _, choice in ipairs(space.schedules.choices) do
+        s[choice.key] = nearest(choice.values(space.shape, space.isa, s), wanted[choice.key])
+    end
     return s
 end
 
@@ -32,24 +35,44 @@ end
 function candidates.space(p, v, regime, options)
     options = options or {}
     local base, vary = {}, {}
-    for key, value in pairs(options.base or v.schedule) do base[key] = value end
+    for key, value in pairs(options.base or v.schedule) do
+        base[key] = value
+    end
     if regime == "few" and base[threshold] == 0 then
         base[threshold] = nearest(p.schedules.choice(threshold, regime).values(p.shape, v.isa, base), few_chunk)
     end
     local function of_regime(key) return key ~= threshold and (key:find("^few%.") ~= nil) == (regime == "few") end
-    for _, choice in ipairs(p.schedules.choices) do vary[choice.key] = not options.choices and of_regime(choice.key) end
+    for _, choice in ipairs(p.schedules.choices) do
+        vary[choice.key] = not options.choices and of_regime(choice.key)
+    end
     for _, key in ipairs(options.choices or {}) do
         p.schedules.choice(key, "choices to vary")
-        if not of_regime(key) then error("choices to vary: " .. key .. ": does not concern the kernels for " .. regime .. " tokens", 0) end
+        if not of_regime(key) then
+            error("choices to vary: " .. key .. ": does not concern the kernels for " .. regime .. " tokens", 0)
+        end
         vary[key] = true
     end
     local caches = options.caches or {}
     return {
-        plan = p, shape = p.shape, isa = v.isa, regime = regime, base = base, vary = vary, schedules = p.schedules, dot = not p.model.attention and gather.dot(p.shape, v.isa),
+        plan = p,
+        shape = p.shape,
+        isa = v.isa,
+        regime = regime,
+        base = base,
+        vary = vary,
+        schedules = p.schedules,
+        dot = not p.model.attention and gather.dot(p.shape, v.isa),
         estimate = p.model.attention and estimate_blocks or estimate,
         exists = regime == "many" or base[threshold] > 0,
-        caches = { l1i = caches.l1i or 32 << 10, l1d = caches.l1d or 32 << 10, l2 = caches.l2 or v.isa.l2_bytes, l3 = caches.l3 or 32 << 20 },
-        batch = options.batch or (regime == "few" and 1 or 4096), rel_err = options.rel_err, stack = options.stack or most_stack_bytes,
+        caches = {
+            l1i = caches.l1i or 32 << 10,
+            l1d = caches.l1d or 32 << 10,
+            l2 = caches.l2 or v.isa.l2_bytes,
+            l3 = caches.l3 or 32 << 20,
+        },
+        batch = options.batch or (regime == "few" and 1 or 4096),
+        rel_err = options.rel_err,
+        stack = options.stack or most_stack_bytes,
     }
 end
 
@@ -59,24 +82,38 @@ local function kib(bytes) return string.format("%.1f KiB", bytes / 1024) end
 local rules = {
     function(space, s)
         local text = estimate.text_bytes(space.shape, space.isa, s, space.regime)
-        if text > space.caches.l1i then return string.format("code: loops of about %s, the instruction cache has %s", kib(text), kib(space.caches.l1i)) end
+        if text > space.caches.l1i then
+            return string.format(
+                "code: loops of about %s, the instruction cache has %s",
+                kib(text),
+                kib(space.caches.l1i)
+            )
+        end
     end,
     function(space, s)
         local stack = estimate.stack_bytes(space.shape, space.isa, s, space.regime, space.dot)
-        if stack > space.stack then return string.format("stack: %s of local arrays, at most %s", kib(stack), kib(space.stack)) end
+        if stack > space.stack then
+            return string.format("stack: %s of local arrays, at most %s", kib(stack), kib(space.stack))
+        end
     end,
     function(space, s)
         local registers = estimate.registers(space.isa, s, space.regime)
-        if registers > space.isa.registers then return string.format("registers: needs %d of %d", registers, space.isa.registers) end
+        if registers > space.isa.registers then
+            return string.format("registers: needs %d of %d", registers, space.isa.registers)
+        end
     end,
     function(space, s)
         local bytes, l2 = estimate.tile_bytes(space.shape, space.isa, s), space.caches.l2
-        if space.regime == "many" and bytes > l2 then return string.format("tile: %s of projection buffers, L2 has %s", kib(bytes), kib(l2)) end
+        if space.regime == "many" and bytes > l2 then
+            return string.format("tile: %s of projection buffers, L2 has %s", kib(bytes), kib(l2))
+        end
     end,
     function(space, s)
         local bytes, l2 = estimate.slice_bytes(space.shape, s), space.caches.l2
         local pieces = s["gather.columns"] < space.shape.d_out -- whole rows are read in one go, wherever they lie
-        if space.regime == "many" and pieces and bytes > l2 then return string.format("tile: a slice of tables of %s, L2 has %s", kib(bytes), kib(l2)) end
+        if space.regime == "many" and pieces and bytes > l2 then
+            return string.format("tile: a slice of tables of %s, L2 has %s", kib(bytes), kib(l2))
+        end
     end,
 }
 
@@ -90,18 +127,25 @@ local function least_of(space)
     return s
 end
 
--- Why schedule `s` is not worth measuring, nil if it is. A rule that the base breaks, or all schedules of the space do, says nothing.
+-- Why schedule `s` is not worth measuring, nil if it is. A rule that the base breaks, or all schedules of the space do,
+-- says nothing.
 function candidates.reason(space, s)
     if not space.rules then
         local least = least_of(space)
         space.rules = {}
-        for _, rule in ipairs(space.plan.model.attention and {} or rules) do -- blocks of transformers: a schedule that is legal is small enough
+        -- blocks of transformers: a schedule that is legal is small enough
+        for _, rule in ipairs(space.plan.model.attention and {} or rules) do
             if not rule(space, space.base) and not rule(space, least) then space.rules[#space.rules + 1] = rule end
         end
     end
     local budget = space.plan.model.budget
     if budget and space.rel_err and not (space.rel_err <= budget) then
-        return string.format("budget: relative error %.2g of y with tables in %s, the budget is %g", space.rel_err, space.shape.tables.name, budget)
+        return string.format(
+            "budget: relative error %.2g of y with tables in %s, the budget is %g",
+            space.rel_err,
+            space.shape.tables.name,
+            budget
+        )
     end
     for _, rule in ipairs(space.rules) do
         local reason = rule(space, s)
@@ -110,7 +154,11 @@ function candidates.reason(space, s)
 end
 
 local function candidate(space, s)
-    return { schedule = s, text = space.schedules.text(s), cost = space.estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot) }
+    return {
+        schedule = s,
+        text = space.schedules.text(s),
+        cost = space.estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot),
+    }
 end
 
 local function cheaper(a, b)
@@ -118,8 +166,8 @@ local function cheaper(a, b)
     return a.text < b.text
 end
 
--- The schedules that differ from `s` in one choice of the space, and in what that makes illegal; the cheapest first. The second result
--- lists those that are not worth measuring: { text, reason }.
+-- The schedules that differ from `s` in one choice of the space, and in what that makes illegal; the cheapest first.
+-- The second result lists those that are not worth measuring: { text, reason }.
 function candidates.neighbours(space, s)
     local list, rejected, seen = {}, {}, { [space.schedules.text(s)] = true }
     for _, choice in ipairs(space.schedules.choices) do
@@ -129,7 +177,11 @@ function candidates.neighbours(space, s)
             if not seen[found.text] then
                 seen[found.text] = true
                 local reason = candidates.reason(space, found.schedule)
-                if reason then rejected[#rejected + 1] = { text = found.text, reason = reason } else list[#list + 1] = found end
+                if reason then
+                    rejected[#rejected + 1] = { text = found.text, reason = reason }
+                else
+                    list[#list + 1] = found
+                end
             end
         end
     end
@@ -144,7 +196,9 @@ local function walk(space, visit)
         local choice = space.schedules.choices[i]
         if not choice then
             local copy = {}
-            for key, value in pairs(s) do copy[key] = value end
+            for key, value in pairs(s) do
+                copy[key] = value
+            end
             return visit(copy)
         end
         local legal = choice.values(space.shape, space.isa, s)
@@ -157,22 +211,26 @@ local function walk(space, visit)
     choose(1)
 end
 
--- How many schedules the space has. What is left to choose depends only on the earlier choices that later ones look at: it is counted
--- once for each of their values.
+-- How many schedules the space has. What is left to choose depends only on the earlier choices that later ones look at:
+-- it is counted once for each of their values.
 function candidates.count(space)
     if not space.exists then return 0 end
     local s, looked_at, counts = {}, {}, {}
     local depth
-    local reads = setmetatable({}, { __index = function(_, key)
-        for i = 1, depth do
-            if not looked_at[i][key] and s[key] then
-                -- A key that choice i and those after it look at, if it was chosen before i.
-                looked_at[i][key], counts[i] = true, {}
+    local reads = setmetatable({}, {
+        __index = function(_, key)
+            for i = 1, depth do
+                if not looked_at[i][key] and s[key] then
+                    -- A key that choice i and those after it look at, if it was chosen before i.
+                    looked_at[i][key], counts[i] = true, {}
+                end
             end
-        end
-        return s[key]
-    end })
-    for i = 1, #space.schedules.choices do looked_at[i], counts[i] = {}, {} end
+            return s[key]
+        end,
+    })
+    for i = 1, #space.schedules.choices do
+        looked_at[i], counts[i] = {}, {}
+    end
     local function count(i)
         local choice = space.schedules.choices[i]
         if not choice then return 1 end
@@ -215,18 +273,31 @@ end
 
 local nothing = function() return { list = {}, rejected = {}, total = 0 } end
 
--- All candidates of the space: { list, rejected = { {text, reason} }, total = schedules of the space }. Raises one line for more than
--- `candidates.most`.
+-- All candidates of the space: { list, rejected = { {text, reason} }, total = schedules of the space }. Raises one line
+-- for more than `candidates.most`.
 function candidates.exhaustive(space)
     if not space.exists then return nothing() end
     local total = candidates.count(space)
     if total > candidates.most then
-        error(string.format("--exhaustive: %s %s: %d schedules, at most %d: name fewer choices", space.isa.name, space.regime, total, candidates.most), 0)
+        error(
+            string.format(
+                "--exhaustive: %s %s: %d schedules, at most %d: name fewer choices",
+                space.isa.name,
+                space.regime,
+                total,
+                candidates.most
+            ),
+            0
+        )
     end
     local list, rejected = {}, {}
     walk(space, function(s)
         local reason = candidates.reason(space, s)
-        if reason then rejected[#rejected + 1] = { text = space.schedules.text(s), reason = reason } else list[#list + 1] = candidate(space, s) end
+        if reason then
+            rejected[#rejected + 1] = { text = space.schedules.text(s), reason = reason }
+        else
+            list[#list + 1] = candidate(space, s)
+        end
     end)
     table.sort(list, cheaper)
     return with_base(space, list, rejected)
@@ -255,8 +326,9 @@ local function told_apart(list)
     return first
 end
 
--- At most `budget` candidates of the space, in the order in which to measure them: the base, the schedules one choice away, then
--- combinations, which are looked for around the cheapest ones known. Returns what `exhaustive` does; `rejected` holds those that were met.
+-- At most `budget` candidates of the space, in the order in which to measure them: the base, the schedules one choice
+-- away, then combinations, which are looked for around the cheapest ones known. Returns what `exhaustive` does;
+-- `rejected` holds those that were met.
 function candidates.list(space, budget)
     if not space.exists then return nothing() end
     local base = candidate(space, legalised(space, space.base))
@@ -265,10 +337,16 @@ function candidates.list(space, budget)
         found.expanded = true
         local near, refused = candidates.neighbours(space, found.schedule)
         for _, other in ipairs(near) do
-            if not seen[other.text] then seen[other.text] = true pool[#pool + 1] = other end
+            if not seen[other.text] then
+                seen[other.text] = true
+                pool[#pool + 1] = other
+            end
         end
         for _, row in ipairs(refused) do
-            if not seen[row.text] then seen[row.text] = true rejected[#rejected + 1] = row end
+            if not seen[row.text] then
+                seen[row.text] = true
+                rejected[#rejected + 1] = row
+            end
         end
     end
     expand(base)
@@ -281,9 +359,13 @@ function candidates.list(space, budget)
     local far = table.move(pool, #near + 2, #pool, 1, {})
     table.sort(far, cheaper)
     local list = table.move(told_apart(far), 1, #far, #near + 1, near)
-    for _, found in ipairs(pool) do found.expanded = nil end
+    for _, found in ipairs(pool) do
+        found.expanded = nil
+    end
     local result = with_base(space, list, rejected)
-    for i = #result.list, budget + 1, -1 do result.list[i] = nil end
+    for i = #result.list, budget + 1, -1 do
+        result.list[i] = nil
+    end
     return result
 end
 

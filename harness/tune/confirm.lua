@@ -1,5 +1,5 @@
--- Ends a tuning: what each compiler's tuning chose runs once more against the default and the dense FFN at every batch, and what is slower
--- than the default at one of them is taken back.
+-- Ends a tuning: what each compiler's tuning chose runs once more against the default and the dense FFN at every batch,
+-- and what is slower than the default at one of them is taken back.
 local heat = require "harness.tune.round"
 local measure = require "harness.measure.measure"
 local statistics = require "harness.base.statistics"
@@ -23,7 +23,8 @@ local function regime_of(result, batch)
     return batch <= threshold and "few" or "many"
 end
 
--- The choices of `regime` and, if it is that for few tokens, the threshold: back to the default's, where they are legal beside the others.
+-- The choices of `regime` and, if it is that for few tokens, the threshold: back to the default's, where they are legal
+-- beside the others.
 local function taken_back(s, tuned, regime)
     local wanted = {}
     for name, value in pairs(tuned.schedule) do
@@ -34,16 +35,21 @@ local function taken_back(s, tuned, regime)
     return s.schedules.try(p.shape, p.variants[1].isa, wanted) or tuned.default
 end
 
--- The interval of the ratio of runner `i` to the mean of runners `a` and `b` (1 and 2, if absent: the default), paired, over all batches.
+-- The interval of the ratio of runner `i` to the mean of runners `a` and `b` (1 and 2, if absent: the default), paired,
+-- over all batches.
 local function ratio_of(s, samples, i, batches, a, b)
     local result, sums = {}, {}
     for _, batch in ipairs(batches) do
-        local first, second = heat.times(s, samples, a or 1, batch, heat.conditions[1]), heat.times(s, samples, b or 2, batch, heat.conditions[1])
+        local first, second =
+            heat.times(s, samples, a or 1, batch, heat.conditions[1]),
+            heat.times(s, samples, b or 2, batch, heat.conditions[1])
         for r, time in ipairs(heat.times(s, samples, i, batch, heat.conditions[1])) do
             sums[r] = (sums[r] or 0) + math.log(2 * time / (first[r] + second[r]))
         end
     end
-    for r, sum in ipairs(sums) do result[r] = math.exp(sum / #batches) end
+    for r, sum in ipairs(sums) do
+        result[r] = math.exp(sum / #batches)
+    end
     return statistics.interval({ result }, s.seed, 1000)
 end
 
@@ -51,10 +57,17 @@ end
 local function rows_of(s, samples, i)
     local rows = {}
     for n, batch in ipairs(s.batches) do
-        local default, times = heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
+        local default, times =
+            heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
         local dense_us, library = measure.fastest_dense(samples, libraries, batch, s.threads > 1 and "wall" or "cpu")
-        rows[n] = { batch = batch, default_us = statistics.median(default), tuned_us = statistics.median(times), dense_us = dense_us and dense_us / batch, dense_library = library,
-            ratio = ratio_of(s, samples, i, { batch }) }
+        rows[n] = {
+            batch = batch,
+            default_us = statistics.median(default),
+            tuned_us = statistics.median(times),
+            dense_us = dense_us and dense_us / batch,
+            dense_library = library,
+            ratio = ratio_of(s, samples, i, { batch }),
+        }
     end
     return rows
 end
@@ -82,14 +95,16 @@ local function decided_of(tuned)
     return word
 end
 
--- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as harness/tune/results.lua prints it:
--- that of the first compiler, or of another one that is proven faster.
+-- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
+-- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster.
 function closing.measure(sessions, results)
     local first = sessions[1]
     first.show("closing: the choice against the default and the dense FFN")
     local default = made_of(first, results[1].tuned.default)
     local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
-    for i, result in ipairs(results) do runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" } end
+    for i, result in ipairs(results) do
+        runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" }
+    end
     local job = heat.job(first, runners, first.batches, 1, repetitions, first.seed)
     if not first.model.attention then job.dense = libraries end
     local samples = measure.run(job, {})
@@ -104,12 +119,32 @@ function closing.measure(sessions, results)
         if next(reverted) then made_of(s, tuned.schedule) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
-        tuning.log(s, { status = "chosen", candidate = s.schedules.text(tuned.schedule), regime = "both", batches = s.batches_text, ratio = ratio.median,
-            low = ratio.low, high = ratio.high, pairs = ratio.samples, decided = decided_of(tuned), shard = s.shard.text })
+        tuning.log(s, {
+            status = "chosen",
+            candidate = s.schedules.text(tuned.schedule),
+            regime = "both",
+            batches = s.batches_text,
+            ratio = ratio.median,
+            low = ratio.low,
+            high = ratio.high,
+            pairs = ratio.samples,
+            decided = decided_of(tuned),
+            shard = s.shard.text,
+        })
         local against = best and ratio_of(s, samples, i + 2, s.batches, best.runner, best.runner)
         if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.median) then
-            best = { runner = i + 2, session = s, default = tuned.default, schedule = tuned.schedule, races = tuned.races, threshold = tuned.threshold, rows = rows,
-                ratio = ratio, control = control, reverted = reverted }
+            best = {
+                runner = i + 2,
+                session = s,
+                default = tuned.default,
+                schedule = tuned.schedule,
+                races = tuned.races,
+                threshold = tuned.threshold,
+                rows = rows,
+                ratio = ratio,
+                control = control,
+                reverted = reverted,
+            }
         end
     end
     best.compilers = compilers

@@ -1,7 +1,8 @@
--- What a schedule should cost, from operations and bytes alone: a guess that orders candidates, and never decides between two of them.
+-- What a schedule should cost, from operations and bytes alone: a guess that orders candidates, and never decides
+-- between two of them.
 --
--- Cycles of a nominal core: two loads and one or two multiply-adds a cycle, and so many bytes a cycle from each cache. A real core
--- differs; measuring is what tuning is for.
+-- Cycles of a nominal core: two loads and one or two multiply-adds a cycle, and so many bytes a cycle from each cache.
+-- A real core differs; measuring is what tuning is for.
 local estimate = {}
 
 local fma_latency = 4
@@ -11,14 +12,19 @@ local instruction_bytes = 8 -- of a vector instruction with an address
 
 -- Bytes a cycle from the smallest cache that holds `bytes`.
 local function rate(bytes, caches)
-    return bytes <= caches.l1d and l1_rate or bytes <= caches.l2 and l2_rate or bytes <= caches.l3 and l3_rate or memory_rate
+    return bytes <= caches.l1d and l1_rate
+        or bytes <= caches.l2 and l2_rate
+        or bytes <= caches.l3 and l3_rate
+        or memory_rate
 end
 
 local function up(n, step) return (n + step - 1) // step end
 
 local function log2(n)
     local bits = 0
-    while 1 << bits < n do bits = bits + 1 end
+    while 1 << bits < n do
+        bits = bits + 1
+    end
     return bits
 end
 
@@ -33,30 +39,45 @@ local function products(flops, isa, inputs, weights)
     return math.max(fmas / per_cycle * waiting, fmas * (1 / inputs + 1 / weights) / loads_a_cycle)
 end
 
--- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a multiply-add a vector.
+-- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a
+-- multiply-add a vector.
 local function row(shape, vectors, unroll, dot)
     local each = dot and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
     return math.max(1.5 + 1 / unroll + vectors * each, fma_latency / 2)
 end
 
--- The buffers of a pass of the projection, and the slice of the tables that a group of them is: what should stay in L2, in bytes.
+-- The buffers of a pass of the projection, and the slice of the tables that a group of them is: what should stay in L2,
+-- in bytes.
 function estimate.tile_bytes(shape, isa, s)
     local rows = shape.kind == "bh4" and 2 * shape.padded or shape.padded + shape.bits
     return rows * s["project.tiles"] * s["tile.vectors"] * isa.lanes * 4
 end
-function estimate.slice_bytes(shape, s) return math.min(s["gather.group"], shape.h) * shape.rows * s["gather.columns"] * shape.tables.bytes end
+function estimate.slice_bytes(shape, s)
+    return math.min(s["gather.group"], shape.h) * shape.rows * s["gather.columns"] * shape.tables.bytes
+end
 
 -- Vector registers that the innermost loops need at once.
 function estimate.registers(isa, s, regime)
-    if regime == "few" then return math.max(s["few.vectors"] * isa.lanes // lanes_of(isa) * s["few.tokens"], s["few.accumulators"] * isa.lanes // lanes_of(isa)) + 2 end
-    return math.max(s["product.outputs"] * s["tile.vectors"] * isa.lanes // lanes_of(isa), s["butterfly.radix"], s["gather.vectors"]) + 2
+    if regime == "few" then
+        return math.max(
+            s["few.vectors"] * isa.lanes // lanes_of(isa) * s["few.tokens"],
+            s["few.accumulators"] * isa.lanes // lanes_of(isa)
+        ) + 2
+    end
+    return math.max(
+        s["product.outputs"] * s["tile.vectors"] * isa.lanes // lanes_of(isa),
+        s["butterfly.radix"],
+        s["gather.vectors"]
+    ) + 2
 end
 
 -- Code of the innermost loops of all stages, in bytes.
 function estimate.text_bytes(shape, isa, s, regime)
     local few = regime == "few"
     local vectors, weights = s["tile.vectors"], s["product.outputs"]
-    if few then vectors, weights = s["few.tokens"], s["few.vectors"] end
+    if few then
+        vectors, weights = s["few.tokens"], s["few.vectors"]
+    end
     local radix = s["butterfly.radix"]
     local sums, unroll = few and s["few.accumulators"] or s["gather.vectors"], few and 1 or s["gather.unroll"]
     local ahead = s[few and "few.prefetch" or "gather.prefetch"] > 0 and 4 + sums or 0
@@ -67,7 +88,8 @@ function estimate.text_bytes(shape, isa, s, regime)
     return (product + butterfly + hash + rows) * instruction_bytes
 end
 
--- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as integers.
+-- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as
+-- integers.
 function estimate.stack_bytes(shape, isa, s, regime, dot)
     if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
     return math.max(8, dot and (2 * up(s["few.group"], dot.rows) + 1) * 4 or 0, (shape.tau + 1) * isa.lanes * 4)
@@ -90,7 +112,9 @@ local function many(p, isa, s, caches, batch, dot)
     local columns, group = s["gather.columns"], s["gather.group"]
     local visits = up(shape.d_out, columns) * up(shape.h, group)
     local waiting = chunk * (columns * 4 + shape.slots * 6)
-    cycles = cycles + visits * (8 + 2 * columns * 4 / l1_rate) + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
+    cycles = cycles
+        + visits * (8 + 2 * columns * 4 / l1_rate)
+        + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
     local strips = up(shape.d_out, columns) * up(columns, s["gather.vectors"] * lanes)
     local width = math.min(columns, s["gather.vectors"] * lanes)
     cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], dot)
@@ -98,7 +122,8 @@ local function many(p, isa, s, caches, batch, dot)
     local slice = estimate.slice_bytes(shape, s)
     local copied, next = s["gather.pack"] == 1, s["gather.next"] == 1
     local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
-    if not copied and columns < shape.d_out then near = near * 0.7 end -- pieces in place lie on as many pages as there are rows
+    -- pieces in place lie on as many pages as there are rows
+    if not copied and columns < shape.d_out then near = near * 0.7 end
     if s["gather.prefetch"] > 0 then
         cycles = cycles + shape.slots * strips * (2 + width * shape.tables.bytes / 64)
         near = near < l2_rate and near * 1.5 or near
@@ -106,7 +131,10 @@ local function many(p, isa, s, caches, batch, dot)
     cycles = cycles + shape.slots * shape.d_out * shape.tables.bytes / near
     if home < rate(slice, caches) then -- a slice comes from there once a chunk
         local share = p.table_bytes / math.min(chunk, batch)
-        cycles = cycles + share / home * (next and 0.7 or 1) + (next and share / 64 or 0) + (copied and 2 * share / l2_rate or 0)
+        cycles = cycles
+            + share / home * (next and 0.7 or 1)
+            + (next and share / 64 or 0)
+            + (copied and 2 * share / l2_rate or 0)
     end
     return cycles
 end
@@ -120,7 +148,8 @@ local function few(p, isa, s, caches, batch, dot)
     local strips = up(shape.d_out, width)
     cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
     cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
-    -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in bursts.
+    -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in
+    -- bursts.
     local from, asks = rate(p.table_bytes, caches), s["few.prefetch"] > 0
     local lines = up(math.min(width, shape.d_out) * shape.tables.bytes, 64)
     local followed = s["few.group"] <= 16 and 1 or 0.75 -- rows that a core sees go on
@@ -129,7 +158,8 @@ local function few(p, isa, s, caches, batch, dot)
     return cycles + (asks and shape.slots * strips * (1 + lines) / 2 or 0)
 end
 
--- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with schedule `s` of `isa`.
+-- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with
+-- schedule `s` of `isa`.
 --   caches  l1d, l2, l3 in bytes    dot  words of sums of integers (gen/families/lookup/gather.lua), nil: none
 function estimate.cycles(p, isa, s, regime, caches, batch, dot)
     return (regime == "few" and few or many)(p, isa, s, caches, batch, dot)

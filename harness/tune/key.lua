@@ -1,4 +1,5 @@
--- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two keys are.
+-- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two
+-- keys are.
 local cpu = require "cpu"
 local emit = require "gen.bundle.emit"
 local host = require "host"
@@ -16,14 +17,19 @@ key.kinds = {
     natural = { is_natural, "must be an integer from 0" },
     count = { function(value) return is_natural(value) and value > 0 end, "must be an integer from 1" },
     flag = { function(value) return type(value) == "boolean" end, "must be true or false" },
-    digest = { function(value) return type(value) == "string" and #value == 64 and not value:find("[^0-9a-f]") end, "must be 64 hexadecimal digits" },
+    digest = {
+        function(value) return type(value) == "string" and #value == 64 and not value:find("[^0-9a-f]") end,
+        "must be 64 hexadecimal digits",
+    },
 }
 
-local kind_of = { virtual = "flag", arch = "text", isa_usable = "text", cpu_vendor = "text", cpu_name = "text" } -- all others are natural
+-- all others are natural
+local kind_of = { virtual = "flag", arch = "text", isa_usable = "text", cpu_vendor = "text", cpu_name = "text" }
 
 key.levels = machine.levels
 
--- One row a field, as those of gen/bundle/machine.lua and with a kind. What is measured and with what comes first, the CPU last.
+-- One row a field, as those of gen/bundle/machine.lua and with a kind. What is measured and with what comes first, the
+-- CPU last.
 key.fields = {
     { name = "templates", kind = "digest" },
     { name = "model", kind = "digest" },
@@ -36,7 +42,8 @@ key.fields = {
     { name = "generator", kind = "text", differs = 2 },
 }
 for _, field in ipairs(machine.fields) do
-    key.fields[#key.fields + 1] = { name = field.name, kind = kind_of[field.name] or "natural", differs = field.differs }
+    key.fields[#key.fields + 1] =
+        { name = field.name, kind = kind_of[field.name] or "natural", differs = field.differs }
 end
 
 -- The key's name: the SHA-256 of its sorted JSON.
@@ -58,19 +65,30 @@ function key.cpu()
         if facts[feature] then usable[#usable + 1] = feature end
     end
     return {
-        arch = facts.architecture, cpu_vendor = facts.vendor, cpu_family = facts.family, cpu_model = facts.number, cpu_stepping = facts.stepping,
-        cpu_name = facts.model, isa_usable = table.concat(usable, ","), virtual = facts.virtual,
-        l1d = facts.l1d or 0, l1i = facts.l1i or 0, l2 = facts.l2 or 0, l3_share = facts.l3_share or 0,
+        arch = facts.architecture,
+        cpu_vendor = facts.vendor,
+        cpu_family = facts.family,
+        cpu_model = facts.number,
+        cpu_stepping = facts.stepping,
+        cpu_name = facts.model,
+        isa_usable = table.concat(usable, ","),
+        virtual = facts.virtual,
+        l1d = facts.l1d or 0,
+        l1i = facts.l1i or 0,
+        l2 = facts.l2 or 0,
+        l3_share = facts.l3_share or 0,
     }
 end
 
--- The key of a measurement on this machine. `what`: { compiler = first line of --version, flags, model = the plan's digest, tables,
--- projection, isa, threads }.
+-- The key of a measurement on this machine. `what`: { compiler = first line of --version, flags, model = the plan's
+-- digest, tables, projection, isa, threads }.
 function key.here(what)
     local k = key.cpu()
     k.generator, k.templates = host.version, emit.digest()
     k.compiler = key.compiler(what.compiler)
-    for _, name in ipairs { "flags", "model", "tables", "projection", "isa", "threads" } do k[name] = what[name] end
+    for _, name in ipairs { "flags", "model", "tables", "projection", "isa", "threads" } do
+        k[name] = what[name]
+    end
     return k
 end
 
@@ -85,13 +103,16 @@ local function shown(value)
     return text:find("^%x+$") and #text == 64 and text:sub(1, 12) or text
 end
 
--- How near key `other` is to key `wanted`: the number of its level, and the differing fields that this level allows; or nil and the
--- differing fields that none does. Fields as { name, text }.
+-- How near key `other` is to key `wanted`: the number of its level, and the differing fields that this level allows; or
+-- nil and the differing fields that none does. Fields as { name, text }.
 function key.compare(wanted, other)
     local level, rows = machine.compare(key.fields, wanted, other)
     local fields = {}
     for i, row in ipairs(rows) do
-        fields[i] = { name = row.name, text = string.format("%s differs (%s, not %s)", row.name, shown(other[row.name]), shown(wanted[row.name])) }
+        fields[i] = {
+            name = row.name,
+            text = string.format("%s differs (%s, not %s)", row.name, shown(other[row.name]), shown(wanted[row.name])),
+        }
     end
     return level, fields
 end

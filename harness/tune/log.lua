@@ -7,15 +7,17 @@ local log = {}
 -- Appends a record; it is on the disk when this returns. Raises one line.
 function log.append(path, r) assert(host.append_line(path, record.line(r))) end
 
--- The records of the log at `path` in its order, each once, and the lines that are none: { {line, reason} }. Raises one line for a
--- file that cannot be read or is no log.
+-- The records of the log at `path` in its order, each once, and the lines that are none: { {line, reason} }. Raises one
+-- line for a file that cannot be read or is no log.
 function log.read(path)
     local text = assert(host.read(path))
     local records, dropped, seen, number = {}, {}, {}, 0
     for line in text:gmatch("([^\n]*)\n?") do
         number = number + 1
         local r, reason = nil, nil
-        if line ~= "" then r, reason = record.parse(line) end
+        if line ~= "" then
+            r, reason = record.parse(line)
+        end
         if r and not seen[r.check] then
             seen[r.check] = true
             records[#records + 1] = r
@@ -31,9 +33,18 @@ end
 function log.problem(path, dropped)
     if #dropped == 0 then return nil end
     local places = {}
-    for i = 1, math.min(3, #dropped) do places[i] = string.format("line %d %s", dropped[i].line, dropped[i].reason) end
+    for i = 1, math.min(3, #dropped) do
+        places[i] = string.format("line %d %s", dropped[i].line, dropped[i].reason)
+    end
     local more = #dropped > 3 and string.format(" and %d more", #dropped - 3) or ""
-    return string.format("%s: dropped %d line%s: %s%s", path, #dropped, #dropped == 1 and "" or "s", table.concat(places, "; "), more)
+    return string.format(
+        "%s: dropped %d line%s: %s%s",
+        path,
+        #dropped,
+        #dropped == 1 and "" or "s",
+        table.concat(places, "; "),
+        more
+    )
 end
 
 return log

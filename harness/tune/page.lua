@@ -35,25 +35,42 @@ local function ratio_text(ratio) return ratio and string.format("%.3f", ratio) o
 
 local function interval_text(low, high) return low and string.format("%.3f … %.3f", low, high) or "–" end
 
--- The candidates of race `r` in the order of their field, the default first: { name, schedule, bytes, changes, ratio, us, samples, left }:
--- time over the default's by the heat that knows most samples of it, nil if there is none; that of the default's µs a token, for times of
--- few samples compare only with others of their heat; and why it left the race.
+-- The candidates of race `r` in the order of their field, the default first: { name, schedule, bytes, changes, ratio,
+-- us, samples, left }: time over the default's by the heat that knows most samples of it, nil if there is none; that of
+-- the default's µs a token, for times of few samples compare only with others of their heat; and why it left the race.
 local function candidates_of(r)
     local list, by_name, times = {}, {}, {}
     local default = r.field[1]
     for i, c in ipairs(r.field) do
-        list[i] = { name = c.text, schedule = c.schedule, bytes = c.made.bytes, changes = differences(default.schedule, c.schedule), samples = 0 }
+        list[i] = {
+            name = c.text,
+            schedule = c.schedule,
+            bytes = c.made.bytes,
+            changes = differences(default.schedule, c.schedule),
+            samples = 0,
+        }
         by_name[c.text] = list[i]
     end
     for _, event in ipairs(r.history) do
         local c = by_name[event.candidate]
-        if c and event.phase ~= "confirm" and event.ratio and event.samples >= c.samples then c.ratio, c.time, c.samples = event.ratio, event.time, event.samples end
-        if c and event.dropped then c.left = string.format("%s %d: %s", event.phase == "halving" and "round" or event.phase == "final" and "finals" or "confirmation", event.round, event.dropped) end
+        if c and event.phase ~= "confirm" and event.ratio and event.samples >= c.samples then
+            c.ratio, c.time, c.samples = event.ratio, event.time, event.samples
+        end
+        if c and event.dropped then
+            c.left = string.format(
+                "%s %d: %s",
+                event.phase == "halving" and "round" or event.phase == "final" and "finals" or "confirmation",
+                event.round,
+                event.dropped
+            )
+        end
         if event.phase == "halving" and event.ratio then times[#times + 1] = event.time / event.ratio end
     end
     list[1].ratio = 1
     local default_us = list[1].time or statistics.median(times)
-    for _, c in ipairs(list) do c.us = c.ratio and default_us and c.ratio * default_us end
+    for _, c in ipairs(list) do
+        c.us = c.ratio and default_us and c.ratio * default_us
+    end
     if by_name[r.winner] then by_name[r.winner].chosen = true end
     return list
 end
@@ -71,7 +88,9 @@ local function dense_ratio(rows, r)
     local sum, count = 0, 0
     for _, row in ipairs(rows or {}) do
         for _, batch in ipairs(r.batches) do
-            if row.batch == batch and row.dense_us then sum, count = sum + math.log(row.dense_us / row.default_us), count + 1 end
+            if row.batch == batch and row.dense_us then
+                sum, count = sum + math.log(row.dense_us / row.default_us), count + 1
+            end
         end
     end
     return count > 0 and math.exp(sum / count) or nil
@@ -96,10 +115,14 @@ end
 local function scatter_of(lists)
     local sum, count, squares = 0, 0, 0
     for _, list in ipairs(lists) do
-        for _, time in ipairs(list) do sum, count = sum + math.log(time), count + 1 end
+        for _, time in ipairs(list) do
+            sum, count = sum + math.log(time), count + 1
+        end
     end
     for _, list in ipairs(lists) do
-        for _, time in ipairs(list) do squares = squares + (math.log(time) - sum / count) ^ 2 end
+        for _, time in ipairs(list) do
+            squares = squares + (math.log(time) - sum / count) ^ 2
+        end
     end
     return squares, count
 end
@@ -117,12 +140,15 @@ local function explained(groups)
     return math.max(0, 1 - within / (count - #groups) / (total / (count - 1)))
 end
 
--- The choices that differ among `candidates`, the one that explains most of their times first: { key, doc, groups, share }.
+-- The choices that differ among `candidates`, the one that explains most of their times first: { key, doc, groups,
+-- share }.
 local function choices_of(candidates)
     local list = {}
     for i, c in ipairs(schedule.choices) do
         local groups = groups_of(candidates, c.key)
-        if #groups > 1 then list[#list + 1] = { key = c.key, doc = c.doc, groups = groups, share = explained(groups), place = i } end
+        if #groups > 1 then
+            list[#list + 1] = { key = c.key, doc = c.doc, groups = groups, share = explained(groups), place = i }
+        end
     end
     table.sort(list, function(a, b)
         if a.share ~= b.share then return a.share > b.share end
@@ -131,7 +157,8 @@ local function choices_of(candidates)
     return list
 end
 
--- Colour, shape and name of every value of a choice; neighbouring values share one where there are more values than colours.
+-- Colour, shape and name of every value of a choice; neighbouring values share one where there are more values than
+-- colours.
 local function legend_of(choice)
     local look, legend, values = {}, {}, choice and choice.groups or {}
     local together = math.max(1, (#values + html.colours - 1) // html.colours)
@@ -139,20 +166,28 @@ local function legend_of(choice)
     for i = 1, count do
         local first, last = values[(i - 1) * together + 1], values[math.min(i * together, #values)]
         local entry = {
-            colour = count == 1 and 1 or 1 + (i - 1) * (html.colours - 1) // (count - 1), shape = chart.shapes[(i - 1) % #chart.shapes + 1],
+            colour = count == 1 and 1 or 1 + (i - 1) * (html.colours - 1) // (count - 1),
+            shape = chart.shapes[(i - 1) % #chart.shapes + 1],
             label = choice.key .. " " .. (first == last and first.value or first.value .. " … " .. last.value),
         }
         legend[i] = entry
-        for v = (i - 1) * together + 1, math.min(i * together, #values) do look[values[v].value] = entry end
+        for v = (i - 1) * together + 1, math.min(i * together, #values) do
+            look[values[v].value] = entry
+        end
     end
     return look, legend
 end
 
--- An axis of times over the default's that holds `values`, 1 and the dense FFN's, if that is near: beyond the axis it is drawn at its end.
+-- An axis of times over the default's that holds `values`, 1 and the dense FFN's, if that is near: beyond the axis it
+-- is drawn at its end.
 local function time_axis(values, dense)
     local from, to = 0.97, 1.03
-    for _, value in ipairs(values) do from, to = math.min(from, value / 1.02), math.max(to, value * 1.02) end
-    if dense and dense <= 1.5 * to and dense >= from / 1.5 then from, to = math.min(from, dense / 1.02), math.max(to, dense * 1.02) end
+    for _, value in ipairs(values) do
+        from, to = math.min(from, value / 1.02), math.max(to, value * 1.02)
+    end
+    if dense and dense <= 1.5 * to and dense >= from / 1.5 then
+        from, to = math.min(from, dense / 1.02), math.max(to, dense * 1.02)
+    end
     return { label = "time over the default's", from = from, to = to, log = true }
 end
 
@@ -163,14 +198,22 @@ local function reference_lines(axes, dense)
     local lines = { { label = "default", dash = dashes.default, points = horizontal(axes, 1) } }
     if dense then
         local beyond = dense > axes.y.to and " ↑" or dense < axes.y.from and " ↓" or ""
-        lines[2] = { label = string.format("dense FFN %.2f%s", dense, beyond), dash = dashes.dense, points = horizontal(axes, math.max(axes.y.from, math.min(axes.y.to, dense))) }
+        lines[2] = {
+            label = string.format("dense FFN %.2f%s", dense, beyond),
+            dash = dashes.dense,
+            points = horizontal(axes, math.max(axes.y.from, math.min(axes.y.to, dense))),
+        }
     end
     return lines
 end
 
 local function dense_caption(axes, dense)
     if not dense or (dense <= axes.y.to and dense >= axes.y.from) then return "" end
-    return string.format(" The dense FFN takes %.2f times the default's time: its line stands at the %s of the chart, which does not reach so far.", dense, dense > 1 and "top" or "bottom")
+    return string.format(
+        " The dense FFN takes %.2f times the default's time: its line stands at the %s of the chart, which does not reach so far.",
+        dense,
+        dense > 1 and "top" or "bottom"
+    )
 end
 
 local function candidates_chart(r, candidates, choice, dense)
@@ -182,33 +225,70 @@ local function candidates_chart(r, candidates, choice, dense)
         ratios[i], least, most = c.ratio, math.min(least, c.bytes), math.max(most, c.bytes)
         local list = (c.chosen or i == 1) and ringed or marks
         list[#list + 1] = {
-            x = c.bytes / 1024, y = c.ratio, shape = entry.shape, colour = entry.colour, small = true,
-            label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil, ring = list == ringed,
-            title = string.format("%s: %.3f of the default's time%s, %s KiB", c.changes, c.ratio, c.us and string.format(", %.3f µs a token", c.us) or "", kib(c.bytes)),
+            x = c.bytes / 1024,
+            y = c.ratio,
+            shape = entry.shape,
+            colour = entry.colour,
+            small = true,
+            label = i == 1 and (c.chosen and "default, chosen" or "default") or c.chosen and "chosen" or nil,
+            ring = list == ringed,
+            title = string.format(
+                "%s: %.3f of the default's time%s, %s KiB",
+                c.changes,
+                c.ratio,
+                c.us and string.format(", %.3f µs a token", c.us) or "",
+                kib(c.bytes)
+            ),
         }
     end
     table.move(ringed, 1, #ringed, #marks + 1, marks) -- on top of the others
-    local axes = { x = { label = "machine code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true }, y = time_axis(ratios, dense) }
-    local drawing = chart.draw {
-        title = "Time against size of code, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = legend, above = true,
-        description = string.format("%s from %s to %s KiB of machine code, in %.3f to %.3f of the default's time. A table below lists them.",
-            plural(#measured, "candidate"), kib(least), kib(most), math.min(table.unpack(ratios)), math.max(table.unpack(ratios))),
+    local axes = {
+        x = { label = "machine code, KiB", from = least / 1024 / 1.1, to = most / 1024 * 1.2, log = true },
+        y = time_axis(ratios, dense),
     }
-    local caption = "Each mark is a candidate, the lower the faster; time: median of its samples, of all batches the geometric mean."
-    if choice then caption = caption .. string.format(" Colour: %s, the choice that explains most of the differences (%.0f %% of the variance).", choice.key, 100 * choice.share) end
+    local drawing = chart.draw {
+        title = "Time against size of code, " .. regime_name(r),
+        x = axes.x,
+        y = axes.y,
+        lines = reference_lines(axes, dense),
+        marks = marks,
+        shapes = legend,
+        above = true,
+        description = string.format(
+            "%s from %s to %s KiB of machine code, in %.3f to %.3f of the default's time. A table below lists them.",
+            plural(#measured, "candidate"),
+            kib(least),
+            kib(most),
+            math.min(table.unpack(ratios)),
+            math.max(table.unpack(ratios))
+        ),
+    }
+    local caption =
+        "Each mark is a candidate, the lower the faster; time: median of its samples, of all batches the geometric mean."
+    if choice then
+        caption = caption
+            .. string.format(
+                " Colour: %s, the choice that explains most of the differences (%.0f %% of the variance).",
+                choice.key,
+                100 * choice.share
+            )
+    end
     return html.figure(4, "All candidates", drawing, caption .. dense_caption(axes, dense))
 end
 
--- What the finals of race `r` know after each of their heats, and what a new process found: positions { phase, heat } from left to right, and
--- series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals), confirmed, dropped }, finalists first, the fastest
--- of them first. All over the default's time: the intervals of finalists, which are of the ratio to the leader, times the leader's ratio.
+-- What the finals of race `r` know after each of their heats, and what a new process found: positions { phase, heat }
+-- from left to right, and series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals),
+-- confirmed, dropped }, finalists first, the fastest of them first. All over the default's time: the intervals of
+-- finalists, which are of the ratio to the leader, times the leader's ratio.
 local function finals_of(r)
     local positions, series, by_name, leader, last = {}, {}, {}, {}, nil
     for _, event in ipairs(r.history) do
         local s = by_name[event.candidate]
         if event.phase ~= "halving" and event.ratio then
             local id = string.format("%s %d.%d", event.phase, event.round, event.number)
-            if id ~= last then positions[#positions + 1], last = { phase = event.phase, heat = event.number }, id end
+            if id ~= last then
+                positions[#positions + 1], last = { phase = event.phase, heat = event.number }, id
+            end
             if not s then
                 s = { name = event.candidate, points = {} }
                 by_name[event.candidate], series[#series + 1] = s, s
@@ -226,17 +306,24 @@ local function finals_of(r)
     end
     local order = {}
     for i, s in ipairs(series) do
-        order[s] = (s.name == race.twin and 2 or s.name == r.field[1].text and 1 or 0) * 1000 + (s.ratio or 1) * 100 + i / 1000
+        order[s] = (s.name == race.twin and 2 or s.name == r.field[1].text and 1 or 0) * 1000
+            + (s.ratio or 1) * 100
+            + i / 1000
         for _, point in ipairs(s.points) do
-            if point.of_leader then point.low, point.high = point.low * leader[point.at], point.high * leader[point.at] end
+            if point.of_leader then
+                point.low, point.high = point.low * leader[point.at], point.high * leader[point.at]
+            end
         end
     end
     table.sort(series, function(a, b) return order[a] < order[b] end)
-    for i, s in ipairs(series) do s.label = s.name == race.twin and race.twin or s.name == r.field[1].text and "default" or string.char(64 + i) end
+    for i, s in ipairs(series) do
+        s.label = s.name == race.twin and race.twin or s.name == r.field[1].text and "default" or string.char(64 + i)
+    end
     return positions, series
 end
 
--- The positions that are drawn: the first and the last of each finals, every fourth between them, the confirmations, and where one is dropped.
+-- The positions that are drawn: the first and the last of each finals, every fourth between them, the confirmations,
+-- and where one is dropped.
 local function drawn_positions(positions, series)
     local drawn, dropped, count = {}, {}, 0
     for _, s in ipairs(series) do
@@ -244,7 +331,12 @@ local function drawn_positions(positions, series)
     end
     for i, p in ipairs(positions) do
         local before, after = positions[i - 1], positions[i + 1]
-        local turn = not before or not after or before.phase ~= p.phase or after.phase ~= p.phase or before.heat >= p.heat or after.heat <= p.heat
+        local turn = not before
+            or not after
+            or before.phase ~= p.phase
+            or after.phase ~= p.phase
+            or before.heat >= p.heat
+            or after.heat <= p.heat
         if turn or dropped[i] or p.heat % 4 == 0 then
             count = count + 1
             drawn[i], drawn.count = count, count
@@ -264,32 +356,66 @@ local function finals_chart(r, positions, series, dense)
     local ratios, marks, shapes = {}, {}, {}
     for i, s in ipairs(series) do
         local finalist = #s.label == 1
-        local look = { shape = chart.shapes[(i - 1) % #chart.shapes + 1], colour = finalist and 1 + (i - 1) * 3 % html.colours or 0 }
-        shapes[i] = { shape = look.shape, colour = look.colour, label = s.label .. (s.name == r.winner and finalist and ", chosen" or "") }
+        local look = {
+            shape = chart.shapes[(i - 1) % #chart.shapes + 1],
+            colour = finalist and 1 + (i - 1) * 3 % html.colours or 0,
+        }
+        shapes[i] = {
+            shape = look.shape,
+            colour = look.colour,
+            label = s.label .. (s.name == r.winner and finalist and ", chosen" or ""),
+        }
         for _, point in ipairs(s.points) do
             if drawn[point.at] then
                 ratios[#ratios + 1] = point.ratio
                 marks[#marks + 1] = {
-                    x = drawn[point.at] + (i - (#series + 1) / 2) * 0.8 / #series, y = point.ratio, low = point.low, high = point.high, small = true,
-                    shape = look.shape, colour = look.colour, title = string.format("%s: %.3f (%s)", s.label, point.ratio, interval_text(point.low, point.high)),
+                    x = drawn[point.at] + (i - (#series + 1) / 2) * 0.8 / #series,
+                    y = point.ratio,
+                    low = point.low,
+                    high = point.high,
+                    small = true,
+                    shape = look.shape,
+                    colour = look.colour,
+                    title = string.format("%s: %.3f (%s)", s.label, point.ratio, interval_text(point.low, point.high)),
                 }
             end
         end
     end
     local least, most, shown = 0.8 * math.min(table.unpack(ratios)), 1.25 * math.max(table.unpack(ratios)), {}
     for i, mark in ipairs(marks) do -- of intervals that are far wider than the medians are apart a part is shown
-        shown[2 * i - 1], shown[2 * i] = math.max(mark.low, math.min(least, mark.y)), math.min(mark.high, math.max(most, mark.y))
+        shown[2 * i - 1], shown[2 * i] =
+            math.max(mark.low, math.min(least, mark.y)), math.min(mark.high, math.max(most, mark.y))
     end
     local axes = {
-        x = { label = "heats of the finals", from = 0.5, to = drawn.count + 0.5, ticks = ticks, name = function(at) return names[at] end },
+        x = {
+            label = "heats of the finals",
+            from = 0.5,
+            to = drawn.count + 0.5,
+            ticks = ticks,
+            name = function(at) return names[at] end,
+        },
         y = time_axis(shown, dense),
     }
     local drawing = chart.draw {
-        title = "The race of the finalists, " .. regime_name(r), x = axes.x, y = axes.y, lines = reference_lines(axes, dense), marks = marks, shapes = shapes,
-        description = string.format("Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.", plural(#series, "series", "series"), plural(#positions, "heat")),
+        title = "The race of the finalists, " .. regime_name(r),
+        x = axes.x,
+        y = axes.y,
+        lines = reference_lines(axes, dense),
+        marks = marks,
+        shapes = shapes,
+        description = string.format(
+            "Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.",
+            plural(#series, "series", "series"),
+            plural(#positions, "heat")
+        ),
     }
-    return html.figure(4, "The race of the finalists", drawing, "Medians after so many heats, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
-        .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time.")
+    return html.figure(
+        4,
+        "The race of the finalists",
+        drawing,
+        "Medians after so many heats, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
+            .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time."
+    )
 end
 
 -- What the finals knew last of each, and what a new process found.
@@ -297,21 +423,40 @@ local function finalists_table(by_name, series)
     return html.table({
         { "finalist", function(s) return s.label end, text = true },
         { "time over the default's", function(s) return ratio_text(s.last.ratio) end },
-        { "95 % interval", function(s) return s.last.low < s.last.high and interval_text(s.last.low, s.last.high) or "leader" end },
+        {
+            "95 % interval",
+            function(s) return s.last.low < s.last.high and interval_text(s.last.low, s.last.high) or "leader" end,
+        },
         { "pairs", function(s) return s.last.samples end },
         { "code, KiB", function(s) return by_name[s.name] and kib(by_name[s.name].bytes) or "–" end },
-        { "differs from the default in", function(s) return by_name[s.name] and by_name[s.name].changes or "nothing" end, long = true },
-        { "what became of it", function(s)
-            if s.dropped then return s.dropped end
-            return s.confirmed and string.format("in a new process %.3f (%s)", s.confirmed.ratio, interval_text(s.confirmed.low, s.confirmed.high)) or "–"
-        end, long = true },
+        {
+            "differs from the default in",
+            function(s) return by_name[s.name] and by_name[s.name].changes or "nothing" end,
+            long = true,
+        },
+        {
+            "what became of it",
+            function(s)
+                if s.dropped then return s.dropped end
+                return s.confirmed
+                        and string.format(
+                            "in a new process %.3f (%s)",
+                            s.confirmed.ratio,
+                            interval_text(s.confirmed.low, s.confirmed.high)
+                        )
+                    or "–"
+            end,
+            long = true,
+        },
     }, series)
 end
 
 local function candidates_table(candidates)
     local list = table.move(candidates, 1, #candidates, 1, {})
     local place = {}
-    for i, c in ipairs(list) do place[c] = i end
+    for i, c in ipairs(list) do
+        place[c] = i
+    end
     table.sort(list, function(a, b)
         if a.ratio ~= b.ratio then return (a.ratio or math.huge) < (b.ratio or math.huge) end
         return place[a] < place[b]
@@ -321,7 +466,11 @@ local function candidates_table(candidates)
         { "µs a token", function(c) return c.us and string.format("%.3f", c.us) or "–" end },
         { "samples", function(c) return c.samples > 0 and c.samples or "–" end },
         { "code, KiB", function(c) return kib(c.bytes) end },
-        { "differs from the default in", function(c) return c.changes .. (c.chosen and " (chosen)" or "") end, long = true },
+        {
+            "differs from the default in",
+            function(c) return c.changes .. (c.chosen and " (chosen)" or "") end,
+            long = true,
+        },
         { "out in", function(c) return c.left or "–" end, long = true },
     }, list)
 end
@@ -330,16 +479,23 @@ local function explained_table(choices)
     return html.table({
         { "choice", function(c) return c.key end, text = true },
         { "explains", function(c) return string.format("%.0f %%", 100 * c.share) end },
-        { "value: median time over the default's (candidates)", function(c)
-            local words = {}
-            for i, group in ipairs(c.groups) do words[i] = string.format("%d: %.3f (%d)", group.value, statistics.median(group.times), #group.times) end
-            return table.concat(words, "; ")
-        end, long = true },
+        {
+            "value: median time over the default's (candidates)",
+            function(c)
+                local words = {}
+                for i, group in ipairs(c.groups) do
+                    words[i] = string.format("%d: %.3f (%d)", group.value, statistics.median(group.times), #group.times)
+                end
+                return table.concat(words, "; ")
+            end,
+            long = true,
+        },
         { "what it is", function(c) return c.doc end, long = true },
     }, choices)
 end
 
--- What was left out, by reason; reasons that differ in numbers only are one: { reason, count, examples = { {text, reason} } }, most first.
+-- What was left out, by reason; reasons that differ in numbers only are one: { reason, count, examples = { {text,
+-- reason} } }, most first.
 local function reasons_of(list)
     local found, by_reason = {}, {}
     for _, row in ipairs(list) do
@@ -364,40 +520,78 @@ local function left_out(r, head, list)
     if #list == 0 then return nil end
     local groups, examples = reasons_of(list), {}
     for _, group in ipairs(groups) do
-        for _, row in ipairs(group.examples) do examples[#examples + 1] = row end
+        for _, row in ipairs(group.examples) do
+            examples[#examples + 1] = row
+        end
     end
-    return html.details(string.format("%d %s", #list, head),
-        html.table({ { "candidates", function(g) return g.count end }, { "reason", function(g) return g.reason end, long = true } }, groups),
+    return html.details(
+        string.format("%d %s", #list, head),
+        html.table({
+            { "candidates", function(g) return g.count end },
+            { "reason", function(g) return g.reason end, long = true },
+        }, groups),
         html.paragraph("The first of each reason:"),
         html.table({
-            { "differs from the default in", function(row) return differences(r.field[1].schedule, schedule.parse(row.text)) end, long = true },
+            {
+                "differs from the default in",
+                function(row) return differences(r.field[1].schedule, schedule.parse(row.text)) end,
+                long = true,
+            },
             { "reason", function(row) return row.reason end, long = true },
-        }, examples))
+        }, examples)
+    )
 end
 
 local function verdict(r)
-    local text = string.format("%s: %s of the default's time (%s, %s)", r.decided, ratio_text(r.ratio), interval_text(r.low, r.high), plural(r.samples, "pair"))
+    local text = string.format(
+        "%s: %s of the default's time (%s, %s)",
+        r.decided,
+        ratio_text(r.ratio),
+        interval_text(r.low, r.high),
+        plural(r.samples, "pair")
+    )
     if r.low == 1 and r.high == 1 then text = r.decided .. ": the default is kept" end
     if r.reason then text = text .. "; " .. r.reason end
     return text .. (r.contended and ". Other work shared the core for a part of it." or ".")
 end
 
 local function race_parts(found, r)
-    local parts = { string.format("<h3>%s (%s a call)</h3>", r.regime == "few" and "Few tokens" or "Many tokens", html.escape(calls_text(r.batches))), html.paragraph(verdict(r)) }
+    local parts = {
+        string.format(
+            "<h3>%s (%s a call)</h3>",
+            r.regime == "few" and "Few tokens" or "Many tokens",
+            html.escape(calls_text(r.batches))
+        ),
+        html.paragraph(verdict(r)),
+    }
     if not r.field then return parts end
     local candidates, by_name = candidates_of(r), {}
-    for _, c in ipairs(candidates) do by_name[c.name] = c end
+    for _, c in ipairs(candidates) do
+        by_name[c.name] = c
+    end
     local measured, dense = with_ratio(candidates), dense_ratio(found.rows, r)
     local choices = choices_of(measured)
     local positions, series = finals_of(r)
-    parts[#parts + 1] = html.paragraph(string.format("%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for lack of time.",
-        plural(#candidates, "candidate"), plural(r.total, "schedule"), #measured, r.seconds, #r.rejected, #r.failed, r.untried))
+    parts[#parts + 1] = html.paragraph(
+        string.format(
+            "%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for lack of time.",
+            plural(#candidates, "candidate"),
+            plural(r.total, "schedule"),
+            #measured,
+            r.seconds,
+            #r.rejected,
+            #r.failed,
+            r.untried
+        )
+    )
     local figures = {}
     if #measured > 1 then figures[1] = candidates_chart(r, candidates, choices[1], dense) end
     if #series > 0 then figures[#figures + 1] = finals_chart(r, positions, series, dense) end
     if #figures > 0 then parts[#parts + 1] = html.figures(figures) end
     if #series > 0 then parts[#parts + 1] = finalists_table(by_name, series) end
-    if #choices > 0 then parts[#parts + 1] = html.details("What each choice explains of the times", explained_table(choices)) end
+    if #choices > 0 then
+        parts[#parts + 1] = html.details("What each choice explains of the times", explained_table(choices))
+    end
     parts[#parts + 1] = html.details("All candidates that were compiled", candidates_table(candidates))
     parts[#parts + 1] = left_out(r, "rejected: wrong or not to be compiled", r.failed)
     parts[#parts + 1] = left_out(r, "pruned: not worth measuring", r.rejected)
@@ -411,9 +605,15 @@ local function rows_table(rows)
         { "chosen, µs a token", function(row) return string.format("%.2f", row.tuned_us) end },
         { "times as fast", function(row) return string.format("%.3f", 1 / row.ratio.median) end },
         { "95 % interval", function(row) return interval_text(1 / row.ratio.high, 1 / row.ratio.low) end },
-        { "dense FFN, µs a token", function(row) return row.dense_us and string.format("%.2f", row.dense_us) or "–" end },
+        {
+            "dense FFN, µs a token",
+            function(row) return row.dense_us and string.format("%.2f", row.dense_us) or "–" end,
+        },
         { "through", function(row) return row.dense_library or "–" end, text = true },
-        { "times as fast as the dense FFN", function(row) return row.dense_us and string.format("%.2f", row.dense_us / row.tuned_us) or "–" end },
+        {
+            "times as fast as the dense FFN",
+            function(row) return row.dense_us and string.format("%.2f", row.dense_us / row.tuned_us) or "–" end,
+        },
     }, rows)
 end
 
@@ -421,7 +621,10 @@ local function chosen_table(found)
     return html.table({
         { "choice", function(c) return c.key end, text = true },
         { "default", function(c) return found.default[c.key] end },
-        { "chosen", function(c) return found.schedule[c.key] .. (found.schedule[c.key] ~= found.default[c.key] and " *" or "") end },
+        {
+            "chosen",
+            function(c) return found.schedule[c.key] .. (found.schedule[c.key] ~= found.default[c.key] and " *" or "") end,
+        },
         { "what it is", function(c) return c.doc end, long = true },
     }, schedule.choices)
 end
@@ -431,21 +634,43 @@ local function remarks(found)
     local list = {}
     local function add(text) list[#list + 1] = html.paragraph(text) end
     if found.said then add("Nothing was measured for this page: " .. found.said .. ".") end
-    for _, lacking in ipairs(found.missing or {}) do add("Missing: shard " .. lacking .. ".") end
+    for _, lacking in ipairs(found.missing or {}) do
+        add("Missing: shard " .. lacking .. ".")
+    end
     local t = found.threshold
     if t then
-        add(string.format("few.threshold: %s, from calls of %d … %d tokens measured with both kernels.", t.from == t.to and t.to .. ", the default" or t.from .. " became " .. t.to,
-            t.probes[1], t.probes[#t.probes]))
+        add(
+            string.format(
+                "few.threshold: %s, from calls of %d … %d tokens measured with both kernels.",
+                t.from == t.to and t.to .. ", the default" or t.from .. " became " .. t.to,
+                t.probes[1],
+                t.probes[#t.probes]
+            )
+        )
     end
     for _, regime in ipairs { "many", "few" } do
-        if found.reverted and found.reverted[regime] then add("The choices for " .. regime .. " tokens were taken back: slower than the default in the closing run above.") end
+        if found.reverted and found.reverted[regime] then
+            add(
+                "The choices for "
+                    .. regime
+                    .. " tokens were taken back: slower than the default in the closing run above."
+            )
+        end
     end
     if found.control then
-        add(string.format("A/A control: the default measured twice differs by %.1f %% (%s).", 100 * math.abs(found.control.median - 1), interval_text(found.control.low, found.control.high)))
+        add(
+            string.format(
+                "A/A control: the default measured twice differs by %.1f %% (%s).",
+                100 * math.abs(found.control.median - 1),
+                interval_text(found.control.low, found.control.high)
+            )
+        )
     end
     if #(found.compilers or {}) > 1 then
         local words = {}
-        for i, c in ipairs(found.compilers) do words[i] = string.format("%s %s of the default's time", c.cc, ratio_text(c.ratio)) end
+        for i, c in ipairs(found.compilers) do
+            words[i] = string.format("%s %s of the default's time", c.cc, ratio_text(c.ratio))
+        end
         add("Compilers: " .. table.concat(words, ", ") .. ".")
     end
     return list
@@ -459,7 +684,9 @@ local function outcome_parts(found)
     if found.rows then parts[#parts + 1] = rows_table(found.rows) end
     append(parts, remarks(found))
     append(parts, { "<h3>Chosen</h3>", chosen_table(found), html.paragraph("* differs from the default.") })
-    for _, r in ipairs(found.races) do append(parts, race_parts(found, r)) end
+    for _, r in ipairs(found.races) do
+        append(parts, race_parts(found, r))
+    end
     return parts
 end
 
@@ -469,12 +696,33 @@ local function facts(m, session, o)
     return html.facts {
         { "model", m.name },
         { "CPU", k.cpu_name .. ": " .. k.isa_usable:gsub(",", ", ") .. (k.virtual and "; a virtual machine" or "") },
-        { "caches", string.format("L1 %s, instructions %s, L2 %s, share of L3 %s", html.bytes(k.l1d), html.bytes(k.l1i), html.bytes(k.l2), html.bytes(k.l3_share)) },
+        {
+            "caches",
+            string.format(
+                "L1 %s, instructions %s, L2 %s, share of L3 %s",
+                html.bytes(k.l1d),
+                html.bytes(k.l1i),
+                html.bytes(k.l2),
+                html.bytes(k.l3_share)
+            ),
+        },
         { "compiler", k.compiler .. " " .. session.cflags },
-        { "numbers", string.format("tables %s, projection %s, %s", k.tables, k.projection, o.threads == 1 and "one thread" or o.threads .. " threads") },
+        {
+            "numbers",
+            string.format(
+                "tables %s, projection %s, %s",
+                k.tables,
+                k.projection,
+                o.threads == 1 and "one thread" or o.threads .. " threads"
+            ),
+        },
         { "tokens a call", (o.batches_text:gsub(",", ", ")) },
         { "tuned by", string.format("lookupc %s, templates %s", k.generator, k.templates:sub(1, 16)) },
-        { "time", (o.threads == 1 and "CPU time; of tables that are cold, wall time" or "wall time") .. ", in µs a token; ratios below 1 are faster" },
+        {
+            "time",
+            (o.threads == 1 and "CPU time; of tables that are cold, wall time" or "wall time")
+                .. ", in µs a token; ratios below 1 are faster",
+        },
     }
 end
 
@@ -482,7 +730,9 @@ end
 function page.page(m, outcomes, o)
     local last = outcomes[#outcomes].session
     local parts = {}
-    for _, found in ipairs(outcomes) do append(parts, outcome_parts(found)) end
+    for _, found in ipairs(outcomes) do
+        append(parts, outcome_parts(found))
+    end
     append(parts, { "<h2>Measured on</h2>", facts(m, last, o) })
     return html.page(string.format("%s tuned for %s", m.name, last.key.cpu_name), parts)
 end

@@ -1,7 +1,8 @@
 -- Decides which of many candidates is the fastest and how sure that is; measures nothing itself.
 --
--- Successive halving (Jamieson, Talwalkar, "Non-stochastic best arm identification", 2016) leaves a few finalists, which
--- then run against each other in interleaved rounds until all but equals are out. A new process confirms the winner.
+-- Successive halving (Jamieson, Talwalkar, "Non-stochastic best arm identification", 2016) leaves a few finalists,
+-- which then run against each other in interleaved rounds until all but equals are out. A new process confirms the
+-- winner.
 --
 --   race.run {
 --       candidates = { { name, bytes } … }   the default first; bytes of object code, may be absent
@@ -14,18 +15,20 @@
 --       seed, rules  optional; rules replace some of race.rules
 --   }
 --
--- All times that are compared come from one heat: { id, phase = "halving"|"final"|"confirm", round, number, names, repetitions, seed }.
--- Same candidates, seed and times: same heats. So a run that was killed goes on by replaying its log through `known`;
--- what stands in the log is not measured again, and its seconds count as spent.
+-- All times that are compared come from one heat: { id, phase = "halving"|"final"|"confirm", round, number, names,
+-- repetitions, seed }. Same candidates, seed and times: same heats. So a run that was killed goes on by replaying its
+-- log through `known`; what stands in the log is not measured again, and its seconds count as spent.
 --
 -- The result:
 --   winner, ratio, low, high, samples   time over the default's, its 95 % interval, number of pairs; 1 for the default
---   decided   "winner", "tie" (equals: the smaller object code, then the default), or the default is kept: "too noisy", "no time"
+--   decided   "winner", "tie" (equals: the smaller object code, then the default), or the default is kept: "too noisy",
+--             "no time"
 --   reason    one line
 --   loss      how much slower than the best finalist the winner may be: 0.01 is 1 %
 --   unmeasured   candidates that there was no time for
 --   leader, control   the fastest finalist and the A/A control: { name, median, low, high, samples }
---   history   { phase, round, number, candidate, time, ratio, low, high, samples, dropped } a candidate and heat or round:
+--   history   { phase, round, number, candidate, time, ratio, low, high, samples, dropped } a candidate and heat or
+--             round:
 --             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
 local statistics = require "harness.base.statistics"
 
@@ -33,7 +36,8 @@ local race = {
     twin = "A/A control", -- the name under which the default is measured a second time
     rules = {
         tolerance = 0.01, -- times this close are equal
-        limit = 0.03, -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
+        -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
+        limit = 0.03,
         heat = 16, -- candidates of one heat of halving
         first = 3, -- repetitions of the first round of halving, doubled from round to round …
         most = 12, -- … up to so many
@@ -67,7 +71,9 @@ Race.__index = Race
 function Race:left() return self.options.left() - self.replayed end
 
 -- Seconds that `runners` of `repetitions` each will take, by what was measured so far.
-function Race:seconds(runners, repetitions) return self.measured > 0 and runners * repetitions * self.spent / self.measured or 0 end
+function Race:seconds(runners, repetitions)
+    return self.measured > 0 and runners * repetitions * self.spent / self.measured or 0
+end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
 function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, self.rules.repetitions * self.rules.least) end
@@ -76,11 +82,18 @@ function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, se
 function Race:run(phase, round, number, names, repetitions)
     self.count = self.count + 1
     local heat = {
-        id = string.format("%s %d.%d", phase, round, number), phase = phase, round = round, number = number,
-        names = names, repetitions = repetitions, seed = self.seed * 1000003 + self.count,
+        id = string.format("%s %d.%d", phase, round, number),
+        phase = phase,
+        round = round,
+        number = number,
+        names = names,
+        repetitions = repetitions,
+        seed = self.seed * 1000003 + self.count,
     }
     local samples, seconds
-    if self.options.known then samples, seconds = self.options.known(heat) end
+    if self.options.known then
+        samples, seconds = self.options.known(heat)
+    end
     if samples and complete(samples, heat) then
         seconds = seconds or 0
         self.replayed = self.replayed + seconds
@@ -89,12 +102,16 @@ function Race:run(phase, round, number, names, repetitions)
         samples = self.options[phase == "confirm" and "confirm" or "measure"](names, repetitions, heat.seed, heat)
         seconds = before - self.options.left()
     end
-    if seconds > 0 then self.spent, self.measured = self.spent + seconds, self.measured + #names * repetitions end
+    if seconds > 0 then
+        self.spent, self.measured = self.spent + seconds, self.measured + #names * repetitions
+    end
     local good = {}
     for _, name in ipairs(names) do
         if usable(samples[name], repetitions) then good[name] = samples[name] end
     end
-    if not good[self.default] or not good[race.twin] then error(heat.id .. ": the default schedule could not be measured", 0) end
+    if not good[self.default] or not good[race.twin] then
+        error(heat.id .. ": the default schedule could not be measured", 0)
+    end
     return good
 end
 
@@ -104,25 +121,34 @@ function Race:note(event) self.history[#self.history + 1] = event end
 local function ratios(heats, name, reference)
     local groups = {}
     for _, samples in ipairs(heats) do
-        if samples[name] and samples[reference] then groups[#groups + 1] = statistics.paired(samples[name], samples[reference]) end
+        if samples[name] and samples[reference] then
+            groups[#groups + 1] = statistics.paired(samples[name], samples[reference])
+        end
     end
     return groups
 end
 
 local function flat(groups)
     local list = {}
-    for _, group in ipairs(groups) do table.move(group, 1, #group, #list + 1, list) end
+    for _, group in ipairs(groups) do
+        table.move(group, 1, #group, #list + 1, list)
+    end
     return list
 end
 
-function Race:interval(heats, name, reference) return statistics.interval(ratios(heats, name, reference), self.seed, self.rules.resamples) end
+function Race:interval(heats, name, reference)
+    return statistics.interval(ratios(heats, name, reference), self.seed, self.rules.resamples)
+end
 
--- Adds one heat of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different heats
--- compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
+-- Adds one heat of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
+-- heats compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
 function Race:halving_heat(round, number, names, repetitions, found, in_time)
-    local samples = in_time and self:run("halving", round, number, { self.default, race.twin, table.unpack(names) }, repetitions)
+    local samples = in_time
+        and self:run("halving", round, number, { self.default, race.twin, table.unpack(names) }, repetitions)
     local reference, out = {}, {}
-    for i = 1, samples and repetitions or 0 do reference[i] = (samples[self.default][i] + samples[race.twin][i]) / 2 end
+    for i = 1, samples and repetitions or 0 do
+        reference[i] = (samples[self.default][i] + samples[race.twin][i]) / 2
+    end
     for _, name in ipairs(names) do
         if samples and samples[name] then
             local f = found[name] or { ratios = {} }
@@ -142,7 +168,9 @@ end
 -- The names of the fastest few, found with few samples of all.
 function Race:halve(names)
     local found, place = {}, {}
-    for i, name in ipairs(names) do place[name] = i end
+    for i, name in ipairs(names) do
+        place[name] = i
+    end
     local function faster(a, b)
         if found[a].ratio ~= found[b].ratio then return found[a].ratio < found[b].ratio end
         return place[a] < place[b]
@@ -152,7 +180,8 @@ function Race:halve(names)
         round = round + 1
         local rest = {}
         for first = 1, #names, rules.heat do
-            local number, few = (first - 1) // rules.heat + 1, table.move(names, first, math.min(first + rules.heat - 1, #names), 1, {})
+            local number, few =
+                (first - 1) // rules.heat + 1, table.move(names, first, math.min(first + rules.heat - 1, #names), 1, {})
             in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(2)
             local out = self:halving_heat(round, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
@@ -168,16 +197,25 @@ function Race:halve(names)
         local why = in_time and "not in the faster half" or "no time left for more rounds"
         for i, name in ipairs(rest) do
             local f = found[name]
-            self:note { phase = "halving", round = round, number = f.number, candidate = name, time = f.time, ratio = f.ratio, samples = #f.ratios,
-                dropped = i > keep and why or nil }
+            self:note {
+                phase = "halving",
+                round = round,
+                number = f.number,
+                candidate = name,
+                time = f.time,
+                ratio = f.ratio,
+                samples = #f.ratios,
+                dropped = i > keep and why or nil,
+            }
         end
         names, repetitions = table.move(rest, 1, math.min(keep, #rest), 1, {}), math.min(2 * repetitions, rules.most)
     end
     return names
 end
 
--- What the heats of the finals say about the finalists `alive`, the default among them or not. `sound`: the winner's lead
--- over the default is larger than what the control shows without any cause. `settled`: nothing is left to find out.
+-- What the heats of the finals say about the finalists `alive`, the default among them or not. `sound`: the winner's
+-- lead over the default is larger than what the control shows without any cause. `settled`: nothing is left to find
+-- out.
 function Race:judge(heats, alive)
     local tolerance, default = self.rules.tolerance, self.default
     local v = { against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
@@ -197,7 +235,12 @@ function Race:judge(heats, alive)
         local interval = name ~= v.leader and self:interval(heats, name, v.leader)
         v.against[name] = interval or nil
         if interval and interval.low > 1 + tolerance then
-            v.dropped[name] = string.format("slower than the leader: %.3fx (%.3f … %.3f)", interval.median, interval.low, interval.high)
+            v.dropped[name] = string.format(
+                "slower than the leader: %.3fx (%.3f … %.3f)",
+                interval.median,
+                interval.low,
+                interval.high
+            )
         elseif interval and (interval.low < 1 - tolerance or interval.high > 1 + tolerance) then
             if interval.low <= 1 then v.open[#v.open + 1] = name end
         else
@@ -241,7 +284,8 @@ function Race:confirms(round, v, repetitions)
         return false, "a new process could not measure it"
     end
     local lead, control = self:interval(heats, v.winner, self.default), self:interval(heats, race.twin, self.default)
-    event.time, event.ratio, event.low, event.high, event.samples = statistics.median(heats[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
+    event.time, event.ratio, event.low, event.high, event.samples =
+        statistics.median(heats[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
     local good
     if v.equal[self.default] then
         good = lead.low <= 1 + self.rules.tolerance
@@ -249,7 +293,14 @@ function Race:confirms(round, v, repetitions)
         good = lead.high < 1 and statistics.spread(control) < 1 - lead.median
     end
     if good then return true end
-    event.dropped = string.format("a new process finds %.3fx of the default (%.3f … %.3f), its control %.3f … %.3f", lead.median, lead.low, lead.high, control.low, control.high)
+    event.dropped = string.format(
+        "a new process finds %.3fx of the default (%.3f … %.3f), its control %.3f … %.3f",
+        lead.median,
+        lead.low,
+        lead.high,
+        control.low,
+        control.high
+    )
     return false, event.dropped
 end
 
@@ -269,16 +320,32 @@ function Race:conclude(round, v, repetitions)
         local confirmed, failure = self:confirms(round, v, repetitions)
         why = not confirmed and failure or nil
     end
-    local result = { winner = default, ratio = 1, low = 1, high = 1, samples = v.control.samples, leader = v.fastest, control = v.control }
+    local result = {
+        winner = default,
+        ratio = 1,
+        low = 1,
+        high = 1,
+        samples = v.control.samples,
+        leader = v.fastest,
+        control = v.control,
+    }
     if not why then
-        result.winner, result.ratio, result.low, result.high, result.samples = v.winner, v.lead.median, v.lead.low, v.lead.high, v.lead.samples
+        result.winner, result.ratio, result.low, result.high, result.samples =
+            v.winner, v.lead.median, v.lead.low, v.lead.high, v.lead.samples
         result.decided, result.loss = v.tie and "tie" or "winner", loss
-        result.reason = v.tie and "of equal finalists the smaller object code, then the default" or "faster than all others"
+        result.reason = v.tie and "of equal finalists the smaller object code, then the default"
+            or "faster than all others"
     elseif v.quiet and v.loss(default) <= rules.limit then
-        result.decided, result.loss, result.reason = "tie", v.loss(default), "no finalist is proven faster than the default by more than the limit"
+        result.decided, result.loss, result.reason =
+            "tie", v.loss(default), "no finalist is proven faster than the default by more than the limit"
     else
         result.decided, result.loss = "too noisy", math.max(0, 1 / v.fastest.low - 1)
-        result.reason = string.format("%s: leader %s of the default, default against itself %s", why, show(v.fastest), show(v.control))
+        result.reason = string.format(
+            "%s: leader %s of the default, default against itself %s",
+            why,
+            show(v.fastest),
+            show(v.control)
+        )
     end
     return result
 end
@@ -297,7 +364,13 @@ function Race:final_heat(round, heats, alive, repetitions)
         if samples[name] then
             rest[#rest + 1] = name
         else
-            self:note { phase = "final", round = round, number = #heats, candidate = name, dropped = "could not be measured" }
+            self:note {
+                phase = "final",
+                round = round,
+                number = #heats,
+                candidate = name,
+                dropped = "could not be measured",
+            }
         end
     end
     return rest
@@ -305,17 +378,39 @@ end
 
 function Race:note_final(round, heats, name, ratio, interval, dropped)
     local list = {}
-    for i, samples in ipairs(heats) do list[i] = samples[name] end
+    for i, samples in ipairs(heats) do
+        list[i] = samples[name]
+    end
     list = flat(list)
-    self:note { phase = "final", round = round, number = #heats, candidate = name, time = statistics.median(list), ratio = ratio,
-        low = interval.low, high = interval.high, samples = #list, dropped = dropped }
+    self:note {
+        phase = "final",
+        round = round,
+        number = #heats,
+        candidate = name,
+        time = statistics.median(list),
+        ratio = ratio,
+        low = interval.low,
+        high = interval.high,
+        samples = #list,
+        dropped = dropped,
+    }
 end
 
 function Race:default_result(decided, reason)
-    return { winner = self.default, ratio = 1, low = 1, high = 1, samples = 0, loss = 0, decided = decided, reason = reason }
+    return {
+        winner = self.default,
+        ratio = 1,
+        low = 1,
+        high = 1,
+        samples = 0,
+        loss = 0,
+        decided = decided,
+        reason = reason,
+    }
 end
 
--- The finalists against each other until only equals are left, or until heats or time are used up; then the confirmation.
+-- The finalists against each other until only equals are left, or until heats or time are used up; then the
+-- confirmation.
 function Race:finals(round, finalists, repetitions)
     local alive, heats, v = { self.default, table.unpack(finalists) }, {}, nil
     while #heats < self.rules.heats and not (v and v.settled) do
@@ -335,25 +430,47 @@ function Race:finals(round, finalists, repetitions)
         end
     end
     if v then return self:conclude(round, v, repetitions * #heats) end
-    return self:default_result("no time", string.format("%d of %d heats of the finals were measured", #heats, self.rules.least))
+    return self:default_result(
+        "no time",
+        string.format("%d of %d heats of the finals were measured", #heats, self.rules.least)
+    )
 end
 
 function race.run(options)
     local rules = {}
-    for rule, value in pairs(race.rules) do rules[rule] = options.rules and options.rules[rule] or value end
+    for rule, value in pairs(race.rules) do
+        rules[rule] = options.rules and options.rules[rule] or value
+    end
     local self = setmetatable({
-        options = options, rules = rules, seed = options.seed or 1, default = options.candidates[1].name,
-        by_name = {}, history = {}, count = 0, replayed = 0, spent = 0, measured = 0, unmeasured = 0,
+        options = options,
+        rules = rules,
+        seed = options.seed or 1,
+        default = options.candidates[1].name,
+        by_name = {},
+        history = {},
+        count = 0,
+        replayed = 0,
+        spent = 0,
+        measured = 0,
+        unmeasured = 0,
     }, Race)
     local names = {}
     for i, candidate in ipairs(options.candidates) do
-        if self.by_name[candidate.name] or candidate.name == race.twin then error("race: candidate " .. candidate.name .. " is there twice", 0) end
+        if self.by_name[candidate.name] or candidate.name == race.twin then
+            error("race: candidate " .. candidate.name .. " is there twice", 0)
+        end
         self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
         if i > 1 then names[#names + 1] = candidate.name end
     end
     local finalists, repetitions, result = self:halve(names), self.rules.repetitions, nil
     while #finalists > 1 and self:reserve(#finalists) > self:left() do
-        self:note { phase = "final", round = 1, number = 0, candidate = table.remove(finalists), dropped = "no time left for so many finalists" }
+        self:note {
+            phase = "final",
+            round = 1,
+            number = 0,
+            candidate = table.remove(finalists),
+            dropped = "no time left for so many finalists",
+        }
     end
     if #finalists > 0 then
         result = self:finals(1, finalists, repetitions)
@@ -364,9 +481,14 @@ function race.run(options)
     elseif self.unmeasured > 0 then
         result = self:default_result("no time", "nothing was measured")
     else
-        result = self:default_result("winner", #names == 0 and "there is no other candidate" or "no other candidate could be measured")
+        result = self:default_result(
+            "winner",
+            #names == 0 and "there is no other candidate" or "no other candidate could be measured"
+        )
     end
-    if self.unmeasured > 0 then result.reason = string.format("%s; no time for %d other candidates", result.reason, self.unmeasured) end
+    if self.unmeasured > 0 then
+        result.reason = string.format("%s; no time for %d other candidates", result.reason, self.unmeasured)
+    end
     result.unmeasured, result.history = self.unmeasured, self.history
     return result
 end

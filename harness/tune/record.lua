@@ -7,12 +7,15 @@ local record = {}
 
 local function one_of(...)
     local words = { ... }
-    return { function(value)
-        for _, word in ipairs(words) do
-            if value == word then return true end
-        end
-        return false
-    end, "must be one of " .. table.concat(words, ", ") }
+    return {
+        function(value)
+            for _, word in ipairs(words) do
+                if value == word then return true end
+            end
+            return false
+        end,
+        "must be one of " .. table.concat(words, ", "),
+    }
 end
 
 local function is_samples(value)
@@ -26,19 +29,26 @@ end
 local kinds = key.kinds
 local samples = { is_samples, "must be a list of positive numbers" }
 
-local positive = { function(value) return type(value) == "number" and value > 0 and value < math.huge end, "must be a positive number" }
-local texts = { function(value)
-    if type(value) ~= "table" or #value == 0 then return false end
-    for _, text in ipairs(value) do
-        if not kinds.text[1](text) then return false end
-    end
-    return true
-end, "must be a list of texts" }
+local positive = {
+    function(value) return type(value) == "number" and value > 0 and value < math.huge end,
+    "must be a positive number",
+}
+local texts = {
+    function(value)
+        if type(value) ~= "table" or #value == 0 then return false end
+        for _, text in ipairs(value) do
+            if not kinds.text[1](text) then return false end
+        end
+        return true
+    end,
+    "must be a list of texts",
+}
 
--- A record says one of four things of a candidate: its times ("ok"), why it has none ("rejected"), that it is the default of a race among
--- `field` ("entered"), or that it is what a race or a whole tuning chose ("chosen").
+-- A record says one of four things of a candidate: its times ("ok"), why it has none ("rejected"), that it is the
+-- default of a race among `field` ("entered"), or that it is what a race or a whole tuning chose ("chosen").
 --
--- One row a field; `of`: the status of the records that must have it, nil: all; `only`: no others may; `optional`: none must.
+-- One row a field; `of`: the status of the records that must have it, nil: all; `only`: no others may; `optional`: none
+-- must.
 record.fields = {
     { name = "candidate", kind = kinds.text },
     { name = "regime", kind = one_of("many", "few", "both") },
@@ -50,7 +60,8 @@ record.fields = {
     { name = "codes", kind = one_of("uniform", "skewed"), of = "ok", only = true },
     { name = "tables", kind = one_of("warm", "cold"), of = "ok", only = true },
     { name = "object_bytes", kind = kinds.natural, of = "ok" },
-    { name = "heat", kind = kinds.text, of = "ok", only = true, optional = true }, -- of the race that took the samples (harness/tune/race.lua),
+    -- of the race that took the samples (harness/tune/race.lua),
+    { name = "heat", kind = kinds.text, of = "ok", only = true, optional = true },
     { name = "place", kind = kinds.count, of = "ok", only = true, optional = true }, -- its place in that
     { name = "seconds", kind = positive, of = "ok", only = true, optional = true }, -- and how long all of that took
     { name = "field", kind = texts, of = "entered", only = true }, -- candidates in their order, the default first
@@ -69,7 +80,9 @@ record.fields = {
 -- What is wrong with the fields of `rows` in `values` beside those in `known`, in one line; nil: nothing.
 local function problem(rows, values, known, prefix)
     local names = { table.unpack(known) }
-    for _, name in ipairs(known) do names[name] = true end
+    for _, name in ipairs(known) do
+        names[name] = true
+    end
     for _, row in ipairs(rows) do
         names[row.name] = true
         local value, kind = values[row.name], type(row.kind) == "string" and kinds[row.kind] or row.kind
@@ -79,7 +92,9 @@ local function problem(rows, values, known, prefix)
             return string.format('field "%s%s": only a record with status %s has it', prefix, row.name, row.of)
         end
         local shown = type(value) == "table" and "{…}" or tostring(value):gsub("%c", "?"):sub(1, 80)
-        if value ~= nil and not kind[1](value) then return string.format('field "%s%s": %s: %s', prefix, row.name, shown, kind[2]) end
+        if value ~= nil and not kind[1](value) then
+            return string.format('field "%s%s": %s: %s', prefix, row.name, shown, kind[2])
+        end
     end
     local unknown = {}
     for name in pairs(values) do
@@ -101,8 +116,8 @@ local function check_of(body) return host.sha256(body):sub(1, 16) end
 -- The line of a record: sorted JSON without spaces.
 function record.line(r) return assert(json.encode(r, "compact")) end
 
--- Whether a line is as it was written: its check is the digest of the rest of it. "check" cannot be the last field, "time" follows, and
--- quotes inside texts are escaped.
+-- Whether a line is as it was written: its check is the digest of the rest of it. "check" cannot be the last field,
+-- "time" follows, and quotes inside texts are escaped.
 function record.intact(line)
     local before, check, after = line:match('^(.-)"check":"(%x+)",(.*)$')
     return check ~= nil and #check == 16 and check == check_of(before .. after)
@@ -119,10 +134,13 @@ function record.parse(line)
     return r
 end
 
--- A record of `fields`, with its check; numbers as they will be read back. Raises one line for a field that breaks a rule.
+-- A record of `fields`, with its check; numbers as they will be read back. Raises one line for a field that breaks a
+-- rule.
 function record.make(fields)
     local r = {}
-    for name, value in pairs(fields) do r[name] = value end
+    for name, value in pairs(fields) do
+        r[name] = value
+    end
     r.check = nil
     local found = fault(r)
     if found then error("record: " .. found, 0) end

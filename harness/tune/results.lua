@@ -6,15 +6,26 @@ local tuning = require "harness.tune.tuning"
 
 local outcome = {}
 
--- An outcome: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high, samples, decided,
--- reason, ...} }, said = where it comes from, if not measured now } and, if it was, what harness/tune/confirm.lua adds.
+-- An outcome: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
+-- samples, decided, reason, ...} }, said = where it comes from, if not measured now } and, if it was, what
+-- harness/tune/confirm.lua adds.
 
 local function race_of(r, batches)
-    return { regime = r.regime, batches = batches, winner = r.candidate, ratio = r.ratio, low = r.low, high = r.high, samples = r.pairs, decided = r.decided }
+    return {
+        regime = r.regime,
+        batches = batches,
+        winner = r.candidate,
+        ratio = r.ratio,
+        low = r.low,
+        high = r.high,
+        samples = r.pairs,
+        decided = r.decided,
+    }
 end
 
--- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is proven faster.
--- ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if the store does not know all of it.
+-- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is
+-- proven faster. ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if
+-- the store does not know all of it.
 function outcome.from_store(sessions, ask, any)
     local best
     for _, s in ipairs(sessions) do
@@ -25,10 +36,23 @@ function outcome.from_store(sessions, ask, any)
             local default = tuning.plan(s, nil)
             local v = default.variants[1]
             local legal, name, value, rule = s.schedules.try(default.shape, v.isa, found.schedule)
-            if not legal then return nil, string.format("%s; its choice %s = %s: %s", line, name, tostring(value), rule) end
-            best = { whole = whole, session = s, default = v.schedule, schedule = legal, races = {}, said = line, level = found.level, missing = found.missing }
+            if not legal then
+                return nil, string.format("%s; its choice %s = %s: %s", line, name, tostring(value), rule)
+            end
+            best = {
+                whole = whole,
+                session = s,
+                default = v.schedule,
+                schedule = legal,
+                races = {},
+                said = line,
+                level = found.level,
+                missing = found.missing,
+            }
             for _, regime in ipairs { "many", "few" } do
-                if found.races[regime] then best.races[#best.races + 1] = race_of(found.races[regime], s.batches_text) end
+                if found.races[regime] then
+                    best.races[#best.races + 1] = race_of(found.races[regime], s.batches_text)
+                end
             end
         end
     end
@@ -58,11 +82,23 @@ local function notes_of(found)
         if value == found.default[name] then
             notes[name] = "default"
         elseif name == "few.threshold" then
-            notes[name] = found.threshold and string.format("calls of %s … %s tokens measured with both kernels", found.threshold.probes[1], found.threshold.probes[#found.threshold.probes]) or nil
+            notes[name] = found.threshold
+                    and string.format(
+                        "calls of %s … %s tokens measured with both kernels",
+                        found.threshold.probes[1],
+                        found.threshold.probes[#found.threshold.probes]
+                    )
+                or nil
         else
             for _, r in ipairs(found.races) do
                 if concerns(r, name) then
-                    notes[name] = { ratio = 1 / r.ratio, low = 1 / r.high, high = 1 / r.low, samples = r.samples, batch = batches_of(r) }
+                    notes[name] = {
+                        ratio = 1 / r.ratio,
+                        low = 1 / r.high,
+                        high = 1 / r.low,
+                        samples = r.samples,
+                        batch = batches_of(r),
+                    }
                 end
             end
         end
@@ -75,11 +111,19 @@ function outcome.tuned_text(m, outcomes, o)
     local last = outcomes[#outcomes].session
     local title, schedules, notes = {}, {}, {}
     local k = last.key
-    title[1] = string.format("%s on %s, %s, %s: tuned by lookupc for calls of %s tokens", m.name, k.cpu_name, k.compiler, o.threads == 1 and "one thread" or o.threads .. " threads", o.batches_text:gsub(",", ", "))
+    title[1] = string.format(
+        "%s on %s, %s, %s: tuned by lookupc for calls of %s tokens",
+        m.name,
+        k.cpu_name,
+        k.compiler,
+        o.threads == 1 and "one thread" or o.threads .. " threads",
+        o.batches_text:gsub(",", ", ")
+    )
     for _, found in ipairs(outcomes) do
         schedules[found.session.isa.name], notes[found.session.isa.name] = found.schedule, notes_of(found)
         for _, r in ipairs(found.races) do
-            title[#title + 1] = string.format("%s, %s tokens (%s): %s", found.session.isa.name, r.regime, batches_of(r), r.decided)
+            title[#title + 1] =
+                string.format("%s, %s tokens (%s): %s", found.session.isa.name, r.regime, batches_of(r), r.decided)
         end
         if found.said then title[#title + 1] = found.session.isa.name .. ": " .. found.said end
     end
@@ -88,8 +132,17 @@ function outcome.tuned_text(m, outcomes, o)
         if facts[name] == 0 then facts[name] = nil end -- not known
     end
     facts.threads = o.threads
-    return tuned_file.text({ lookupc = tuned_file.generator(), model = last.digest, type = last.type, cache = last.cache, tables = not last.type and last.key.tables or nil, projection = not last.type and last.key.projection or nil, cpu = facts,
-        compiler = k.compiler .. " " .. last.cflags, schedules = schedules }, title, notes)
+    return tuned_file.text({
+        lookupc = tuned_file.generator(),
+        model = last.digest,
+        type = last.type,
+        cache = last.cache,
+        tables = not last.type and last.key.tables or nil,
+        projection = not last.type and last.key.projection or nil,
+        cpu = facts,
+        compiler = k.compiler .. " " .. last.cflags,
+        schedules = schedules,
+    }, title, notes)
 end
 
 -- The result as the stable JSON object of `tune --json`.
@@ -98,19 +151,58 @@ function outcome.summary(m, outcomes, o)
     for i, found in ipairs(outcomes) do
         local races, rows = {}, {}
         for j, r in ipairs(found.races) do
-            races[j] = { regime = r.regime, batches = batches_of(r), winner = r.winner, ratio = r.ratio, low = r.low, high = r.high, samples = r.samples,
-                decided = r.decided, reason = r.reason, loss = r.loss, candidates = r.field and #r.field, rejected = r.failed and #r.failed,
-                pruned = r.rejected and #r.rejected, space = r.total, seconds = r.seconds }
+            races[j] = {
+                regime = r.regime,
+                batches = batches_of(r),
+                winner = r.winner,
+                ratio = r.ratio,
+                low = r.low,
+                high = r.high,
+                samples = r.samples,
+                decided = r.decided,
+                reason = r.reason,
+                loss = r.loss,
+                candidates = r.field and #r.field,
+                rejected = r.failed and #r.failed,
+                pruned = r.rejected and #r.rejected,
+                space = r.total,
+                seconds = r.seconds,
+            }
         end
         for j, row in ipairs(found.rows or {}) do
-            rows[j] = { batch = row.batch, default_us = row.default_us, tuned_us = row.tuned_us, ratio = row.ratio.median, low = row.ratio.low, high = row.ratio.high,
-                dense_us = row.dense_us, dense_library = row.dense_library }
+            rows[j] = {
+                batch = row.batch,
+                default_us = row.default_us,
+                tuned_us = row.tuned_us,
+                ratio = row.ratio.median,
+                low = row.ratio.low,
+                high = row.ratio.high,
+                dense_us = row.dense_us,
+                dense_library = row.dense_library,
+            }
         end
-        sets[i] = { isa = found.session.isa.name, compiler = found.session.version, cc = found.session.cc, schedule = found.session.schedules.text(found.schedule), default = found.session.schedules.text(found.default),
-            races = json.array(races), results = json.array(rows), said = found.said, level = found.level, control = found.control and { low = found.control.low, high = found.control.high },
-            missing = found.missing and json.array(found.missing) or nil }
+        sets[i] = {
+            isa = found.session.isa.name,
+            compiler = found.session.version,
+            cc = found.session.cc,
+            schedule = found.session.schedules.text(found.schedule),
+            default = found.session.schedules.text(found.default),
+            races = json.array(races),
+            results = json.array(rows),
+            said = found.said,
+            level = found.level,
+            control = found.control and { low = found.control.low, high = found.control.high },
+            missing = found.missing and json.array(found.missing) or nil,
+        }
     end
-    return { model = m.name, batches = json.array(o.batches), threads = o.threads, tuned = o.tuned, log = o.log, sets = json.array(sets) }
+    return {
+        model = m.name,
+        batches = json.array(o.batches),
+        threads = o.threads,
+        tuned = o.tuned,
+        log = o.log,
+        sets = json.array(sets),
+    }
 end
 
 local function three_places(ratio) return string.format("%.3f", ratio) end
@@ -128,10 +220,24 @@ end
 local function race_lines(found, r, add)
     local counted = ""
     if r.field then
-        counted = string.format("%d candidates of %d schedules, %d wrong, %d pruned, %d without time, %.0f s", #r.field, r.total, #r.failed, #r.rejected, r.untried + r.unmeasured, r.seconds)
+        counted = string.format(
+            "%d candidates of %d schedules, %d wrong, %d pruned, %d without time, %.0f s",
+            #r.field,
+            r.total,
+            #r.failed,
+            #r.rejected,
+            r.untried + r.unmeasured,
+            r.seconds
+        )
     end
     add(string.format("  %-5s %s", r.regime, counted ~= "" and counted or "batch " .. batches_of(r)))
-    local verdict = string.format("%s of the default's time (%s … %s, %d pairs)", three_places(r.ratio), three_places(r.low), three_places(r.high), r.samples)
+    local verdict = string.format(
+        "%s of the default's time (%s … %s, %d pairs)",
+        three_places(r.ratio),
+        three_places(r.low),
+        three_places(r.high),
+        r.samples
+    )
     if r.decided == "too noisy" or r.decided == "no time" then verdict = "the default is kept" end
     add(string.format("        %s: %s%s", r.decided, verdict, r.reason and "; " .. r.reason or ""))
     if r.contended then add("        other work shared the core for a part of it") end
@@ -144,26 +250,83 @@ function outcome.lines(m, outcomes, o)
     local function add(text) lines[#lines + 1] = text end
     for _, found in ipairs(outcomes) do
         local s = found.session
-        local types = string.format(m.attention and "weights in %s, cache in %s" or "tables in %s, projection in %s", s.key.tables, s.key.projection)
-        add(string.format("%s on %s, %s %s, %s, %s: %s", m.name, s.key.cpu_name, s.version, s.cflags, o.threads == 1 and "one thread" or o.threads .. " threads", types, s.isa.name))
-        if s.model.layers ~= m.layers then add(string.format("  timed: %d of its %d blocks", s.model.layers, m.layers)) end
+        local types = string.format(
+            m.attention and "weights in %s, cache in %s" or "tables in %s, projection in %s",
+            s.key.tables,
+            s.key.projection
+        )
+        add(
+            string.format(
+                "%s on %s, %s %s, %s, %s: %s",
+                m.name,
+                s.key.cpu_name,
+                s.version,
+                s.cflags,
+                o.threads == 1 and "one thread" or o.threads .. " threads",
+                types,
+                s.isa.name
+            )
+        )
+        if s.model.layers ~= m.layers then
+            add(string.format("  timed: %d of its %d blocks", s.model.layers, m.layers))
+        end
         if found.said then add("  from the store, nothing measured (--again measures): " .. found.said) end
-        for _, lacking in ipairs(found.missing or {}) do add("  missing: shard " .. lacking) end
-        for _, r in ipairs(found.races) do race_lines(found, r, add) end
+        for _, lacking in ipairs(found.missing or {}) do
+            add("  missing: shard " .. lacking)
+        end
+        for _, r in ipairs(found.races) do
+            race_lines(found, r, add)
+        end
         local t = found.threshold
-        if t then add(string.format("  few.threshold %s", t.from == t.to and t.to .. ", the default" or t.from .. " -> " .. t.to)) end
-        for regime in pairs(found.reverted or {}) do add(string.format("  %s: taken back: slower than the default in the closing run below", regime)) end
+        if t then
+            add(
+                string.format(
+                    "  few.threshold %s",
+                    t.from == t.to and t.to .. ", the default" or t.from .. " -> " .. t.to
+                )
+            )
+        end
+        for regime in pairs(found.reverted or {}) do
+            add(string.format("  %s: taken back: slower than the default in the closing run below", regime))
+        end
         if found.rows then
             local rival = m.attention and "" or string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
             add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", rival))
             for _, row in ipairs(found.rows) do
-                local dense = row.dense_us and string.format(" %9.2f %-9s %8.2f", row.dense_us, row.dense_library, row.dense_us / row.tuned_us) or ""
-                add(string.format("  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)%s", row.batch, row.default_us, row.tuned_us, 1 / row.ratio.median, 1 / row.ratio.high, 1 / row.ratio.low, dense))
+                local dense = row.dense_us
+                        and string.format(
+                            " %9.2f %-9s %8.2f",
+                            row.dense_us,
+                            row.dense_library,
+                            row.dense_us / row.tuned_us
+                        )
+                    or ""
+                add(
+                    string.format(
+                        "  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)%s",
+                        row.batch,
+                        row.default_us,
+                        row.tuned_us,
+                        1 / row.ratio.median,
+                        1 / row.ratio.high,
+                        1 / row.ratio.low,
+                        dense
+                    )
+                )
             end
-            add(string.format("  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).", 100 * math.abs(found.control.median - 1), found.control.low, found.control.high))
+            add(
+                string.format(
+                    "  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).",
+                    100 * math.abs(found.control.median - 1),
+                    found.control.low,
+                    found.control.high
+                )
+            )
         end
         if found.compilers and #found.compilers > 1 then
-            for _, c in ipairs(found.compilers) do add(string.format("  %-8s %s of the default's time, %s", c.cc, three_places(c.ratio), c.version)) end
+            for _, c in ipairs(found.compilers) do
+                add(string.format("  %-8s %s of the default's time, %s", c.cc, three_places(c.ratio), c.version))
+            end
         end
     end
     return lines

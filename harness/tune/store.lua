@@ -1,4 +1,5 @@
--- The local store of all records: where it is, merging, look-up by nearness. A damaged one is rebuilt from the records it still holds.
+-- The local store of all records: where it is, merging, look-up by nearness. A damaged one is rebuilt from the records
+-- it still holds.
 local host = require "host"
 local key = require "harness.tune.key"
 local process = require "process"
@@ -10,10 +11,11 @@ local store = {}
 store.__index = store
 
 store.version = 1
-local application = 0x6c6b7000 -- application_id is this plus the version: one of the two alone cannot have been damaged unseen
+-- application_id is this plus the version: one of the two alone cannot have been damaged unseen
+local application = 0x6c6b7000
 
--- Pages as large as SQLite has them: a record then lies in one piece, where record.find sees it. A changed key or time no longer agrees with
--- its index, a changed line not with its check.
+-- Pages as large as SQLite has them: a record then lies in one piece, where record.find sees it. A changed key or time
+-- no longer agrees with its index, a changed line not with its check.
 local schema = {
     "CREATE TABLE records (id TEXT PRIMARY KEY, key TEXT NOT NULL, time INTEGER NOT NULL, line TEXT NOT NULL)",
     "CREATE INDEX by_key ON records (key, time)",
@@ -29,20 +31,34 @@ function store.path()
     end
     local own, data, home = set("LOOKUPC_STORE", "."), set("XDG_DATA_HOME", "^/"), set("HOME", "^/")
     if own then return own end
-    if not data and not home then error("LOOKUPC_STORE, XDG_DATA_HOME and HOME are not set: there is no place for the store", 0) end
+    if not data and not home then
+        error("LOOKUPC_STORE, XDG_DATA_HOME and HOME are not set: there is no place for the store", 0)
+    end
     return (data or home .. "/.local/share") .. "/lookupc/tuned.sqlite"
 end
 
 local function create(db)
-    for _, sql in ipairs { "PRAGMA page_size = 65536", "PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE" } do assert(db:query(sql)) end
-    for _, sql in ipairs(schema) do assert(db:query(sql)) end
+    for _, sql in ipairs { "PRAGMA page_size = 65536", "PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE" } do
+        assert(db:query(sql))
+    end
+    for _, sql in ipairs(schema) do
+        assert(db:query(sql))
+    end
     assert(db:query "COMMIT")
 end
 
 -- Adds a record unless it is there. Returns how many were added and the key's id.
 local function insert(db, r)
     local id = key.id(r.key)
-    assert(db:query("INSERT OR IGNORE INTO records (id, key, time, line) VALUES (?, ?, ?, ?)", r.check, id, r.time, record.line(r)))
+    assert(
+        db:query(
+            "INSERT OR IGNORE INTO records (id, key, time, line) VALUES (?, ?, ?, ?)",
+            r.check,
+            id,
+            r.time,
+            record.line(r)
+        )
+    )
     return db:changes(), id
 end
 
@@ -66,15 +82,26 @@ local function ask(db, sql, ...)
     error(damaged and { what = damaged, why = message:match(": ([^:]*)$") or message } or message, 0)
 end
 
--- Raises { what = "new" | "foreign" | "damaged", why } unless the database is a whole store, and one line if it is of another version.
+-- Raises { what = "new" | "foreign" | "damaged", why } unless the database is a whole store, and one line if it is of
+-- another version.
 local function inspect(db, path)
-    local application_id, version = ask(db, "PRAGMA application_id")[1].application_id, ask(db, "PRAGMA user_version")[1].user_version
+    local application_id, version =
+        ask(db, "PRAGMA application_id")[1].application_id, ask(db, "PRAGMA user_version")[1].user_version
     local objects = ask(db, "SELECT count(*) AS count FROM sqlite_schema")[1].count
     if application_id == 0 and version == 0 and objects == 0 then error({ what = "new" }, 0) end
     if application_id - version ~= application then error({ what = "foreign", why = "its header is wrong" }, 0) end
-    if version ~= store.version then error(string.format("%s: is a store of version %d: this lookupc reads version %d", path, version, store.version), 0) end
-    for _, sql in ipairs { "BEGIN IMMEDIATE", "PRAGMA user_version = 0", "ROLLBACK" } do ask(db, sql) end -- it can be written
-    if ask(db, "PRAGMA integrity_check")[1].integrity_check ~= "ok" then error({ what = "damaged", why = "its pages contradict each other" }, 0) end
+    if version ~= store.version then
+        error(
+            string.format("%s: is a store of version %d: this lookupc reads version %d", path, version, store.version),
+            0
+        )
+    end
+    for _, sql in ipairs { "BEGIN IMMEDIATE", "PRAGMA user_version = 0", "ROLLBACK" } do
+        ask(db, sql)
+    end -- it can be written
+    if ask(db, "PRAGMA integrity_check")[1].integrity_check ~= "ok" then
+        error({ what = "damaged", why = "its pages contradict each other" }, 0)
+    end
     local last = math.mininteger
     repeat
         local rows = ask(db, "SELECT rowid, id, line FROM records WHERE rowid > ? ORDER BY rowid LIMIT 1000", last)
@@ -86,19 +113,25 @@ local function inspect(db, path)
     until #rows == 0
 end
 
--- Puts a new store with the records that are left in the place of the damaged one. Returns a line that says so; raises one for a file that
--- never was a store.
+-- Puts a new store with the records that are left in the place of the damaged one. Returns a line that says so; raises
+-- one for a file that never was a store.
 local function rebuild(path, found)
     local bytes = assert(host.read(path)) .. (host.read(path .. "-wal") or "")
     local lines = record.find(bytes)
-    if #lines == 0 and (found.what == "foreign" or not bytes:find("^SQLite format 3\0")) then error(path .. ": is no store of lookupc", 0) end
+    if #lines == 0 and (found.what == "foreign" or not bytes:find("^SQLite format 3\0")) then
+        error(path .. ": is no store of lookupc", 0)
+    end
     local fresh, aside, number = path .. ".new", nil, 0
-    for _, suffix in ipairs { "", "-wal", "-shm" } do host.remove(fresh .. suffix) end
+    for _, suffix in ipairs { "", "-wal", "-shm" } do
+        host.remove(fresh .. suffix)
+    end
     do
         local db <close> = assert(sqlite.open(fresh))
         create(db)
         transaction(db, function()
-            for _, line in ipairs(lines) do insert(db, assert(record.parse(line))) end
+            for _, line in ipairs(lines) do
+                insert(db, assert(record.parse(line)))
+            end
         end)
     end
     repeat
@@ -109,10 +142,18 @@ local function rebuild(path, found)
     host.move(path .. "-wal", aside .. "-wal")
     host.remove(path .. "-shm")
     assert(host.move(fresh, path))
-    return string.format("%s: is damaged (%s): moved to %s, %d record%s recovered", path, found.why, aside, #lines, #lines == 1 and "" or "s")
+    return string.format(
+        "%s: is damaged (%s): moved to %s, %d record%s recovered",
+        path,
+        found.why,
+        aside,
+        #lines,
+        #lines == 1 and "" or "s"
+    )
 end
 
--- One try to open the store under a lock: the store, or nil and what is wrong with it, repaired if the lock is exclusive.
+-- One try to open the store under a lock: the store, or nil and what is wrong with it, repaired if the lock is
+-- exclusive.
 local function try(path, kind)
     local lock = assert(sqlite.lock(path, kind))
     local db
@@ -135,7 +176,8 @@ local function try(path, kind)
     return nil, message
 end
 
--- Opens the store at `path`, which is made if need be. Returns it, and a line if it was damaged. Raises one line for a file that is none.
+-- Opens the store at `path`, which is made if need be. Returns it, and a line if it was damaged. Raises one line for a
+-- file that is none.
 function store.open(path)
     if host.kind(path) == "directory" then error(path .. ": is a directory", 0) end
     local folder = path:match("^(.+)/[^/]*$")
@@ -144,8 +186,11 @@ function store.open(path)
     for _, kind in ipairs { "shared", "exclusive", "shared" } do
         local opened, message = try(path, kind)
         problem = problem or message
-        if opened and kind == "exclusive" then opened:close() -- another process has repaired it
-        elseif opened then return opened, problem end
+        if opened and kind == "exclusive" then
+            opened:close() -- another process has repaired it
+        elseif opened then
+            return opened, problem
+        end
     end
     error(path .. ": is damaged again and again", 0)
 end
@@ -157,8 +202,8 @@ end
 
 store.__close = store.close
 
--- Adds records; those it has already are left alone, so that order and repetition do not matter. Returns how many were new, and the ids of
--- their keys, new or not, as a set.
+-- Adds records; those it has already are left alone, so that order and repetition do not matter. Returns how many were
+-- new, and the ids of their keys, new or not, as a set.
 function store:merge(records)
     local keys = {}
     local added = transaction(self.db, function()
@@ -174,9 +219,15 @@ end
 
 -- Every key: { {id, key, count, first, last} } in the order of ids; count of records, times of the first and the last.
 function store:keys()
-    local list = assert(self.db:query([[
-        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line FROM records GROUP BY key ORDER BY key]]))
-    for _, row in ipairs(list) do row.key, row.line = assert(record.parse(row.line)).key, nil end
+    local list = assert(
+        self.db:query(
+            [[
+        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line FROM records GROUP BY key ORDER BY key]]
+        )
+    )
+    for _, row in ipairs(list) do
+        row.key, row.line = assert(record.parse(row.line)).key, nil
+    end
     return list
 end
 
@@ -185,7 +236,9 @@ local order = summary.by { "regime", "batch", "codes", "tables", "candidate", "t
 -- The records of a key, in an order that does not depend on how they came.
 function store:records(id)
     local list = assert(self.db:query("SELECT line FROM records WHERE key = ?", id))
-    for i, row in ipairs(list) do list[i] = assert(record.parse(row.line)) end
+    for i, row in ipairs(list) do
+        list[i] = assert(record.parse(row.line))
+    end
     table.sort(list, order)
     return list
 end
@@ -196,8 +249,12 @@ function store:key_of(prefix)
     for _, row in ipairs(self:keys()) do
         if row.id:sub(1, #prefix) == prefix then found[#found + 1] = row end
     end
-    if #found == 0 then error(string.format('"%s": no key of %s begins so (see lookupc tuned list)', prefix, self.path), 0) end
-    if #found > 1 then error(string.format('"%s": %d keys of %s begin so: give more digits', prefix, #found, self.path), 0) end
+    if #found == 0 then
+        error(string.format('"%s": no key of %s begins so (see lookupc tuned list)', prefix, self.path), 0)
+    end
+    if #found > 1 then
+        error(string.format('"%s": %d keys of %s begin so: give more digits', prefix, #found, self.path), 0)
+    end
     return found[1]
 end
 
@@ -223,17 +280,22 @@ end
 
 local function texts(fields)
     local list = {}
-    for i, field in ipairs(fields) do list[i] = field.text end
+    for i, field in ipairs(fields) do
+        list[i] = field.text
+    end
     return table.concat(list, ", ")
 end
 
--- Whether one of the records has the fields in `where`, and is a measurement unless they say else. A field may name several values.
+-- Whether one of the records has the fields in `where`, and is a measurement unless they say else. A field may name
+-- several values.
 local function has(records, where)
     for _, r in ipairs(records) do
         local good = where.status ~= nil or r.status == "ok"
         for name, value in pairs(where) do
             local one = false
-            for _, possible in ipairs(type(value) == "table" and value or { value }) do one = one or r[name] == possible end
+            for _, possible in ipairs(type(value) == "table" and value or { value }) do
+                one = one or r[name] == possible
+            end
             good = good and one
         end
         if good then return true end
@@ -243,15 +305,19 @@ end
 
 local subject = { "model", "tables", "projection", "isa" }
 
--- The keys with records for the subject of `wanted`: the usable ones, nearest first, and the refused ones with the reason.
+-- The keys with records for the subject of `wanted`: the usable ones, nearest first, and the refused ones with the
+-- reason.
 local function candidates(keys, wanted)
     local usable, refused = {}, {}
     for _, row in ipairs(keys) do
         local same = true
-        for _, name in ipairs(subject) do same = same and row.key[name] == wanted[name] end
+        for _, name in ipairs(subject) do
+            same = same and row.key[name] == wanted[name]
+        end
         if same then
             local level, fields = key.compare(wanted, row.key)
-            local entry = { id = row.id, level = level, differences = #fields, count = -row.count, reason = texts(fields) }
+            local entry =
+                { id = row.id, level = level, differences = #fields, count = -row.count, reason = texts(fields) }
             local list = level and usable or refused
             list[#list + 1] = entry
         end
@@ -261,15 +327,22 @@ local function candidates(keys, wanted)
     return usable, refused
 end
 
--- The records nearest to key `wanted` that hold one with the fields in `where`, such as { regime = "few" } or { status = "chosen" }:
--- { level = "exact" | "microarchitecture" | "isa" | "default", id, records, differs = text, refused = { {id, reason} } }.
--- At "default" there are none. Refused are keys of the same model and types that were nearer or of no use.
+-- The records nearest to key `wanted` that hold one with the fields in `where`, such as { regime = "few" } or { status
+-- = "chosen" }: { level = "exact" | "microarchitecture" | "isa" | "default", id, records, differs = text, refused = {
+-- {id, reason} } }. At "default" there are none. Refused are keys of the same model and types that were nearer or of no
+-- use.
 function store:look_up(wanted, where)
     local usable, refused = candidates(self:keys(), wanted)
     for _, entry in ipairs(usable) do
         local records = self:records(entry.id)
         if has(records, where or {}) then
-            return { level = key.levels[entry.level], id = entry.id, records = records, differs = entry.reason, refused = refused }
+            return {
+                level = key.levels[entry.level],
+                id = entry.id,
+                records = records,
+                differs = entry.reason,
+                refused = refused,
+            }
         end
         refused[#refused + 1] = { id = entry.id, reason = "has no measurement of this case" }
     end
@@ -281,7 +354,9 @@ function store.say(found)
     local parts = { "records used: " .. found.level }
     if found.id then parts[1] = parts[1] .. ", key " .. found.id:sub(1, 12) end
     if found.differs ~= "" then parts[1] = parts[1] .. ", " .. found.differs end
-    for _, entry in ipairs(found.refused) do parts[#parts + 1] = "refused: key " .. entry.id:sub(1, 12) .. ", " .. entry.reason end
+    for _, entry in ipairs(found.refused) do
+        parts[#parts + 1] = "refused: key " .. entry.id:sub(1, 12) .. ", " .. entry.reason
+    end
     return table.concat(parts, "; ")
 end
 

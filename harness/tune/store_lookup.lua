@@ -13,11 +13,19 @@ local function is_sound(r) return r.decided == choice.sound[1] or r.decided == c
 -- The fastest of several choices against their defaults, whatever their order.
 local function best(list)
     local least = math.huge
-    for _, r in ipairs(list) do least = math.min(least, r.ratio) end
+    for _, r in ipairs(list) do
+        least = math.min(least, r.ratio)
+    end
     local found
     local function rank(r)
         local is_default = r.low == 1 and r.high == 1 -- nothing else is that sure
-        return string.format("%020d %s %s %s", r.object_bytes or math.maxinteger, is_default and "default" or "other", r.candidate, r.check)
+        return string.format(
+            "%020d %s %s %s",
+            r.object_bytes or math.maxinteger,
+            is_default and "default" or "other",
+            r.candidate,
+            r.check
+        )
     end
     for _, r in ipairs(list) do
         if r.ratio <= least * (1 + tolerance) and (not found or rank(r) < rank(found)) then found = r end
@@ -25,8 +33,9 @@ local function best(list)
     return found
 end
 
--- The shards of one regime's races that have decided nothing, by their records with status "entered" or "chosen": { "2/4", "3/4, too noisy" }.
--- Of several numbers of shards that counts of which the larger part has decided, then the smaller one.
+-- The shards of one regime's races that have decided nothing, by their records with status "entered" or "chosen": {
+-- "2/4", "3/4, too noisy" }. Of several numbers of shards that counts of which the larger part has decided, then the
+-- smaller one.
 local function missing(list)
     local sets = {}
     for _, r in ipairs(list) do
@@ -50,7 +59,9 @@ local function missing(list)
     end
     local lacks = {}
     for i = 1, found and found.n or 0 do
-        if not found.decided[i] then lacks[#lacks + 1] = string.format("%d/%d%s", i, found.n, found.why[i] and ", " .. found.why[i] or "") end
+        if not found.decided[i] then
+            lacks[#lacks + 1] = string.format("%d/%d%s", i, found.n, found.why[i] and ", " .. found.why[i] or "")
+        end
     end
     return lacks
 end
@@ -64,9 +75,9 @@ local function of_run(list, run)
     return own
 end
 
--- The choice of `records`, all of one key, for the batches "1,64,4096", or nil: { schedule, races = { [regime] = the record that chose it },
--- whole = the record of a whole tuning or nil, missing = { "many 2/4", "many 3/4, too noisy" } shards that have decided nothing }. Neither
--- the order of the records nor their repetition matters.
+-- The choice of `records`, all of one key, for the batches "1,64,4096", or nil: { schedule, races = { [regime] = the
+-- record that chose it }, whole = the record of a whole tuning or nil, missing = { "many 2/4", "many 3/4, too noisy" }
+-- shards that have decided nothing }. Neither the order of the records nor their repetition matters.
 function choice.of(records, batches)
     local raced, sound, whole = { many = {}, few = {} }, { many = {}, few = {} }, nil
     for _, r in ipairs(records) do
@@ -83,7 +94,9 @@ function choice.of(records, batches)
     local found = { races = {}, whole = whole, missing = {} }
     for _, regime in ipairs { "few", "many" } do
         found.races[regime] = best(whole and of_run(sound[regime], whole.run) or sound[regime])
-        for _, shard in ipairs(whole and {} or missing(raced[regime])) do found.missing[#found.missing + 1] = regime .. " " .. shard end
+        for _, shard in ipairs(whole and {} or missing(raced[regime])) do
+            found.missing[#found.missing + 1] = regime .. " " .. shard
+        end
     end
     if whole then
         found.schedule = space.read(whole.candidate)
@@ -100,12 +113,14 @@ function choice.of(records, batches)
     return found
 end
 
--- The choice that the store has for key `wanted` and `batches`, at the nearest level, and a line that says which one it was and why nearer
--- records were refused: found, line. found is nil if there is none.
+-- The choice that the store has for key `wanted` and `batches`, at the nearest level, and a line that says which one it
+-- was and why nearer records were refused: found, line. found is nil if there is none.
 function choice.look_up(store, wanted, batches)
     local near = store:look_up(wanted, { status = "chosen", batches = batches, decided = choice.sound })
     local found = choice.of(near.records, batches)
-    if found then found.level, found.id = near.level, near.id end
+    if found then
+        found.level, found.id = near.level, near.id
+    end
     return found, store.say(near)
 end
 

@@ -1,4 +1,5 @@
--- Tunes the kernels of one instruction set with one compiler: those for many tokens, those for few, then the threshold between them.
+-- Tunes the kernels of one instruction set with one compiler: those for many tokens, those for few, then the threshold
+-- between them.
 local candidates = require "harness.tune.candidates"
 local heat = require "harness.tune.round"
 local log = require "harness.tune.log"
@@ -13,14 +14,18 @@ local transformer_plan = require "gen.families.transformer.plan"
 local tuning = {}
 
 local most_candidates = 400 -- of a race: far more than there is time for
-local rules = { first = 3, repetitions = 6, heats = 16 } -- whole turns of the conditions; more processes rather than longer ones
+-- whole turns of the conditions; more processes rather than longer ones
+local rules = { first = 3, repetitions = 6, heats = 16 }
 local preparing = 0.5 -- share of a race's time for compiling and verifying at most
-local a_candidate, the_finals = 9, 220 -- samples that a candidate takes until half of them and half of those are out, and that finals take
+-- samples that a candidate takes until half of them and half of those are out, and that finals take
+local a_candidate, the_finals = 9, 220
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
 function tuning.plan(s, choices)
     local wanted = { [s.isa.name] = choices }
-    if s.model.attention then return transformer_plan.build(s.model, { s.isa }, { type = s.type, cache = s.cache, schedule = wanted }) end
+    if s.model.attention then
+        return transformer_plan.build(s.model, { s.isa }, { type = s.type, cache = s.cache, schedule = wanted })
+    end
     return plan.build(s.model, { s.isa }, wanted, s.tables, s.projection)
 end
 
@@ -30,7 +35,8 @@ function tuning.log(s, fields)
     log.append(s.log, record.make(fields))
 end
 
--- The races of session `s` around the schedule of plan `p`: { {regime, space, batches} }; those without batches are left out.
+-- The races of session `s` around the schedule of plan `p`: { {regime, space, batches} }; those without batches are
+-- left out.
 local function races(s, p)
     local v, list = p.variants[1], {}
     local threshold = v.schedule["few.threshold"]
@@ -38,7 +44,9 @@ local function races(s, p)
         local options = { caches = s.caches, choices = s.choices and s.choices[regime] }
         local space, batches = candidates.space(p, v, regime, options), {}
         for _, batch in ipairs(s.batches) do
-            if regime == "many" and batch > threshold or regime == "few" and batch <= space.base["few.threshold"] then batches[#batches + 1] = batch end
+            if regime == "many" and batch > threshold or regime == "few" and batch <= space.base["few.threshold"] then
+                batches[#batches + 1] = batch
+            end
         end
         local varied = not s.choices or s.choices[regime]
         if space.exists and #batches > 0 and varied then list[#list + 1] = { regime = regime, batches = batches } end
@@ -55,7 +63,8 @@ local function of_shard(list, shard)
     return own
 end
 
--- What an earlier run of this log knows of the race `r`: the record that lists its field, and the rejected candidates by name.
+-- What an earlier run of this log knows of the race `r`: the record that lists its field, and the rejected candidates
+-- by name.
 local function earlier(s, r)
     local entered, rejected = nil, {}
     for _, known in ipairs(s.known) do
@@ -69,7 +78,9 @@ end
 local function listed(s, r, space, entered)
     if entered then
         local list = {}
-        for i, text in ipairs(entered.field) do list[i] = { text = text, schedule = s.schedules.parse(text) } end
+        for i, text in ipairs(entered.field) do
+            list[i] = { text = text, schedule = s.schedules.parse(text) }
+        end
         return { list = list, rejected = {}, total = candidates.count(space) }
     end
     local found = s.exhaustive and candidates.exhaustive(space) or candidates.list(space, most_candidates)
@@ -81,12 +92,22 @@ end
 local function seconds_a_sample(s, r, made)
     local start, conditions = s.now(), #heat.conditions_of(s)
     local repetitions = 4 * conditions
-    measure.run(heat.job(s, { { made = made, regime = r.regime }, { made = made, regime = r.regime } }, r.batches, conditions, repetitions, s.seed), {})
+    measure.run(
+        heat.job(
+            s,
+            { { made = made, regime = r.regime }, { made = made, regime = r.regime } },
+            r.batches,
+            conditions,
+            repetitions,
+            s.seed
+        ),
+        {}
+    )
     return (s.now() - start) / 2 / repetitions
 end
 
--- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes those that are wrong.
--- Returns the field of the race.
+-- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes
+-- those that are wrong. Returns the field of the race.
 local function prepare(s, r, list, known_rejected, entered, stop)
     local field, failed, step = {}, {}, 2 * process.cpu_count()
     local first, start, sample = 1, s.now(), nil
@@ -100,17 +121,31 @@ local function prepare(s, r, list, known_rejected, entered, stop)
         local last = math.min(first == 1 and 1 or first + step - 1, #list)
         s.show(string.format("%s: compiling and verifying %d/%d", r.regime, first, #list))
         local plans = {}
-        for i = first, last do plans[#plans + 1] = tuning.plan(s, list[i].schedule) end
+        for i = first, last do
+            plans[#plans + 1] = tuning.plan(s, list[i].schedule)
+        end
         for i, made in ipairs(s.shop:make(plans, r.regime)) do
             local candidate = list[first + i - 1]
             if not made.failure then
-                field[#field + 1] = { text = candidate.text, schedule = candidate.schedule, cost = candidate.cost, made = made }
+                field[#field + 1] =
+                    { text = candidate.text, schedule = candidate.schedule, cost = candidate.cost, made = made }
             elseif first == 1 then
-                error(string.format("%s %s: the default schedule: %s: nothing was timed", s.isa.name, r.regime, made.failure), 0)
+                error(
+                    string.format(
+                        "%s %s: the default schedule: %s: nothing was timed",
+                        s.isa.name,
+                        r.regime,
+                        made.failure
+                    ),
+                    0
+                )
             else
                 failed[#failed + 1] = { text = candidate.text, reason = made.failure }
                 if not known_rejected[candidate.text] then
-                    tuning.log(s, { status = "rejected", candidate = candidate.text, regime = r.regime, reason = made.failure })
+                    tuning.log(
+                        s,
+                        { status = "rejected", candidate = candidate.text, regime = r.regime, reason = made.failure }
+                    )
                 end
             end
         end
@@ -125,7 +160,17 @@ local function shown(s, r, measurer, default, stop)
     local function wrap(measured)
         return function(names, repetitions, seed, h)
             heats = heats + 1
-            s.show(string.format("%s: %s, heat %d, %d candidates, best so far %.2fx the default's time", r.regime, h.phase, heats, #names - 2, best), stop)
+            s.show(
+                string.format(
+                    "%s: %s, heat %d, %d candidates, best so far %.2fx the default's time",
+                    r.regime,
+                    h.phase,
+                    heats,
+                    #names - 2,
+                    best
+                ),
+                stop
+            )
             local result = measured(names, repetitions, seed, h)
             for _, name in ipairs(names) do
                 best = math.min(best, statistics.median(statistics.paired(result[name], result[default])))
@@ -136,13 +181,17 @@ local function shown(s, r, measurer, default, stop)
     return { measure = wrap(measurer.measure), confirm = wrap(measurer.confirm), known = measurer.known }
 end
 
--- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with regime, batches, schedule
--- (of the winner), field, failed, rejected, total (schedules of the space), untried.
+-- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with
+-- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space), untried.
 local function run_race(s, r, base, seconds)
     local start = s.now()
     local p = tuning.plan(s, base)
-    local space = candidates.space(p, p.variants[1], r.regime, { base = base, caches = s.caches, choices = s.choices and s.choices[r.regime],
-        batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches] })
+    local space = candidates.space(p, p.variants[1], r.regime, {
+        base = base,
+        caches = s.caches,
+        choices = s.choices and s.choices[r.regime],
+        batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches],
+    })
     local entered, known_rejected = earlier(s, r)
     local found = listed(s, r, space, entered)
     local field, failed, untried = prepare(s, r, found.list, known_rejected, entered, start + seconds)
@@ -153,21 +202,45 @@ local function run_race(s, r, base, seconds)
     end
     local default = names[1]
     if not entered then
-        tuning.log(s, { status = "entered", candidate = default, regime = r.regime, field = names, batches = s.batches_text, shard = s.shard.text })
+        tuning.log(s, {
+            status = "entered",
+            candidate = default,
+            regime = r.regime,
+            field = names,
+            batches = s.batches_text,
+            shard = s.shard.text,
+        })
     end
     local stop = (s.exhaustive and s.now() or start) + seconds -- all of a space take what they take to compile
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
     local measurer = shown(s, r, heat.measurer(t, by_name, default), default, stop)
     local result = race.run {
-        candidates = runners, seed = s.seed, rules = rules, measure = measurer.measure, confirm = measurer.confirm, known = measurer.known,
+        candidates = runners,
+        seed = s.seed,
+        rules = rules,
+        measure = measurer.measure,
+        confirm = measurer.confirm,
+        known = measurer.known,
         left = function() return stop - s.now() end,
     }
-    result.regime, result.batches, result.field, result.failed, result.rejected = r.regime, r.batches, field, failed, found.rejected
+    result.regime, result.batches, result.field, result.failed, result.rejected =
+        r.regime, r.batches, field, failed, found.rejected
     result.total, result.untried, result.seconds = found.total, untried, s.now() - start
     result.schedule, result.bytes = by_name[result.winner].schedule, by_name[result.winner].made.bytes
     result.contended = (t.contended or 0) > (t.heats or 0) / 4
-    tuning.log(s, { status = "chosen", candidate = result.winner, regime = r.regime, batches = s.batches_text, ratio = result.ratio, low = result.low,
-        high = result.high, pairs = result.samples, decided = result.decided, shard = s.shard.text, object_bytes = result.bytes })
+    tuning.log(s, {
+        status = "chosen",
+        candidate = result.winner,
+        regime = r.regime,
+        batches = s.batches_text,
+        ratio = result.ratio,
+        low = result.low,
+        high = result.high,
+        pairs = result.samples,
+        decided = result.decided,
+        shard = s.shard.text,
+        object_bytes = result.bytes,
+    })
     return result
 end
 
@@ -175,8 +248,19 @@ end
 local function finished_race(s, r)
     for _, known in ipairs(s.shard.n > 1 and s.known or {}) do
         if known.status == "chosen" and known.regime == r.regime then
-            return { regime = r.regime, batches = r.batches, winner = known.candidate, schedule = s.schedules.parse(known.candidate), bytes = known.object_bytes,
-                ratio = known.ratio, low = known.low, high = known.high, samples = known.pairs, decided = known.decided, reason = "finished in an earlier run" }
+            return {
+                regime = r.regime,
+                batches = r.batches,
+                winner = known.candidate,
+                schedule = s.schedules.parse(known.candidate),
+                bytes = known.object_bytes,
+                ratio = known.ratio,
+                low = known.low,
+                high = known.high,
+                samples = known.pairs,
+                decided = known.decided,
+                reason = "finished in an earlier run",
+            }
         end
     end
 end
@@ -184,8 +268,9 @@ end
 local threshold_key = "few.threshold"
 local widest_probe = 4096 -- tokens
 
--- The threshold for the kernels of schedule `base`: at the legal thresholds both regimes are timed; few.threshold becomes the value that
--- makes the sum of their log times least, or stays if that gains no more than measuring the same twice shows. nil: nothing to choose.
+-- The threshold for the kernels of schedule `base`: at the legal thresholds both regimes are timed; few.threshold
+-- becomes the value that makes the sum of their log times least, or stays if that gains no more than measuring the same
+-- twice shows. nil: nothing to choose.
 local function threshold(s, base)
     local p, default = tuning.plan(s, base), base[threshold_key]
     local shape, isa = p.shape, p.variants[1].isa -- which has what the types need
@@ -199,18 +284,23 @@ local function threshold(s, base)
     local wide = setmetatable({ [threshold_key] = legal[#legal] }, { __index = base })
     local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, isa, wide)) })[1]
     if made.failure then return nil end
-    local runners = { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
+    local runners =
+        { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
     local samples = measure.run(heat.job(s, runners, probes, 1, 5, s.seed), {})
     local few, many, noise = {}, {}, 0
     for i, probe in ipairs(probes) do
         local times = {}
-        for runner = 1, 3 do times[runner] = statistics.median(heat.times(s, samples, runner, probe, heat.conditions[1])) end
+        for runner = 1, 3 do
+            times[runner] = statistics.median(heat.times(s, samples, runner, probe, heat.conditions[1]))
+        end
         few[i], many[i] = math.log(times[1]), math.log(math.min(times[2], times[3]))
         noise = noise + math.abs(math.log(times[2] / times[3]))
     end
     local function total(value)
         local sum = 0
-        for i, probe in ipairs(probes) do sum = sum + (probe <= value and few[i] or many[i]) end
+        for i, probe in ipairs(probes) do
+            sum = sum + (probe <= value and few[i] or many[i])
+        end
         return sum
     end
     local best = default
@@ -221,10 +311,11 @@ local function threshold(s, base)
     return { from = default, to = best, gain = total(default) - total(best), noise = noise, probes = probes }
 end
 
--- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and projection or type and cache, batches (ascending), batches_text, seed, files,
--- caches, sweep_bytes, key, log, run, host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime,
--- or nil), shop (harness/tune/build.lua), now(), left() and show(text, stop).
--- Returns { default, schedule, races = { results of run_race }, threshold }. A finished race of a shard is not run again.
+-- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and
+-- projection or type and cache, batches (ascending), batches_text, seed, files, caches, sweep_bytes, key, log, run,
+-- host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime, or nil), shop
+-- (harness/tune/build.lua), now(), left() and show(text, stop). Returns { default, schedule, races = { results of
+-- run_race }, threshold }. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
     local result = { default = base.variants[1].schedule, races = {} }

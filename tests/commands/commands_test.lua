@@ -10,10 +10,14 @@ local test = {}
 
 local folder = program.folder()
 -- Odd sizes, a padded input, two repeats, a norm, d_out of its own: 7 * 5 bits of z out of 2 * 32.
-local odd = program.model(folder, "odd", [[
+local odd = program.model(
+    folder,
+    "odd",
+    [[
 return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu",
     scale = "1/h", norm = { kind = "layernorm" } }
-]])
+]]
+)
 local tiny = "gen/models/tiny.lua"
 local weights = folder .. "/odd.safetensors"
 works { "sample", odd, "--seed", "5", "-o", weights }
@@ -26,14 +30,37 @@ local function packed(path, ...)
 end
 
 local plain = packed(weights)
-local commands = { "plan", "schedules", "emit", "check", "sample", "pack", "run", "verify", "bench", "fuse", "import", "tuned list", "tuned show",
-    "tuned merge", "tuned export", "tuned prune", "help" }
+local commands = {
+    "plan",
+    "schedules",
+    "emit",
+    "check",
+    "sample",
+    "pack",
+    "run",
+    "verify",
+    "bench",
+    "fuse",
+    "import",
+    "tuned list",
+    "tuned show",
+    "tuned merge",
+    "tuned export",
+    "tuned prune",
+    "help",
+}
 
 function test.help_names_every_command_and_every_key()
     local text = works { "help" }
-    for _, name in ipairs(commands) do check.matches(text, "\n  " .. name .. " ") end
-    for _, key in ipairs { "name", "d_out", "projection.block", "projection.decay", "norm.eps", "neighbours" } do check.matches(text, "\n  " .. key:gsub("%p", "%%%0") .. " ") end
-    for _, words in ipairs { {}, { "--help" }, { "-h" } } do check.equal(works(words), text) end
+    for _, name in ipairs(commands) do
+        check.matches(text, "\n  " .. name .. " ")
+    end
+    for _, key in ipairs { "name", "d_out", "projection.block", "projection.decay", "norm.eps", "neighbours" } do
+        check.matches(text, "\n  " .. key:gsub("%p", "%%%0") .. " ")
+    end
+    for _, words in ipairs { {}, { "--help" }, { "-h" } } do
+        check.equal(works(words), text)
+    end
 end
 
 function test.help_of_a_command()
@@ -44,14 +71,22 @@ function test.help_of_a_command()
     end
     local text = works { "help", "sample" }
     check.matches(text, "\nwrite random weights [^\n]*%.\n")
-    for _, option in ipairs { "%-%-seed N", "%-o FILE", "%-%-prefix TEXT" } do check.matches(text, "\n  " .. option .. " +%l") end
+    for _, option in ipairs { "%-%-seed N", "%-o FILE", "%-%-prefix TEXT" } do
+        check.matches(text, "\n  " .. option .. " +%l")
+    end
 end
 
 function test.version() check.equal(works { "--version" }, "lookupc " .. host.version .. "\n") end
 
 function test.types_of_tables()
     local o = folder .. "/never"
-    for _, text in ipairs { "i4", "", "F32", "f32,i8" } do refuses(1, '--tables: "' .. text .. '": must be one of f32, bf16, f16, i8', { "emit", tiny, "-o", o, "--tables", text }) end
+    for _, text in ipairs { "i4", "", "F32", "f32,i8" } do
+        refuses(
+            1,
+            '--tables: "' .. text .. '": must be one of f32, bf16, f16, i8',
+            { "emit", tiny, "-o", o, "--tables", text }
+        )
+    end
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--tables", "i8" }, "\ntables +32%.0 KiB of i8\n")
     local blobs = {}
@@ -69,14 +104,24 @@ end
 function test.types_of_projections()
     local o = folder .. "/never"
     for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
-        for _, words in ipairs { { "plan", tiny }, { "schedules", tiny }, { "emit", tiny, "-o", o }, { "pack", odd, "--weights", weights, "-o", o }, { "verify", odd },
-            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o } } do
+        for _, words in ipairs {
+            { "plan", tiny },
+            { "schedules", tiny },
+            { "emit", tiny, "-o", o },
+            { "pack", odd, "--weights", weights, "-o", o },
+            { "verify", odd },
+            { "run", odd, "--weights", weights, "--input", "x.npy", "--output", o },
+        } do
             table.insert(words, "--projection")
             table.insert(words, text)
             refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16, i16', words)
         end
     end
-    refuses(1, '--projection: "f16": must be one of f32, bf16, i16', { "bench", tiny, "--batch", "1", "--projection", "f32,f16" })
+    refuses(
+        1,
+        '--projection: "f16": must be one of f32, bf16, i16',
+        { "bench", tiny, "--batch", "1", "--projection", "f32,f16" }
+    )
     refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--projection", "bf16" }, "\nprojection +bh4, [^\n]*, 8%.0 KiB of bf16\n")
@@ -89,11 +134,16 @@ function test.types_of_projections()
     check.equal(packed(weights, "--projection", "bf16") == plain, false)
 end
 
--- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact as ever.
+-- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact
+-- as ever.
 function test.verify_tells_what_a_rounded_projection_costs()
     local small, flips = "gen/models/roberta_small.lua", {}
     for _, projection in ipairs { "bf16", "i16" } do
-        for _, r in ipairs(json.decode(works { "verify", small, "--isa", "scalar", "--projection", projection, "--json" }).results) do
+        for _, r in
+            ipairs(
+                json.decode(works { "verify", small, "--isa", "scalar", "--projection", projection, "--json" }).results
+            )
+        do
             check.equal({ r.projection, r.tables, r.rel_err > 1e-2, r.rel_err < 1 }, { projection, "f32", true, true })
             if projection == "bf16" then check.equal(r.kernel_rel_err < 1e-5, true) end
             flips[projection] = r.code_flips / r.codes
@@ -119,11 +169,21 @@ return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, projection = { kind =
     local result = program.run(verify(strict, "--tables", "i8"))
     check.equal(result.status, 1)
     check.matches(result.output, "\nscalar +many +FAILED +f32 +i8 ")
-    check.matches(result.errors, "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, the budget is 0%.0001\n")
-    refuses(1, "budget: relative error ", { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" })
+    check.matches(
+        result.errors,
+        "^lookupc verify: scalar many: budget: relative error [%d.e-]+ of y with projection in f32 and tables in i8, the budget is 0%.0001\n"
+    )
+    refuses(
+        1,
+        "budget: relative error ",
+        { "bench", strict, "--tables", "i8", "--isa", "scalar", "--batch", "1", "--repetitions", "1" }
+    )
     -- What the reference expects of rounded tables is far below what rounding costs.
     for _, r in ipairs(json.decode(works(verify(odd, "--tables", "i8", "--json"))).results) do
-        check.equal({ r.tables, r.rel_err > 1e-3, r.rel_err < 0.1, r.kernel_rel_err < 1e-5, r.max_abs_err > 0 }, { "i8", true, true, true, true })
+        check.equal(
+            { r.tables, r.rel_err > 1e-3, r.rel_err < 0.1, r.kernel_rel_err < 1e-5, r.max_abs_err > 0 },
+            { "i8", true, true, true, true }
+        )
     end
 end
 
@@ -135,7 +195,15 @@ function test.usage_errors()
         { 'lookupc: unknown command ""', "" },
         { 'lookupc: unknown command "emti"', "help", "emti" },
         { "lookupc help: takes [COMMAND], got plan emit", "help", "plan", "emit" },
-        { "lookupc emit: unknown option --iza; did you mean --isa? (see lookupc help emit)", "emit", tiny, "--iza", "scalar", "-o", o },
+        {
+            "lookupc emit: unknown option --iza; did you mean --isa? (see lookupc help emit)",
+            "emit",
+            tiny,
+            "--iza",
+            "scalar",
+            "-o",
+            o,
+        },
         { "unknown option --output", "emit", tiny, "--output", o },
         { "unknown option -x", "plan", tiny, "-x" },
         { "lookupc plan: takes MODEL.lua, got nothing", "plan" },
@@ -156,7 +224,11 @@ function test.usage_errors()
         refuses(2, fragment, { table.unpack(row, 2) })
     end
     for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1", "" } do
-        refuses(2, "--seed: " .. number .. ": must be an integer from 0 to 4294967295", { "sample", tiny, "-o", o, "--seed", number })
+        refuses(
+            2,
+            "--seed: " .. number .. ": must be an integer from 0 to 4294967295",
+            { "sample", tiny, "-o", o, "--seed", number }
+        )
     end
     check.equal(host.kind(o), nil)
 end
@@ -167,7 +239,15 @@ function test.wrong_lists()
     for _, text in ipairs { "neon", "scalar,neon", "", ",", "scalar,", "AVX2", "scalar avx2" } do
         refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
     end
-    for _, text in ipairs { "gather.group", "gather.group=", "gather.group=x", "gather.gruop=8", "gather.group=8,gather.group=8", "gather.group=7", "," } do
+    for _, text in ipairs {
+        "gather.group",
+        "gather.group=",
+        "gather.group=x",
+        "gather.gruop=8",
+        "gather.group=8,gather.group=8",
+        "gather.group=7",
+        ",",
+    } do
         refuses(1, "--schedule: ", { "emit", tiny, "-o", o, "--schedule", text })
     end
     refuses(1, 'did you mean "gather.group"?', { "emit", tiny, "-o", o, "--schedule", "gather.gruop=8" })
@@ -176,12 +256,16 @@ function test.wrong_lists()
     end
     refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
     for _, text in ipairs { "i4", "", "f32,", "f32,i4", "f32 i8" } do
-        refuses(1, ': must be one of f32, bf16, f16, i8', { "bench", tiny, "--isa", "scalar", "--tables", text })
+        refuses(1, ": must be one of f32, bf16, f16, i8", { "bench", tiny, "--isa", "scalar", "--tables", text })
     end
     refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
     for _, command in ipairs { "verify", "bench" } do
         for _, number in ipairs { "0", "1025" } do
-            refuses(1, "--threads: " .. number .. ": must be an integer from 1 to 1024", { command, tiny, "--isa", "scalar", "--threads", number })
+            refuses(
+                1,
+                "--threads: " .. number .. ": must be an integer from 1 to 1024",
+                { command, tiny, "--isa", "scalar", "--threads", number }
+            )
         end
         refuses(2, "--threads: x: must be an integer", { command, tiny, "--threads", "x" })
     end
@@ -190,15 +274,32 @@ end
 
 function test.plan_for_machines()
     local found = assert(json.decode(works { "plan", "gen/models/roberta_base.lua", "--json" }))
-    local expected = { d = 768, d_out = 768, h = 170, tau = 9, block = 64, padded = 1024, repeats = 2, table_bytes = 170 * 512 * 768 * 4 }
-    for key, value in pairs(expected) do check.equal(found[key], value) end
+    local expected = {
+        d = 768,
+        d_out = 768,
+        h = 170,
+        tau = 9,
+        block = 64,
+        padded = 1024,
+        repeats = 2,
+        table_bytes = 170 * 512 * 768 * 4,
+    }
+    for key, value in pairs(expected) do
+        check.equal(found[key], value)
+    end
     check.near(found.dense_mflop_per_token, 9.44, 0.005)
     check.near(found.mflop_per_token, 1.39, 0.005)
     if not (found.mflop_per_token_folded > 0 and found.mflop_per_token_folded < found.mflop_per_token) then
         error("folding saves nothing: " .. found.mflop_per_token_folded)
     end
-    for _, key in ipairs { "packed_bytes", "scratch_bytes" } do check.equal(math.type(found[key]), "integer") end
-    local dense = program.model(folder, "dense", 'return { name = "m", d = 5, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax" }')
+    for _, key in ipairs { "packed_bytes", "scratch_bytes" } do
+        check.equal(math.type(found[key]), "integer")
+    end
+    local dense = program.model(
+        folder,
+        "dense",
+        'return { name = "m", d = 5, h = 3, tau = 2, projection = { kind = "dense" }, score = "softmax" }'
+    )
     found = assert(json.decode(works { "plan", dense, "--json" }))
     check.equal({ found.d, found.d_out, found.padded, found.repeats }, { 5, 5, 5, 1 })
 end
@@ -254,11 +355,18 @@ function test.relative_paths_from_another_folder()
     local text = assert(host.read(tiny))
     program.model(there, "tiny", text)
     for _, words in ipairs {
-        { "emit", "tiny.lua", "-o", "sub/tiny" }, { "check", "sub/tiny" }, { "sample", "tiny.lua", "-o", "w.safetensors" },
+        { "emit", "tiny.lua", "-o", "sub/tiny" },
+        { "check", "sub/tiny" },
+        { "sample", "tiny.lua", "-o", "w.safetensors" },
         { "pack", "tiny.lua", "--weights", "w.safetensors", "-o", "w.bin" },
-    } do works(words, { directory = there }) end
+    } do
+        works(words, { directory = there })
+    end
     program.python("np.save(sys.argv[1], np.ones((3, 64), '<f4'))", there .. "/x.npy")
-    works({ "run", "tiny.lua", "--weights", "w.safetensors", "--input", "x.npy", "--output", "y.npy", "--isa", "scalar" }, { directory = there })
+    works(
+        { "run", "tiny.lua", "--weights", "w.safetensors", "--input", "x.npy", "--output", "y.npy", "--isa", "scalar" },
+        { directory = there }
+    )
     check.equal(host.list(there), { "sub", "tiny.lua", "w.bin", "w.safetensors", "x.npy", "y.npy" })
 
     local here = program.folder()
@@ -278,28 +386,46 @@ function test.sample_depends_on_the_seed_alone()
     check.equal(sample() == one, true)
     check.equal(sample("--seed", "2") ~= one, true)
     check.equal(#sample("--seed", "4294967295"), #one)
-    check.equal(program.python([[
+    check.equal(
+        program.python(
+            [[
 for name, (dtype, values) in load(sys.argv[1]).items():
     print(name, dtype, values.shape, "varied" if values.std() > 0 and np.isfinite(values).all() else "WRONG")
-]], weights), [[
+]],
+            weights
+        ),
+        [[
 hash.projection.weight F32 (2, 4, 4, 8, 8) varied
 hash.projection.bias F32 (35,) varied
 tables F32 (7, 32, 19) varied
 bias F32 (19,) varied
 LayerNorm.weight F32 (27,) varied
 LayerNorm.bias F32 (27,) varied
-]])
+]]
+    )
 end
 
 function test.pack_is_deterministic_and_hears_every_tensor()
     check.equal(packed(weights) == plain, true)
-    for _, name in ipairs { "hash.projection.weight", "hash.projection.bias", "tables", "bias", "LayerNorm.weight", "LayerNorm.bias" } do
+    for _, name in ipairs {
+        "hash.projection.weight",
+        "hash.projection.bias",
+        "tables",
+        "bias",
+        "LayerNorm.weight",
+        "LayerNorm.bias",
+    } do
         local changed = folder .. "/changed.safetensors"
-        program.python([=[
+        program.python(
+            [=[
 tensors = load(sys.argv[1])
 tensors[sys.argv[3]][1].flat[0] += 0.5
 save(sys.argv[2], tensors)
-]=], weights, changed, name)
+]=],
+            weights,
+            changed,
+            name
+        )
         if packed(changed) == plain then error(name .. " changes nothing") end
     end
 end
@@ -310,25 +436,39 @@ function test.prefix()
     works { "sample", odd, "--seed", "5", "-o", path, "--prefix", prefix }
     check.equal(packed(path, "--prefix", prefix) == plain, true)
     refuses(1, "tensor hash.projection.weight is missing", { "pack", odd, "--weights", path, "-o", folder .. "/never" })
-    refuses(1, "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; did you mean " .. prefix .. "hash.projection.weight?",
-        { "pack", odd, "--weights", path, "-o", folder .. "/never", "--prefix", "roberta.encoder.layer.4.FFN." })
+    refuses(
+        1,
+        "tensor roberta.encoder.layer.4.FFN.hash.projection.weight is missing; did you mean "
+            .. prefix
+            .. "hash.projection.weight?",
+        { "pack", odd, "--weights", path, "-o", folder .. "/never", "--prefix", "roberta.encoder.layer.4.FFN." }
+    )
     -- Two layers in one file: each is found by its own prefix.
-    program.python([[
+    program.python(
+        [[
 one, two = load(sys.argv[1]), load(sys.argv[2])
 save(sys.argv[3], {**{"a." + name: (dtype, values * 2) for name, (dtype, values) in two.items()}, **one})
-]], path, weights, folder .. "/layers.safetensors")
+]],
+        path,
+        weights,
+        folder .. "/layers.safetensors"
+    )
     check.equal(packed(folder .. "/layers.safetensors", "--prefix", prefix) == plain, true)
     check.equal(packed(folder .. "/layers.safetensors", "--prefix", "a.") ~= plain, true)
 end
 
 function test.blocks_stored_input_by_output()
     local path = folder .. "/transposed.safetensors"
-    program.python([[
+    program.python(
+        [[
 tensors = load(sys.argv[1])
 dtype, values = tensors["hash.projection.weight"]
 tensors["hash.projection.weight"] = dtype, values.swapaxes(3, 4)
 save(sys.argv[2], tensors)
-]], weights, path)
+]],
+        weights,
+        path
+    )
     check.equal(packed(path, "--blocks-in-out") == plain, true)
     check.equal(packed(path) ~= plain, true)
     works { "verify", odd, "--weights", path, "--blocks-in-out", "--isa", "scalar" }
@@ -338,7 +478,8 @@ end
 function test.widths_of_checkpoints()
     local other, same = folder .. "/other.safetensors", folder .. "/same.safetensors"
     for _, dtype in ipairs { "F16", "BF16", "F64", "mixed" } do
-        program.python([[
+        program.python(
+            [[
 source, other, same, wanted = sys.argv[1:]
 def convert(values, dtype):
     if dtype == "BF16":
@@ -355,7 +496,12 @@ if wanted == "mixed":
     a["position_ids"] = "I64", np.arange(5)
 save(other, a, {"format": "pt"})
 save(same, b)
-]], weights, other, same, dtype)
+]],
+            weights,
+            other,
+            same,
+            dtype
+        )
         local narrow, wide = packed(other), packed(same)
         if narrow ~= wide then error(dtype .. " packs differently") end
         check.equal(wide == plain, dtype == "F64")
@@ -363,7 +509,9 @@ save(same, b)
     end
 end
 
-local function run(input, output, ...) return works { "run", odd, "--weights", weights, "--input", input, "--output", output, ... } end
+local function run(input, output, ...)
+    return works { "run", odd, "--weights", weights, "--input", input, "--output", output, ... }
+end
 
 function test.run_treats_each_token_alone()
     local all, one, y_all = folder .. "/all.npy", folder .. "/one.npy", folder .. "/y_all.npy"
@@ -373,21 +521,32 @@ function test.run_treats_each_token_alone()
         local y = folder .. "/y_" .. count .. ".npy"
         program.python("np.save(sys.argv[2], np.load(sys.argv[1])[67 - int(sys.argv[3]):])", all, one, tostring(count))
         run(one, y)
-        check.equal(program.python([[
+        check.equal(
+            program.python(
+                [[
 y, part = np.load(sys.argv[1]), np.load(sys.argv[2])
 print(part.shape, part.dtype, part.flags.c_contiguous, np.allclose(y[67 - len(part):], part, rtol=1e-5, atol=1e-6))
-]], y_all, y), "(" .. count .. ", 19) float32 True True\n")
+]],
+                y_all,
+                y
+            ),
+            "(" .. count .. ", 19) float32 True True\n"
+        )
     end
 end
 
 function test.run_reads_both_versions_of_npy()
     local one, two = folder .. "/v1.npy", folder .. "/v2.npy"
-    program.python([[
+    program.python(
+        [[
 x = np.random.default_rng(4).standard_normal((5, 27)).astype("<f4")
 for path, version in zip(sys.argv[1:], [(1, 0), (2, 0)]):
     with open(path, "wb") as file:
         np.lib.format.write_array(file, x, version)
-]], one, two)
+]],
+        one,
+        two
+    )
     run(one, folder .. "/y1.npy", "--isa", "scalar")
     run(two, folder .. "/y2.npy", "--isa", "scalar")
     check.equal(host.read(folder .. "/y1.npy"), host.read(folder .. "/y2.npy"))
@@ -400,22 +559,37 @@ function test.instruction_sets_agree()
         outputs[i] = folder .. "/y_" .. isa .. ".npy"
         check.matches(run(x, outputs[i], "--isa", isa), ", " .. isa .. "\n$")
     end
-    check.equal(program.python([[
+    check.equal(
+        program.python(
+            [[
 first = np.load(sys.argv[1])
 worst = max(np.linalg.norm(np.load(path) - first, axis=1).max() / np.linalg.norm(first, axis=1).min() for path in sys.argv[1:])
 print(worst <= 1e-5 or worst)
-]], table.unpack(outputs)), "True\n")
+]],
+            table.unpack(outputs)
+        ),
+        "True\n"
+    )
 end
 
 function test.run_gives_what_verified_kernels_give()
     for _, cc in ipairs { "gcc", "clang" } do
-        check.matches(works { "verify", odd, "--weights", weights, "--isa", "scalar", "--cc", cc }, "\nscalar [^\n]* ok ")
+        check.matches(
+            works { "verify", odd, "--weights", weights, "--isa", "scalar", "--cc", cc },
+            "\nscalar [^\n]* ok "
+        )
         local x = folder .. "/cc.npy"
         program.python("np.save(sys.argv[1], np.random.default_rng(7).standard_normal((9, 27)).astype('<f4'))", x)
         run(x, folder .. "/y_" .. cc .. ".npy", "--isa", "scalar", "--cc", cc)
     end
-    check.equal(program.python("print(np.allclose(np.load(sys.argv[1]), np.load(sys.argv[2]), rtol=1e-5, atol=1e-6))",
-        folder .. "/y_gcc.npy", folder .. "/y_clang.npy"), "True\n")
+    check.equal(
+        program.python(
+            "print(np.allclose(np.load(sys.argv[1]), np.load(sys.argv[2]), rtol=1e-5, atol=1e-6))",
+            folder .. "/y_gcc.npy",
+            folder .. "/y_clang.npy"
+        ),
+        "True\n"
+    )
 end
 
 function test.verify_for_machines()
@@ -430,20 +604,37 @@ end
 
 -- Each of these templates is wrong in one place: verify must say so. Without biases, a token of zeros is all ties.
 function test.verify_finds_wrong_kernels()
-    local model = program.model(folder, "ties", [[
+    local model = program.model(
+        folder,
+        "ties",
+        [[
 return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu" }
-]])
+]]
+    )
     local unbiased = folder .. "/unbiased.safetensors"
     works { "sample", model, "-o", unbiased }
-    program.python("tensors = load(sys.argv[1]); tensors['hash.projection.bias'][1][:] = 0; save(sys.argv[1], tensors)", unbiased)
+    program.python(
+        "tensors = load(sys.argv[1]); tensors['hash.projection.bias'][1][:] = 0; save(sys.argv[1], tensors)",
+        unbiased
+    )
     works { "verify", model, "--weights", unbiased }
     for _, row in ipairs {
         { "gen/isa/scalar.lua", ' > 0.0f ? " .. bit', ' >= 0.0f ? " .. bit' },
-        { "gen/isa/scalar.lua", 'return a .. " * " .. b .. " + " .. c end', 'return c .. " + 1.001f * " .. a .. " * " .. b end' },
+        {
+            "gen/isa/scalar.lua",
+            'return a .. " * " .. b .. " + " .. c end',
+            'return c .. " + 1.001f * " .. a .. " * " .. b end',
+        },
         { "templates/load_tokens.c", "tokens - 1", "tokens" },
         { "templates/lookup_ffn.c", "(left + ", "(left - 1 + " },
         { "templates/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
-        { "templates/model.c", "range * tiles / ranges * tile,", "(range * tiles / ranges + range) * tile,", "--threads", "3" },
+        {
+            "templates/model.c",
+            "range * tiles / ranges * tile,",
+            "(range * tiles / ranges + range) * tile,",
+            "--threads",
+            "3",
+        },
     } do
         local tree = program.folder()
         assert(process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", tree })
@@ -451,9 +642,32 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         local from, to = text:find(row[2], 1, true)
         if from then
             assert(host.write_file(tree .. "/" .. row[1], text:sub(1, from - 1) .. row[3] .. text:sub(to + 1)))
-            local result = program.run { "--tree", tree, "verify", model, "--weights", unbiased, "--isa", "scalar", table.unpack(row, 4) }
-            if result.status ~= 1 or not result.output:find("FAILED", 1, true) or not result.errors:find("^lookupc verify: scalar") then
-                error(string.format("%s: %s is not found: %d %q %q", row[1], row[3], result.status, result.output, result.errors))
+            local result = program.run {
+                "--tree",
+                tree,
+                "verify",
+                model,
+                "--weights",
+                unbiased,
+                "--isa",
+                "scalar",
+                table.unpack(row, 4),
+            }
+            if
+                result.status ~= 1
+                or not result.output:find("FAILED", 1, true)
+                or not result.errors:find("^lookupc verify: scalar")
+            then
+                error(
+                    string.format(
+                        "%s: %s is not found: %d %q %q",
+                        row[1],
+                        row[3],
+                        result.status,
+                        result.output,
+                        result.errors
+                    )
+                )
             end
         else
             error(row[1] .. ": no longer has " .. row[2])
@@ -469,12 +683,25 @@ function test.compilers_that_fail()
 end
 
 function test.bench_for_machines()
-    local found = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" }))
-    for _, key in ipairs { "cpu", "isa", "compiler", "flags" } do check.equal(found.host[key] ~= nil and key, key) end
+    local found =
+        assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" }))
+    for _, key in ipairs { "cpu", "isa", "compiler", "flags" } do
+        check.equal(found.host[key] ~= nil and key, key)
+    end
     check.equal(#found.results, 1)
     local r = found.results[1]
-    check.equal({ r.model, r.batch, r.threads, r.isa, r.table_dtype, r.projection_dtype }, { "tiny", 3, 1, "scalar", "f32", "f32" })
-    for _, value in ipairs { r.us_per_token, r.stages.project, r.stages.gather, r.dense_us_per_token, r.speedup, r.rel_err } do
+    check.equal(
+        { r.model, r.batch, r.threads, r.isa, r.table_dtype, r.projection_dtype },
+        { "tiny", 3, 1, "scalar", "f32", "f32" }
+    )
+    for _, value in ipairs {
+        r.us_per_token,
+        r.stages.project,
+        r.stages.gather,
+        r.dense_us_per_token,
+        r.speedup,
+        r.rel_err,
+    } do
         check.equal(value > 0 and value < 1e6, true)
     end
     check.equal({ type(r.schedule), type(r.dense_library), math.type(r.code_flips) }, { "string", "string", "integer" })
@@ -490,17 +717,27 @@ function test.bench_as_a_page()
     local page = folder .. "/page.html"
     works { "bench", tiny, "--isa", "scalar", "--batch", "1,3,200", "--repetitions", "1", "--html", page }
     local text = program.page(page, 2)
-    for _, name in ipairs { "tiny", "tokens a call", "GFLOP/s", "times as fast", "scalar", "share of limit" } do check.matches(text, name) end
+    for _, name in ipairs { "tiny", "tokens a call", "GFLOP/s", "times as fast", "scalar", "share of limit" } do
+        check.matches(text, name)
+    end
 end
 
 function test.a_page_that_cannot_be_written()
-    for path, fragment in pairs { [folder .. "/none/page.html"] = "there is no folder", [folder] = "must be a file", [""] = "must be a file" } do
+    for path, fragment in pairs {
+        [folder .. "/none/page.html"] = "there is no folder",
+        [folder] = "must be a file",
+        [""] = "must be a file",
+    } do
         refuses(1, fragment, { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--html", path })
     end
 end
 
 function test.bench_of_another_type()
-    local r = assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" })).results[1]
+    local r = assert(
+        json.decode(
+            works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" }
+        )
+    ).results[1]
     check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
     check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
     check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
@@ -515,7 +752,11 @@ function test.bench_of_several_types()
     local seen = {}
     for i, r in ipairs(results) do
         seen[i] = r.table_dtype .. " " .. r.batch
-        check.near(r.gather_gbytes, 8 * 64 * (r.table_dtype == "i8" and 1 or 4) * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
+        check.near(
+            r.gather_gbytes,
+            8 * 64 * (r.table_dtype == "i8" and 1 or 4) * 1e-3 / r.stages.gather,
+            1e-6 * r.gather_gbytes
+        )
         check.equal({ r.rel_err > 1e-3, r.random_rows_gbytes > 0 }, { r.table_dtype == "i8", true })
     end
     check.equal(seen, { "i8 2", "i8 40", "f32 2", "f32 40" })
@@ -530,23 +771,47 @@ end
 
 -- Types of the projection combine with those of the tables; half the bytes are twice the FLOP a byte.
 function test.bench_of_several_projections()
-    local words = { "bench", tiny, "--isa", "scalar", "--projection", "f32,bf16", "--tables", "i8,f32", "--batch", "3", "--repetitions", "1" }
+    local words = {
+        "bench",
+        tiny,
+        "--isa",
+        "scalar",
+        "--projection",
+        "f32,bf16",
+        "--tables",
+        "i8,f32",
+        "--batch",
+        "3",
+        "--repetitions",
+        "1",
+    }
     local results, seen = assert(json.decode(works(with(words, "--json")))).results, {}
-    for i, r in ipairs(results) do seen[i] = r.projection_dtype .. " " .. r.table_dtype end
+    for i, r in ipairs(results) do
+        seen[i] = r.projection_dtype .. " " .. r.table_dtype
+    end
     check.equal(seen, { "f32 i8", "f32 f32", "bf16 i8", "bf16 f32" })
-    check.near(results[3].flop_per_byte.project, 2 * results[1].flop_per_byte.project, 1e-9 * results[3].flop_per_byte.project)
+    check.near(
+        results[3].flop_per_byte.project,
+        2 * results[1].flop_per_byte.project,
+        1e-9 * results[3].flop_per_byte.project
+    )
     local text = works(with(words, "--html", folder .. "/projections.html"))
     check.matches(text, "\nisa     projection tables tokens ")
     check.matches(text, "\nscalar  bf16       i8          3 ")
     check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
     check.matches(assert(host.read(folder .. "/projections.html")), "tables i8, f32, projection f32, bf16,")
-    check.matches(works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" }, "float32, projection in bf16, tables in f32\n")
+    check.matches(
+        works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" },
+        "float32, projection in bf16, tables in f32\n"
+    )
 end
 
 function test.bench_of_several_threads()
     local words = { "bench", tiny, "--isa", "scalar", "--threads", "2", "--batch", "1,2000", "--repetitions", "1" }
     local found = assert(json.decode(works(with(words, "--json"))))
-    for _, r in ipairs(found.results) do check.equal({ r.threads, r.speedup > 0, r.cpu_over_wall > 0, r.cpu_over_wall < 1.1 }, { 2, true, true, true }) end
+    for _, r in ipairs(found.results) do
+        check.equal({ r.threads, r.speedup > 0, r.cpu_over_wall > 0, r.cpu_over_wall < 1.1 }, { 2, true, true, true })
+    end
     check.matches(found.host.flags, "%-fopenmp %-DTINY_OPENMP=2")
     check.matches(works(words), "^tiny on [^\n]*, 2 threads, .*wall times, FFN and dense FFN on up to 2 threads")
 end
@@ -560,7 +825,9 @@ function test.verify_of_several_threads()
             check.equal({ found.ok, found.threads }, { true, 3 })
             for _, result in ipairs(found.results) do
                 local numbers = {}
-                for _, item in ipairs(result.checks) do numbers[item.name] = item.detail end
+                for _, item in ipairs(result.checks) do
+                    numbers[item.name] = item.detail
+                end
                 local count = tonumber(numbers["any number of tokens"]:match("^%d+"))
                 check.equal(count >= (result.regime == "many" and 8 or 2), true)
             end

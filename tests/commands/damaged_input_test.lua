@@ -1,4 +1,5 @@
--- Damaged input of every kind ends in one clear line and a non-zero exit status, writes nothing and leaves older files alone.
+-- Damaged input of every kind ends in one clear line and a non-zero exit status, writes nothing and leaves older files
+-- alone.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -9,9 +10,13 @@ local works = program.works
 local test = {}
 
 local folder = program.folder()
-local small = program.model(folder, "small", [[
+local small = program.model(
+    folder,
+    "small",
+    [[
 return { name = "small", d = 6, h = 3, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu", norm = { kind = "layernorm" } }
-]])
+]]
+)
 works { "sample", small, "-o", folder .. "/good.safetensors" }
 local good = assert(host.read(folder .. "/good.safetensors"))
 
@@ -85,15 +90,22 @@ function test.models_against_the_rules()
     wrong(":1: d = true: ", "d = 6", "d = true")
     wrong(":1: projection.block = 3: must be a power of two", "block = 4", "block = 3")
     wrong(":1: projection.block = 16: must be a power of two from 2 to 8", "block = 4", "block = 16")
-    wrong(":1: projection.kind = \"bh5\": ", '"bh4"', '"bh5"')
+    wrong(':1: projection.kind = "bh5": ', '"bh4"', '"bh5"')
     wrong(":1: projection.block = 4: only for kind", '"bh4"', '"dense"')
-    wrong(":1: name = \"int\": ", '"small"', '"int"')
-    wrong(":1: name = \"a b\": ", '"small"', '"a b"')
-    wrong(":1: name = \"../up\": ", '"small"', '"../up"')
-    wrong(":1: h = 65536: tables of h * 2^tau * d_out float32 take ", "d = 6, h = 3, tau = 4", "d = 65536, h = 65536, tau = 16")
+    wrong(':1: name = "int": ', '"small"', '"int"')
+    wrong(':1: name = "a b": ', '"small"', '"a b"')
+    wrong(':1: name = "../up": ', '"small"', '"../up"')
+    wrong(
+        ":1: h = 65536: tables of h * 2^tau * d_out float32 take ",
+        "d = 6, h = 3, tau = 4",
+        "d = 65536, h = 65536, tau = 16"
+    )
     wrong(":1: neighbours = 17: must be at most 2^tau = 16", "d = 6,", "d = 6, neighbours = 17,")
-    wrong(":1: neighbours = 65536: h * neighbours = 1114112 rows a token, at most 1048576 are allowed", "d = 6, h = 3, tau = 4",
-        "d = 6, h = 17, tau = 16, neighbours = 65536")
+    wrong(
+        ":1: neighbours = 65536: h * neighbours = 1114112 rows a token, at most 1048576 are allowed",
+        "d = 6, h = 3, tau = 4",
+        "d = 6, h = 17, tau = 16, neighbours = 65536"
+    )
 end
 
 -- ## Weights
@@ -135,15 +147,29 @@ function test.the_good_weights_are_good()
 end
 
 function test.weights_that_are_cut_off()
-    for _, length in ipairs { 0, 1, 7 } do bad_weights(length .. " bytes: too short", good:sub(1, length)) end
-    for _, length in ipairs { 8, 9, 8 + header_bytes // 2, 7 + header_bytes } do bad_weights("header: length ", good:sub(1, length)) end
-    for _, length in ipairs { 8 + header_bytes, 9 + header_bytes, 8 + header_bytes + #data // 2, #good - 1 } do bad_weights("", good:sub(1, length)) end
+    for _, length in ipairs { 0, 1, 7 } do
+        bad_weights(length .. " bytes: too short", good:sub(1, length))
+    end
+    for _, length in ipairs { 8, 9, 8 + header_bytes // 2, 7 + header_bytes } do
+        bad_weights("header: length ", good:sub(1, length))
+    end
+    for _, length in ipairs { 8 + header_bytes, 9 + header_bytes, 8 + header_bytes + #data // 2, #good - 1 } do
+        bad_weights("", good:sub(1, length))
+    end
     bad_weights("data: 1 bytes after the last tensor", good .. "\0")
 end
 
 function test.lengths_of_the_header()
-    for _, row in ipairs { { 0, "0" }, { 1 << 63, "9223372036854775808" }, { -1, "18446744073709551615" }, { 200000000, "200000000" } } do
-        bad_weights("header: length " .. row[2] .. ": must be from 1 to 100000000 bytes", string.pack("<I8", 0):sub(1, 0) .. string.pack("<i8", row[1]) .. good:sub(9))
+    for _, row in ipairs {
+        { 0, "0" },
+        { 1 << 63, "9223372036854775808" },
+        { -1, "18446744073709551615" },
+        { 200000000, "200000000" },
+    } do
+        bad_weights(
+            "header: length " .. row[2] .. ": must be from 1 to 100000000 bytes",
+            string.pack("<I8", 0):sub(1, 0) .. string.pack("<i8", row[1]) .. good:sub(9)
+        )
     end
     bad_weights("header: length 99999999: the file has only ", string.pack("<I8", 99999999) .. good:sub(9))
 end
@@ -154,8 +180,12 @@ function test.flipped_bits_of_the_header()
         local at = bit // 8 + 1
         return good:sub(1, at - 1) .. string.char(good:byte(at) ~ 1 << bit % 8) .. good:sub(at + 1)
     end
-    for bit = 0, 8 * (8 + header_bytes) - 1, 11 do bad_weights("", flipped(bit)) end
-    for bit = 0, 63, 5 do bad_weights("", flipped(bit)) end
+    for bit = 0, 8 * (8 + header_bytes) - 1, 11 do
+        bad_weights("", flipped(bit))
+    end
+    for bit = 0, 63, 5 do
+        bad_weights("", flipped(bit))
+    end
 end
 
 function test.headers_against_the_rules()
@@ -170,7 +200,10 @@ function test.headers_against_the_rules()
     bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 6.5 } end))
     bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 1 << 40, 1 << 40 } end))
     bad_weights("tensor bias", with_header(function(h) h.bias.shape = json.array { 1, 1, 1, 1, 1, 1, 1, 1, 1, 6 } end))
-    bad_weights("tensor hash.projection.weight: data_offsets: overlaps tensor bias", with_header(function(h) h.bias.data_offsets = json.array { 0, 24 } end))
+    bad_weights(
+        "tensor hash.projection.weight: data_offsets: overlaps tensor bias",
+        with_header(function(h) h.bias.data_offsets = json.array { 0, 24 } end)
+    )
     bad_weights("tensor bias", with_header(function(h) h.bias.data_offsets[2] = 1 << 40 end))
     bad_weights("tensor bias", with_header(function(h) h.bias.data_offsets = json.array { 24, 0 } end))
     bad_weights("", with_header(function(h) h.tables = nil end))
@@ -180,21 +213,47 @@ end
 function test.tensors_that_do_not_fit_the_model()
     local other = program.model(folder, "other", (host.read(small):gsub("h = 3", "h = 5")))
     bad_weights("tensor hash.projection.weight: shape [2][4][2][4][4]: must be [3][4][2][4][4]", good, other)
-    bad_weights("tensor tables: shape [3][16][6]: must be [3][16][7]", good, program.model(folder, "other", (host.read(small):gsub("d = 6", "d = 6, d_out = 7"))))
-    bad_weights("tensor tables is missing; did you mean table?", with_header(function(h) h.table, h.tables = h.tables, nil end))
-    bad_weights("tensor LayerNorm.weight is missing; did you mean layernorm.weight?",
-        with_header(function(h) h["layernorm.weight"], h["LayerNorm.weight"] = h["LayerNorm.weight"], nil end))
+    bad_weights(
+        "tensor tables: shape [3][16][6]: must be [3][16][7]",
+        good,
+        program.model(folder, "other", (host.read(small):gsub("d = 6", "d = 6, d_out = 7")))
+    )
+    bad_weights(
+        "tensor tables is missing; did you mean table?",
+        with_header(function(h)
+            h.table, h.tables = h.tables, nil
+        end)
+    )
+    bad_weights(
+        "tensor LayerNorm.weight is missing; did you mean layernorm.weight?",
+        with_header(function(h)
+            h["layernorm.weight"], h["LayerNorm.weight"] = h["LayerNorm.weight"], nil
+        end)
+    )
     bad_weights("tensor tables: ", with_header(function(h) h.tables.dtype = "I32" end))
 end
 
 function test.values_that_are_no_numbers()
-    for _, row in ipairs { { "hash.projection.weight", 127 }, { "hash.projection.bias", 11 }, { "tables", 287 }, { "bias", 5 }, { "LayerNorm.weight", 5 }, { "LayerNorm.bias", 0 } } do
+    for _, row in ipairs {
+        { "hash.projection.weight", 127 },
+        { "hash.projection.bias", 11 },
+        { "tables", 287 },
+        { "bias", 5 },
+        { "LayerNorm.weight", 5 },
+        { "LayerNorm.bias", 0 },
+    } do
         for _, value in ipairs { 0 / 0, 1 / 0, -1 / 0 } do
             local path = bad_weights("tensor " .. row[1] .. ": ", with_value(row[1], row[2], string.pack("<f", value)))
             if value ~= value then
-                refused(row[1] .. ": element " .. row[2] .. ": NaN: must be finite", { "pack", small, "--weights", path, "-o", "output" })
+                refused(
+                    row[1] .. ": element " .. row[2] .. ": NaN: must be finite",
+                    { "pack", small, "--weights", path, "-o", "output" }
+                )
                 refused(row[1], { "verify", small, "--weights", path, "--isa", "scalar" })
-                refused(row[1], { "run", small, "--weights", path, "--input", "output", "--output", "y.npy", "--isa", "scalar" })
+                refused(
+                    row[1],
+                    { "run", small, "--weights", path, "--input", "output", "--output", "y.npy", "--isa", "scalar" }
+                )
             end
         end
     end
@@ -205,32 +264,62 @@ function test.values_too_large_once_folded()
         local entry = json.decode(header_text)[name]
         local count = (entry.data_offsets[2] - entry.data_offsets[1]) // 4
         local path = folder .. "/large.safetensors"
-        assert(host.write_file(path, good:sub(1, 8 + header_bytes) .. data:sub(1, entry.data_offsets[1]) .. string.pack("<f", 3e38):rep(count) .. data:sub(entry.data_offsets[2] + 1)))
+        assert(
+            host.write_file(
+                path,
+                good:sub(1, 8 + header_bytes)
+                    .. data:sub(1, entry.data_offsets[1])
+                    .. string.pack("<f", 3e38):rep(count)
+                    .. data:sub(entry.data_offsets[2] + 1)
+            )
+        )
         if name == "hash.projection.weight" then
-            refused("tensor hash.projection.weight: a folded value is too large for float32", { "pack", small, "--weights", path, "-o", "output" })
+            refused(
+                "tensor hash.projection.weight: a folded value is too large for float32",
+                { "pack", small, "--weights", path, "-o", "output" }
+            )
         end
     end
     -- LayerNorm's offset times the projection is what overflows in the bias.
     local path = folder .. "/large.safetensors"
-    program.python([[
+    program.python(
+        [[
 tensors = load(sys.argv[1])
 tensors["LayerNorm.bias"][1][:] = 3e38
 tensors["hash.projection.weight"][1][:] = 1e3
 save(sys.argv[2], tensors)
-]], folder .. "/good.safetensors", path)
-    refused("tensor hash.projection.bias: a folded value is too large for float32", { "pack", small, "--weights", path, "-o", "output" })
+]],
+        folder .. "/good.safetensors",
+        path
+    )
+    refused(
+        "tensor hash.projection.bias: a folded value is too large for float32",
+        { "pack", small, "--weights", path, "-o", "output" }
+    )
     -- Float64 holds what no float32 does.
-    program.python([[
+    program.python(
+        [[
 tensors = {name: ("F64", values) for name, (_, values) in load(sys.argv[1]).items()}
 tensors["tables"][1].flat[7] = 1e39
 save(sys.argv[2], tensors)
-]], folder .. "/good.safetensors", path)
+]],
+        folder .. "/good.safetensors",
+        path
+    )
     refused("tensor tables: ", { "pack", small, "--weights", path, "-o", "output" })
 end
 
 function test.weights_that_cannot_be_read()
-    for _, command in ipairs { { "pack", small, "-o", "output" }, { "verify", small, "--isa", "scalar" }, { "run", small, "--isa", "scalar", "--input", "x", "--output", "output" } } do
-        for _, row in ipairs { { "none", "none: No such file or directory" }, { folder, folder .. "/model.safetensors: " }, { "/dev/zero", "/dev/zero: " } } do
+    for _, command in ipairs {
+        { "pack", small, "-o", "output" },
+        { "verify", small, "--isa", "scalar" },
+        { "run", small, "--isa", "scalar", "--input", "x", "--output", "output" },
+    } do
+        for _, row in ipairs {
+            { "none", "none: No such file or directory" },
+            { folder, folder .. "/model.safetensors: " },
+            { "/dev/zero", "/dev/zero: " },
+        } do
             local words = { table.unpack(command) }
             words[#words + 1], words[#words + 2] = "--weights", row[1]
             refused(row[2], words)
@@ -240,14 +329,23 @@ end
 
 -- ## Inputs of run
 
-local function npy(header, bytes)
-    return "\x93NUMPY\1\0" .. string.pack("<s2", header) .. bytes
-end
+local function npy(header, bytes) return "\x93NUMPY\1\0" .. string.pack("<s2", header) .. bytes end
 
 local function bad_input(fragment, bytes)
     local path = folder .. "/x.npy"
     assert(host.write_file(path, bytes))
-    refused(path .. ": " .. fragment, { "run", small, "--weights", folder .. "/good.safetensors", "--input", path, "--output", "output", "--isa", "scalar" })
+    refused(path .. ": " .. fragment, {
+        "run",
+        small,
+        "--weights",
+        folder .. "/good.safetensors",
+        "--input",
+        path,
+        "--output",
+        "output",
+        "--isa",
+        "scalar",
+    })
 end
 
 function test.inputs_against_the_rules()
@@ -256,7 +354,18 @@ function test.inputs_against_the_rules()
     local fine = "'descr': '<f4', 'fortran_order': False, 'shape': (2, 6), "
     local x = folder .. "/x.npy"
     assert(host.write_file(x, described(fine)))
-    works { "run", small, "--weights", folder .. "/good.safetensors", "--input", x, "--output", folder .. "/y.npy", "--isa", "scalar" }
+    works {
+        "run",
+        small,
+        "--weights",
+        folder .. "/good.safetensors",
+        "--input",
+        x,
+        "--output",
+        folder .. "/y.npy",
+        "--isa",
+        "scalar",
+    }
 
     bad_input("", described((fine:gsub("%(2, 6%)", "(3, 4)"))))
     bad_input("descr: '<f8': must be '<f4'", described((fine:gsub("<f4", "<f8"))))
@@ -275,12 +384,29 @@ function test.inputs_against_the_rules()
     bad_input("version: 3.0: must be 1.0 or 2.0", (described(fine):gsub("NUMPY\1", "NUMPY\3")))
     bad_input("not an .npy file", good)
     local whole = described(fine)
-    for length = 0, #whole - 1, 7 do bad_input("", whole:sub(1, length)) end
+    for length = 0, #whole - 1, 7 do
+        bad_input("", whole:sub(1, length))
+    end
 end
 
 function test.inputs_that_cannot_be_read()
-    for _, row in ipairs { { "none.npy", "none.npy: No such file or directory" }, { folder, folder .. ": " }, { "/dev/zero", "/dev/zero: " } } do
-        refused(row[2], { "run", small, "--weights", folder .. "/good.safetensors", "--input", row[1], "--output", "output", "--isa", "scalar" })
+    for _, row in ipairs {
+        { "none.npy", "none.npy: No such file or directory" },
+        { folder, folder .. ": " },
+        { "/dev/zero", "/dev/zero: " },
+    } do
+        refused(row[2], {
+            "run",
+            small,
+            "--weights",
+            folder .. "/good.safetensors",
+            "--input",
+            row[1],
+            "--output",
+            "output",
+            "--isa",
+            "scalar",
+        })
     end
 end
 
@@ -319,20 +445,32 @@ end
 -- Root may write everywhere: become somebody else for a moment.
 function test.output_folders_that_are_read_only()
     for _, words in ipairs { outputs[1], outputs[2], outputs[3], ready_input(2) } do
-        local result = assert(process.run({ "bash", "-c", [[
+        local result = assert(process.run({
+            "bash",
+            "-c",
+            [[
             dir=$(mktemp -d); lookupc=$1; folder=$2; shift 2
             cp "$lookupc" "$dir/lookupc"; cp -r "$folder" "$dir/input"; echo older > "$dir/output"; chmod -R a+rX,a-w "$dir"
             words=("${@//"$folder"/"$dir/input"}")
             as=; test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
             TMPDIR=/tmp $as "$dir/lookupc" "${words[@]}" "$dir/new"; echo "status $?"
             TMPDIR=/tmp $as "$dir/lookupc" "${words[@]}" "$dir/output"; echo "status $?"
-            ls "$dir"; cat "$dir/output"; chmod -R u+w "$dir"; rm -rf "$dir"]], "bash", check.lookupc, folder, table.unpack(words) }, { timeout = 60 }))
-        check.matches(result.output, "^lookupc[^\n]*/new[^\n]*: Permission denied\nstatus 1\nlookupc[^\n]*/output[^\n]*: [^\n]*\nstatus 1\ninput\nlookupc\noutput\nolder\n$")
+            ls "$dir"; cat "$dir/output"; chmod -R u+w "$dir"; rm -rf "$dir"]],
+            "bash",
+            check.lookupc,
+            folder,
+            table.unpack(words),
+        }, { timeout = 60 }))
+        check.matches(
+            result.output,
+            "^lookupc[^\n]*/new[^\n]*: Permission denied\nstatus 1\nlookupc[^\n]*/output[^\n]*: [^\n]*\nstatus 1\ninput\nlookupc\noutput\nolder\n$"
+        )
     end
 end
 
 function test.full_disks()
-    -- A file may have 1 KiB: less than every one of these outputs, which end in File too large as they would on a full disk.
+    -- A file may have 1 KiB: less than every one of these outputs, which end in File too large as they would on a full
+    -- disk.
     local full = { limit = "ulimit -f 1" }
     refused("File too large", with_output(outputs[1], "new"), full)
     refused("output: File too large", with_output(outputs[2], "output"), full)
@@ -357,7 +495,12 @@ function test.older_bundles_stay_whole()
     assert(host.write_file(bundle .. "/small.h", "older"))
     local before = process.run({ "bash", "-c", "cat " .. bundle .. "/* | sha256sum" }).output
     local names = host.list(bundle)
-    program.refuses(1, "File too large", { "emit", small, "-o", bundle, "--schedule", "gather.group=1" }, { limit = "ulimit -f 1" })
+    program.refuses(
+        1,
+        "File too large",
+        { "emit", small, "-o", bundle, "--schedule", "gather.group=1" },
+        { limit = "ulimit -f 1" }
+    )
     check.equal(host.list(bundle), names)
     check.equal(process.run({ "bash", "-c", "cat " .. bundle .. "/* | sha256sum" }).output, before)
 end

@@ -50,20 +50,40 @@ function test.traceback_only_when_asked_for()
 end
 
 function test.wrong_tree()
-    gives("", check.lookupc .. " --tree /none x", 2, "lookupc: --tree: /none: must be the folder that holds gen/ and templates/\n")
+    gives(
+        "",
+        check.lookupc .. " --tree /none x",
+        2,
+        "lookupc: --tree: /none: must be the folder that holds gen/ and templates/\n"
+    )
     gives("", check.lookupc .. " --tree", 2, "lookupc: --tree: : must be the folder that holds gen/ and templates/\n")
 end
 
 function test.full_disk_under_standard_output()
-    gives("return function() " .. prints .. "return 0 end", "$L > /dev/full", 1, "lookupc: standard output: No space left on device\n")
+    gives(
+        "return function() " .. prints .. "return 0 end",
+        "$L > /dev/full",
+        1,
+        "lookupc: standard output: No space left on device\n"
+    )
 end
 
 function test.closed_standard_output()
-    gives("return function() " .. prints .. "return 0 end", "$L >&-", 1, "lookupc: standard output: Bad file descriptor\n")
+    gives(
+        "return function() " .. prints .. "return 0 end",
+        "$L >&-",
+        1,
+        "lookupc: standard output: Bad file descriptor\n"
+    )
 end
 
 function test.reader_that_has_gone_changes_nothing()
-    gives("return function() for i = 1, 99999 do " .. prints .. "end return 3 end", "$L | true; echo ${PIPESTATUS[0]}", 0, "3\n")
+    gives(
+        "return function() for i = 1, 99999 do " .. prints .. "end return 3 end",
+        "$L | true; echo ${PIPESTATUS[0]}",
+        0,
+        "3\n"
+    )
 end
 
 local writes = [[
@@ -89,11 +109,15 @@ end
 -- Root may write everywhere: become somebody else for a moment.
 function test.read_only_folder()
     local folder = process.temporary_directory()
-    local status, output = run(writes, [[
+    local status, output = run(
+        writes,
+        [[
         as=; dir=$(mktemp -d); cp ${L%% *} $dir/lookupc; cp -r ${L##* } $dir/tree; chmod -R a+rX,a-w $dir
         test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
         $as $dir/lookupc --tree $dir/tree $dir/x; code=$?
-        ls $dir; chmod -R u+w $dir; rm -rf $dir; exit $code]], { directory = folder })
+        ls $dir; chmod -R u+w $dir; rm -rf $dir; exit $code]],
+        { directory = folder }
+    )
     check.equal(status, 1)
     check.matches(output, "^lookupc: /[^\n]*/x: Permission denied\nlookupc\ntree\n$")
 end
@@ -108,19 +132,26 @@ end]]
 
 function test.signals_remove_temporary_folders_and_end_the_running_program()
     for _, signal in ipairs { { "TERM", 15 }, { "INT", 2 }, { "HUP", 1 } } do
-        local _, output = run(waits, ([[
+        local _, output = run(
+            waits,
+            ([[
             TMPDIR=$PWD env --default-signal=INT $L &
             until [ -s pid ]; do sleep 0.01; done
             kill -%s $!; wait $!; echo $?
-            ls; kill -0 $(cat pid)]]):format(signal[1]), { directory = process.temporary_directory(), timeout = 10 })
+            ls; kill -0 $(cat pid)]]):format(signal[1]),
+            { directory = process.temporary_directory(), timeout = 10 }
+        )
         check.matches(output, 128 + signal[2] .. "\npid\n.*No such process\n$")
     end
 end
 
 function test.temporary_folders_go_at_every_end()
     for _, ending in ipairs { "return 0", "return nil, 'no'", "error('no')" } do
-        local _, output = run("return function() require('process').temporary_directory() " .. ending .. " end",
-            "TMPDIR=$PWD $L 2>/dev/null; ls", { directory = process.temporary_directory() })
+        local _, output = run(
+            "return function() require('process').temporary_directory() " .. ending .. " end",
+            "TMPDIR=$PWD $L 2>/dev/null; ls",
+            { directory = process.temporary_directory() }
+        )
         check.equal(output, "")
     end
 end

@@ -1,4 +1,5 @@
--- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be wrong.
+-- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be
+-- wrong.
 local check = require "tests.support.check"
 local emit = require "gen.bundle.emit"
 local host = require "host"
@@ -22,7 +23,9 @@ local function new_folder() return process.temporary_directory() .. "/bundle" en
 -- All files of a folder: { name = bytes }.
 local function contents(folder)
     local files = {}
-    for _, name in ipairs(assert(host.list(folder))) do files[name] = assert(host.read(folder .. "/" .. name)) end
+    for _, name in ipairs(assert(host.list(folder))) do
+        files[name] = assert(host.read(folder .. "/" .. name))
+    end
     return files
 end
 
@@ -42,7 +45,10 @@ local function check_gives(folder, status, lines)
     local result = lookupc { "check", folder }
     local actual = result.output:gsub(folder:gsub("%p", "%%%0"), "FOLDER")
     if result.status ~= status or actual ~= lines then
-        error(string.format("got status %d and\n%s, expected status %d and\n%s", result.status, actual, status, lines), 2)
+        error(
+            string.format("got status %d and\n%s, expected status %d and\n%s", result.status, actual, status, lines),
+            2
+        )
     end
 end
 
@@ -68,7 +74,9 @@ local test = {}
 
 function test.golden_files()
     local p, text = tiny_plan(), {}
-    for _, file in ipairs(emit.files(p)) do text[file.name] = file.text end
+    for _, file in ipairs(emit.files(p)) do
+        text[file.name] = file.text
+    end
     check.golden("tiny.h", text["tiny.h"])
     check.golden("tiny_runtime.h", text["tiny_runtime.h"])
     check.golden("tiny_sign_hash__scalar.c", text[p.variants[1].names.hash .. ".c"])
@@ -77,7 +85,9 @@ function test.golden_files()
 
     -- Weights two to a word: unpacked for many tokens, in the kernel for few.
     p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
-    for _, file in ipairs(emit.files(p)) do text[file.name] = file.text end
+    for _, file in ipairs(emit.files(p)) do
+        text[file.name] = file.text
+    end
     check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
     check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end
@@ -93,7 +103,9 @@ end
 
 function test.another_folder_a_tree_and_the_module_give_the_same_bytes()
     local expected = {}
-    for _, file in ipairs(emit.files(tiny_plan())) do expected[file.name] = file.text end
+    for _, file in ipairs(emit.files(tiny_plan())) do
+        expected[file.name] = file.text
+    end
     check.equal(contents(emitted()), expected)
     check.equal(contents(emitted(nil, nil, { directory = "/" })), expected)
     check.equal(contents(emitted(nil, { "--tree", root })), expected)
@@ -110,7 +122,10 @@ end
 local function comma_locale()
     local folder = process.temporary_directory()
     local made = process.run { "localedef", "-i", "de_DE", "-f", "UTF-8", folder .. "/de_DE.UTF-8" }
-    local shown = process.run({ "bash", "-c", "printf %.1f 0,5" }, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } })
+    local shown = process.run(
+        { "bash", "-c", "printf %.1f 0,5" },
+        { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } }
+    )
     return made and shown.output == "0,5" and folder or nil
 end
 
@@ -122,7 +137,10 @@ function test.another_locale_gives_the_same_bytes()
     local folder = comma_locale()
     if not folder then return host.note("skipped: no locale with a decimal comma can be made here") end
     check.equal(contents(emitted("scalar", nil, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } })), expected)
-    check.equal(lookupc({ "check", emitted("scalar") }, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } }).status, 0)
+    check.equal(
+        lookupc({ "check", emitted("scalar") }, { env = { LOCPATH = folder, LC_ALL = "de_DE.UTF-8" } }).status,
+        0
+    )
 end
 
 function test.the_order_of_instruction_sets_does_not_matter()
@@ -131,12 +149,23 @@ end
 
 function test.text_is_clean()
     for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
-        for _, file in ipairs(emit.files(plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select("scalar,avx2,avx512")))) do
-            local bad = file.text:match("[^\n]*[ \t]\n") or file.text:match("[^\n]*\t[^\n]*") or file.text:match("[^\n]*\r")
+        for _, file in
+            ipairs(
+                emit.files(plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select("scalar,avx2,avx512")))
+            )
+        do
+            local bad = file.text:match("[^\n]*[ \t]\n")
+                or file.text:match("[^\n]*\t[^\n]*")
+                or file.text:match("[^\n]*\r")
                 or not file.text:find("[^\n]\n$") and "end of file"
             if bad then error(file.name .. ": blanks at the end of a line, tabs or no newline: " .. bad) end
             if file.name:find("%.[ch]$") then
-                check.matches(file.text, "^/%* Generated by lookupc from templates/[%w_]+%.[ch] and model " .. name .. "%. Do not edit%. %*/\n")
+                check.matches(
+                    file.text,
+                    "^/%* Generated by lookupc from templates/[%w_]+%.[ch] and model "
+                        .. name
+                        .. "%. Do not edit%. %*/\n"
+                )
             end
         end
     end
@@ -146,7 +175,9 @@ function test.the_manifest_records_every_file()
     local p = tiny_plan()
     local manifest = json.decode(contents(emitted())["MANIFEST.json"])
     local recorded = {}
-    for _, entry in ipairs(manifest.files) do recorded[entry.name] = entry.sha256 end
+    for _, entry in ipairs(manifest.files) do
+        recorded[entry.name] = entry.sha256
+    end
     for name, bytes in pairs(contents(emitted())) do
         if name ~= "MANIFEST.json" then
             check.equal(recorded[name], host.sha256(bytes))
@@ -171,7 +202,9 @@ function test.unchanged_files_are_not_touched()
     local again = lookupc { "emit", tiny_model, "-o", folder, "--isa", "scalar" }
     check.equal(again.status, 0)
     check.equal(times(), before)
-    for line in again.output:gmatch("[^\n]+") do check.matches(line, "^same  " .. folder:gsub("%p", "%%%0") .. "/[%w_.]+$") end
+    for line in again.output:gmatch("[^\n]+") do
+        check.matches(line, "^same  " .. folder:gsub("%p", "%%%0") .. "/[%w_.]+$")
+    end
     check.equal(select(2, again.output:gsub("\n", "")), #host.list(folder))
 
     edit(folder, name, function(text) return text .. "/* edited */\n" end)
@@ -187,7 +220,10 @@ function test.checked_in_bundles_are_fresh()
     for _, name in ipairs { "tiny", "roberta_small", "tiny_skipless" } do
         local result = lookupc { "check", "emitted/" .. name }
         check.equal({ result.status, result.output }, { 0, "emitted/" .. name .. ": fresh\n" })
-        check.equal(json.decode(assert(host.read("emitted/" .. name .. "/MANIFEST.json"))).model, model.load("gen/models/" .. name .. ".lua"))
+        check.equal(
+            json.decode(assert(host.read("emitted/" .. name .. "/MANIFEST.json"))).model,
+            model.load("gen/models/" .. name .. ".lua")
+        )
     end
 end
 
@@ -225,16 +261,27 @@ function test.check_of_stale_files()
     local folder = emitted "scalar"
     local header = assert(host.read(folder .. "/tiny.h"))
     edit(folder, "tiny.h", function(text) return text .. "/* of old */\n" end)
-    edit(folder, "MANIFEST.json", function(text) return text:gsub(host.sha256(header), host.sha256(header .. "/* of old */\n")) end)
+    edit(
+        folder,
+        "MANIFEST.json",
+        function(text) return text:gsub(host.sha256(header), host.sha256(header .. "/* of old */\n")) end
+    )
     check_gives(folder, 1, "lookupc check: FOLDER/tiny.h: stale\nlookupc check: FOLDER/MANIFEST.json: stale\n")
 end
 
 function test.check_of_files_that_are_no_longer_emitted()
     local folder = emitted "scalar"
     assert(host.write_file(folder .. "/tiny_old.c", "int old;\n"))
-    edit(folder, "MANIFEST.json", function(text)
-        return text:gsub('"files": %[\n', '%0    { "name": "tiny_old.c", "sha256": "' .. host.sha256("int old;\n") .. '" },\n')
-    end)
+    edit(
+        folder,
+        "MANIFEST.json",
+        function(text)
+            return text:gsub(
+                '"files": %[\n',
+                '%0    { "name": "tiny_old.c", "sha256": "' .. host.sha256("int old;\n") .. '" },\n'
+            )
+        end
+    )
     check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\nlookupc check: FOLDER/tiny_old.c: stale\n")
 end
 
@@ -272,7 +319,10 @@ function test.check_of_a_damaged_manifest()
         { "[]", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
         { "5", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
         { "null", "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
-        { '{ "generator": "other", "files": [], "model": {}, "options": { "isa": [] } }', "FOLDER/MANIFEST.json: not a manifest of lookupc\n" },
+        {
+            '{ "generator": "other", "files": [], "model": {}, "options": { "isa": [] } }',
+            "FOLDER/MANIFEST.json: not a manifest of lookupc\n",
+        },
         { '{ "generator": "lookupc", "generator": "lookupc" }', "FOLDER/MANIFEST.json: 1:37: duplicate object key" },
         { "\0\255", "FOLDER/MANIFEST.json: 1:" },
     } do
@@ -302,7 +352,11 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
         { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
         { '"files": %[', '"files": 5, "x": [', ": not a manifest of lookupc\n" },
-        { '"schedule": {}', '"schedule": { "tile.vectors": 2 }', '"tile.vectors": must be an instruction set, of scalar, avx2, avx512' },
+        {
+            '"schedule": {}',
+            '"schedule": { "tile.vectors": 2 }',
+            '"tile.vectors": must be an instruction set, of scalar, avx2, avx512',
+        },
         { '"schedule": {}', '"schedule": { "scalar": 5 }', "schedule.scalar: must be a table of choices" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile": 3 } }', "tile: unknown choice" },
@@ -316,13 +370,23 @@ function test.check_of_a_manifest_with_wrong_parts()
         assert(host.write_file(folder .. "/MANIFEST.json", text))
         local result = lookupc { "check", folder }
         local line = result.output
-        if result.status ~= 1 or select(2, line:gsub("\n", "")) ~= 1 or line:find("%.lua:") or not line:find("^lookupc: .*MANIFEST%.json: ")
-            or not line:find(case[3], 1, true) then
+        if
+            result.status ~= 1
+            or select(2, line:gsub("\n", "")) ~= 1
+            or line:find("%.lua:")
+            or not line:find("^lookupc: .*MANIFEST%.json: ")
+            or not line:find(case[3], 1, true)
+        then
             error(string.format("%s: status %d, %s", case[2], result.status, line))
         end
     end
     -- Entries of the list of files that say nothing are as good as none: the files themselves are what counts.
-    assert(host.write_file(folder .. "/MANIFEST.json", (original:gsub('"files": %[', '"files": [ 5, null, {}, { "name": 7 },'))))
+    assert(
+        host.write_file(
+            folder .. "/MANIFEST.json",
+            (original:gsub('"files": %[', '"files": [ 5, null, {}, { "name": 7 },'))
+        )
+    )
     check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\n")
 end
 
@@ -343,7 +407,10 @@ function test.a_refused_model_writes_nothing()
     local there = process.temporary_directory()
     assert(host.write_file(there .. "/bad.lua", (assert(host.read(tiny_model)):gsub("tau = 6", "tau = 60"))))
     local result = lookupc({ "emit", "bad.lua", "-o", "out" }, { directory = there })
-    check.equal({ result.status, result.output }, { 1, "lookupc: bad.lua:6: tau = 60: must be an integer from 1 to 16\n" })
+    check.equal(
+        { result.status, result.output },
+        { 1, "lookupc: bad.lua:6: tau = 60: must be an integer from 1 to 16\n" }
+    )
     check.equal(host.list(there), { "bad.lua" })
     result = lookupc({ "emit", tiny_model, "-o", "out", "--isa", "mmx" }, { directory = there })
     check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be of scalar, avx2, avx512\n' })
@@ -360,7 +427,10 @@ function test.a_file_built_for_the_wrong_instruction_set_stops()
             if name:find("__" .. set.name .. ".*%.c$") then
                 local result = assert(process.run { "gcc", "-std=c11", "-fsyntax-only", folder .. "/" .. name })
                 check.equal(result.status ~= 0, true)
-                check.matches(result.output, '#error "compile this file with ' .. table.concat(set.flags, " "):gsub("%p", "%%%0") .. '"')
+                check.matches(
+                    result.output,
+                    '#error "compile this file with ' .. table.concat(set.flags, " "):gsub("%p", "%%%0") .. '"'
+                )
             end
         end
     end

@@ -1,4 +1,5 @@
--- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack is taken than declared.
+-- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack
+-- is taken than declared.
 local check = require "tests.support.check"
 local elf = require "harness.base.elf"
 local host = require "host"
@@ -14,21 +15,45 @@ local cases = { -- of every target; soft: also where there is no FPU
     { model = "kws", name = "kws i8", options = { "--tables", "i8" } },
     { model = "kws", name = "kws int", options = { "--arithmetic", "integer" }, soft = true },
     { model = "odd", path = "tests/firmware/odd.lua", name = "odd", options = {} },
-    { model = "odd", path = "tests/firmware/odd.lua", name = "odd 16", options = { "--tables", "f16", "--projection", "bf16" } },
+    {
+        model = "odd",
+        path = "tests/firmware/odd.lua",
+        name = "odd 16",
+        options = { "--tables", "f16", "--projection", "bf16" },
+    },
 }
 
-local warnings = { "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion", "-Wstrict-prototypes",
-    "-Wmissing-prototypes", "-Wundef", "-Wcast-qual", "-Wvla", "-Wfloat-conversion", "-Wswitch-default", "-Werror" }
+local warnings = {
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wshadow",
+    "-Wdouble-promotion",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wundef",
+    "-Wcast-qual",
+    "-Wvla",
+    "-Wfloat-conversion",
+    "-Wswitch-default",
+    "-Werror",
+}
 
 local function joined(...)
     local list = {}
-    for _, words in ipairs { ... } do table.move(words, 1, #words, #list + 1, list) end
+    for _, words in ipairs { ... } do
+        table.move(words, 1, #words, #list + 1, list)
+    end
     return list
 end
 
 local function call(arguments)
     local result = assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } }))
-    if result.status ~= 0 then error(table.concat(arguments, " ") .. ": exit status " .. tostring(result.status) .. ": " .. result.output, 0) end
+    if result.status ~= 0 then
+        error(table.concat(arguments, " ") .. ": exit status " .. tostring(result.status) .. ": " .. result.output, 0)
+    end
     return result.output
 end
 
@@ -45,25 +70,51 @@ end
 local function bundle(case, target, folder)
     local weights, path = folder .. ".safetensors", case.path or "gen/models/" .. case.model .. ".lua"
     call { check.lookupc, "sample", path, "-o", weights }
-    call(joined({ check.lookupc, "emit", path, "--profile", "firmware", "--target", target.name, "--weights", weights, "--without-misra", "-o", folder }, case.options))
+    call(joined({
+        check.lookupc,
+        "emit",
+        path,
+        "--profile",
+        "firmware",
+        "--target",
+        target.name,
+        "--weights",
+        weights,
+        "--without-misra",
+        "-o",
+        folder,
+    }, case.options))
     local manifest = json.decode(assert(host.read(folder .. "/MANIFEST.json")))
     local sources = {}
     for _, file in ipairs(manifest.files) do
         if file.name:find("^src/.*%.[cS]$") then sources[#sources + 1] = file.name end
     end
-    return { flags = manifest.measured.flags, sources = sources, manifest = manifest, integer = manifest.options.arithmetic == "integer" }
+    return {
+        flags = manifest.measured.flags,
+        sources = sources,
+        manifest = manifest,
+        integer = manifest.options.arithmetic == "integer",
+    }
 end
 
 -- What tests/firmware/boards/run.c wants to know of a model.
 local function macros_of(model, selftest, integer)
-    return { "-DMODEL_HEADER=\"" .. model .. ".h\"", "-DSELFTEST_HEADER=\"" .. selftest .. "\"", "-DMODEL(word)=" .. model .. "_##word",
-        "-DMACRO(word)=" .. model:upper() .. "_##word", "-DINPUT=" .. (integer and "int16_t" or "float"), "-DOUTPUT=" .. (integer and "int32_t" or "float") }
+    return {
+        '-DMODEL_HEADER="' .. model .. '.h"',
+        '-DSELFTEST_HEADER="' .. selftest .. '"',
+        "-DMODEL(word)=" .. model .. "_##word",
+        "-DMACRO(word)=" .. model:upper() .. "_##word",
+        "-DINPUT=" .. (integer and "int16_t" or "float"),
+        "-DOUTPUT=" .. (integer and "int32_t" or "float"),
+    }
 end
 
--- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of the bundle, and of all.
+-- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of
+-- the bundle, and of all.
 local function objects(b, model, target, folder, more)
     local own, all = {}, {}
-    local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
+    local include =
+        { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
     local macros = macros_of(model, model .. "_selftest.h", b.integer)
     local function compile(path, object, extra)
         call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
@@ -81,8 +132,18 @@ end
 
 local function link(b, target, all, program)
     local script = target.script and { "-T", "tests/firmware/boards/" .. target.script } or {}
-    call(joined({ target.compiler }, b.flags, target.link, { "-nostdlib" }, script, { "-Wl,-Map=" .. program .. ".map" }, all,
-        { "-o", program }))
+    call(
+        joined(
+            { target.compiler },
+            b.flags,
+            target.link,
+            { "-nostdlib" },
+            script,
+            { "-Wl,-Map=" .. program .. ".map" },
+            all,
+            { "-o", program }
+        )
+    )
 end
 
 -- Names that the object files need and do not define.
@@ -90,7 +151,11 @@ local function undefined(own)
     local defined, needed = {}, {}
     for _, path in ipairs(own) do
         for name, symbol in pairs(elf.symbols(assert(host.read(path, 1 << 28)))) do
-            if symbol.undefined then needed[name] = true else defined[name] = true end
+            if symbol.undefined then
+                needed[name] = true
+            else
+                defined[name] = true
+            end
         end
     end
     local list = {}
@@ -101,23 +166,34 @@ local function undefined(own)
     return list
 end
 
--- What the linker put into memory of the object files whose names begin with own_, in bytes, by its map: GNU ld's, with the bytes behind section
--- and address, or lld's, with them in the third column; in WebAssembly functions have names of their own.
+-- What the linker put into memory of the object files whose names begin with own_, in bytes, by its map: GNU ld's, with
+-- the bytes behind section and address, or lld's, with them in the third column; in WebAssembly functions have names of
+-- their own.
 local function mapped_bytes(map)
     local text, sum = map:gsub("\n%s+(0x%x+%s+0x%x+%s+%S)", " %1"), 0
     local function add(section, bytes)
-        if section:find("^%.text") or section:find("^%.s?rodata") or not section:find("^%.") then sum = sum + tonumber(bytes, 16) end
+        if section:find("^%.text") or section:find("^%.s?rodata") or not section:find("^%.") then
+            sum = sum + tonumber(bytes, 16)
+        end
     end
-    for section, bytes in text:gmatch("\n (%.%l+)[%w_.$]*%s+0x%x+%s+0x(%x+)%s+%S*/own_%S+%.o") do add(section, bytes) end
-    for bytes, section in map:gmatch("\n%s*%S+%s+%S+%s+(%x+)%s[^\n]-/own_[^\n:]-%.o:%(([^)\n]+)%)") do add(section, bytes) end
+    for section, bytes in text:gmatch("\n (%.%l+)[%w_.$]*%s+0x%x+%s+0x(%x+)%s+%S*/own_%S+%.o") do
+        add(section, bytes)
+    end
+    for bytes, section in map:gmatch("\n%s*%S+%s+%S+%s+(%x+)%s[^\n]-/own_[^\n:]-%.o:%(([^)\n]+)%)") do
+        add(section, bytes)
+    end
     return sum
 end
 
--- Instructions between the two calls of run.c that stand for begin and end, by the emulator's log. What checks the weights is not logged.
+-- Instructions between the two calls of run.c that stand for begin and end, by the emulator's log. What checks the
+-- weights is not logged.
 local function instructions(target, program, folder)
     local symbols, silent = elf.symbols(assert(host.read(program, 1 << 28))), {}
     for name, symbol in pairs(symbols) do
-        if (name:find("_bind") or name:find("is_whole") or name:find("_checksum") or name:find("^reset")) and symbol.bytes > 0 then
+        if
+            (name:find("_bind") or name:find("is_whole") or name:find("_checksum") or name:find("^reset"))
+            and symbol.bytes > 0
+        then
             silent[#silent + 1] = { first = symbol.value & ~1, next = (symbol.value & ~1) + symbol.bytes }
         end
     end
@@ -130,7 +206,9 @@ local function instructions(target, program, folder)
     ranges[#ranges + 1] = string.format("0x%x..0x7fffffff", from)
     local log = folder .. "/trace.log"
     local emulator = { target.emulator[1], "-dfilter", table.concat(ranges, ",") }
-    for _, word in ipairs(target.trace) do emulator[#emulator + 1] = word end
+    for _, word in ipairs(target.trace) do
+        emulator[#emulator + 1] = word
+    end
     emulator[#emulator + 1] = log
     table.move(target.emulator, 2, #target.emulator, #emulator + 1, emulator)
     emulator[#emulator + 1] = program
@@ -162,7 +240,9 @@ local lines, counts = {}, {} -- counts: instructions by target and case
 local function run(case, target, folder)
     local model, b = case.model, bundle(case, target, folder)
     local header = assert(host.read(folder .. "/inc/" .. model .. ".h"))
-    local function macro(name) return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)"))) end
+    local function macro(name)
+        return math.tointeger(tonumber(header:match("#define " .. model:upper() .. "_" .. name .. " (%d+)")))
+    end
     local own, all = objects(b, model, target, folder)
     link(b, target, all, folder .. "/program")
     local mismatches, stack = 0, 0
@@ -170,7 +250,8 @@ local function run(case, target, folder)
         local output = call(joined(emulator, { folder .. "/program" }))
         local wrong, deep = output:match("mismatches (%w+)\nstack (%w+)")
         if not deep then error(target.name .. ": " .. output, 0) end
-        mismatches, stack = mismatches + math.tointeger(tonumber(wrong)), math.max(stack, math.tointeger(tonumber(deep)))
+        mismatches, stack =
+            mismatches + math.tointeger(tonumber(wrong)), math.max(stack, math.tointeger(tonumber(deep)))
     end
     local count
     if target.trace and target.emulator then
@@ -181,8 +262,19 @@ local function run(case, target, folder)
     counts[target.name .. " " .. case.name] = count
     local needed = target.object == "elf" and undefined(own) or {}
     local measured, mapped = b.manifest.measured, mapped_bytes(host.read(folder .. "/program.map", 1 << 28) or "")
-    lines[#lines + 1] = string.format("%-14s %-8s %8d %8d %8d %8d %8d %8d %12s %10d", target.name, case.name, measured.text, measured.rodata, macro "FLASH_BYTES",
-        macro "RAM_BYTES", macro "STACK_BYTES", stack, count or "-", mismatches)
+    lines[#lines + 1] = string.format(
+        "%-14s %-8s %8d %8d %8d %8d %8d %8d %12s %10d",
+        target.name,
+        case.name,
+        measured.text,
+        measured.rodata,
+        macro "FLASH_BYTES",
+        macro "RAM_BYTES",
+        macro "STACK_BYTES",
+        stack,
+        count or "-",
+        mismatches
+    )
     check.equal(mismatches, 0)
     check.equal(needed, {})
     check.at_most(stack, macro "STACK_BYTES", 0.1, 16) -- to which stacks are aligned
@@ -194,7 +286,12 @@ for _, target in ipairs(only and { target_list.get(only) } or target_list.list) 
     test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
         local lacking = missing(target)
         if lacking then
-            lines[#lines + 1] = string.format("%-14s skipped: %s is missing (%s)", target.name, lacking, table.concat(target.packages, ", "))
+            lines[#lines + 1] = string.format(
+                "%-14s skipped: %s is missing (%s)",
+                target.name,
+                lacking,
+                table.concat(target.packages, ", ")
+            )
             return
         end
         local folder = process.temporary_directory()
@@ -209,16 +306,40 @@ local function rival_instructions(target, arithmetic)
     local folder = process.temporary_directory()
     local weights, blob, model = folder .. "/w.safetensors", folder .. "/w.bin", "gen/models/kws.lua"
     call { check.lookupc, "sample", model, "--rival", "--arithmetic", arithmetic, "-o", weights }
-    call { check.lookupc, "emit", model, "--rival", "--arithmetic", arithmetic, "--isa", "scalar", "-o", folder .. "/dense" }
+    call {
+        check.lookupc,
+        "emit",
+        model,
+        "--rival",
+        "--arithmetic",
+        arithmetic,
+        "--isa",
+        "scalar",
+        "-o",
+        folder .. "/dense",
+    }
     call { check.lookupc, "pack", model, "--rival", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
-    local flags = joined(toolchain.flags, target.flags, { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", "-DWEIGHTS=\"" .. blob .. "\"" }, macros_of("kws_dense", "rival.h", arithmetic == "integer"))
-    local sources, objects = { "tests/firmware/boards/run.c", "tests/firmware/boards/rival.S", "tests/firmware/boards/" .. target.start }, {}
+    local flags = joined(
+        toolchain.flags,
+        target.flags,
+        { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", '-DWEIGHTS="' .. blob .. '"' },
+        macros_of("kws_dense", "rival.h", arithmetic == "integer")
+    )
+    local sources, objects =
+        { "tests/firmware/boards/run.c", "tests/firmware/boards/rival.S", "tests/firmware/boards/" .. target.start }, {}
     for _, name in ipairs(host.list(folder .. "/dense")) do
         if name:find("%.c$") then sources[#sources + 1] = folder .. "/dense/" .. name end
     end
     for i, source in ipairs(sources) do
         objects[i] = folder .. "/" .. i .. ".o"
-        call(joined({ target.compiler }, flags, source:find("^tests") and { "-std=gnu11" } or {}, { "-c", source, "-o", objects[i] }))
+        call(
+            joined(
+                { target.compiler },
+                flags,
+                source:find("^tests") and { "-std=gnu11" } or {},
+                { "-c", source, "-o", objects[i] }
+            )
+        )
     end
     link({ flags = flags }, target, objects, folder .. "/traced")
     return instructions(target, folder .. "/traced", folder)
@@ -231,18 +352,45 @@ local function at_least_fewer(name, case, arithmetic, times)
         local own = counts[name .. " " .. case]
         if not own or missing(target) then return end
         local rival = rival_instructions(target, arithmetic)
-        lines[#lines + 1] = string.format("%-14s %-8s %d instructions: %.2f times as many as %s", name, "dense", rival, rival / own, case)
+        lines[#lines + 1] = string.format(
+            "%-14s %-8s %d instructions: %.2f times as many as %s",
+            name,
+            "dense",
+            rival,
+            rival / own,
+            case
+        )
         check.equal(rival >= times * own, true)
     end
 end
 
-test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m4f", "kws i8", "float", 2.5)
-test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m55", "kws int", "integer", 2)
+test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn =
+    at_least_fewer("cortex-m4f", "kws i8", "float", 2.5)
+test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn =
+    at_least_fewer("cortex-m55", "kws int", "integer", 2)
 
 function test.zz_table()
-    host.print(string.format("%-14s %-8s %8s %8s %8s %8s %8s %8s %12s %10s", "target", "model", "text", "rodata", "flash", "RAM", "stack", "painted", "instructions", "mismatches"))
-    for _, line in ipairs(lines) do host.print(line) end
-    host.print("flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's log of what it executes.")
+    host.print(
+        string.format(
+            "%-14s %-8s %8s %8s %8s %8s %8s %8s %12s %10s",
+            "target",
+            "model",
+            "text",
+            "rodata",
+            "flash",
+            "RAM",
+            "stack",
+            "painted",
+            "instructions",
+            "mismatches"
+        )
+    )
+    for _, line in ipairs(lines) do
+        host.print(line)
+    end
+    host.print(
+        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's log of what it executes."
+    )
 end
 
 return test

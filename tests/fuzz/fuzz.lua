@@ -23,18 +23,22 @@ function fuzz.generator(seed)
     end
 end
 
--- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few and many tables; every
--- kind of projection, score, norm; one row of a table, some, or all.
+-- Model number `index` and the types of its tables and of its projection: widths that are odd, even, powers of two; few
+-- and many tables; every kind of projection, score, norm; one row of a table, some, or all.
 function fuzz.model(index)
     local random = fuzz.generator(index * 7919 + 17)
-    for _ = 1, 8 do random(0, 1) end
+    for _ = 1, 8 do
+        random(0, 1)
+    end
     local function width() return random(0, 3) == 0 and 1 << random(0, 7) or random(1, 200) end
     local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
     m.h = math.max(1, math.min(random(1, 40), (1 << 21) // (m.d_out << m.tau)))
     if m.d > 1 and random(0, 3) > 0 then
         local padded = model.power_of_two_at_least(m.d)
         local bits = 0
-        while 1 << bits < padded do bits = bits + 1 end
+        while 1 << bits < padded do
+            bits = bits + 1
+        end
         m.projection = { kind = "bh4", block = 1 << random(1, bits) }
         local decay = random(0, 3)
         if decay < 2 then m.projection.decay = decay == 0 and 1.0 or 0.25 end
@@ -44,8 +48,12 @@ function fuzz.model(index)
     m.score = random(0, 1) == 0 and "gelu" or "softmax"
     if random(0, 1) == 0 then m.norm = { kind = "layernorm", eps = 1e-5 } end
     if random(0, 2) == 0 then m.scale = "1/h" end
-    if random(0, 1) == 0 then m.d_out = nil m.h = math.max(1, math.min(m.h, (1 << 21) // (m.d << m.tau))) end
-    local tables, projection = dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
+    if random(0, 1) == 0 then
+        m.d_out = nil
+        m.h = math.max(1, math.min(m.h, (1 << 21) // (m.d << m.tau)))
+    end
+    local tables, projection =
+        dtype.names[random(1, #dtype.names)], dtype.projection_names[random(1, #dtype.projection_names)]
     if random(0, 2) == 0 then
         local rows = 1 << m.tau
         m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
@@ -58,9 +66,13 @@ function fuzz.text(m)
     local function write(value)
         if type(value) == "table" then
             local names, list = {}, {}
-            for key in pairs(value) do names[#names + 1] = key end
+            for key in pairs(value) do
+                names[#names + 1] = key
+            end
             table.sort(names)
-            for i, key in ipairs(names) do list[i] = key .. " = " .. write(value[key]) end
+            for i, key in ipairs(names) do
+                list[i] = key .. " = " .. write(value[key])
+            end
             return "{ " .. table.concat(list, ", ") .. " }"
         end
         return type(value) == "string" and string.format("%q", value) or tostring(value)
@@ -70,7 +82,9 @@ end
 
 local function runnable()
     local list = {}
-    for _, name in ipairs(cpu.describe().isa) do list[#list + 1] = isa.get(name) end
+    for _, name in ipairs(cpu.describe().isa) do
+        list[#list + 1] = isa.get(name)
+    end
     return list
 end
 
@@ -89,32 +103,45 @@ local function random_schedule(random, shape, set)
     for _, choice in ipairs(schedule.choices) do
         local values = choice.values(shape, set, s)
         local count = #values
-        local tokens = choice.key == "chunk.tokens" and 1 or choice.key == "project.tiles" and s["tile.vectors"] * set.lanes
-        while tokens and count > 1 and values[count] * tokens > most do count = count - 1 end
+        local tokens = choice.key == "chunk.tokens" and 1
+            or choice.key == "project.tiles" and s["tile.vectors"] * set.lanes
+        while tokens and count > 1 and values[count] * tokens > most do
+            count = count - 1
+        end
         s[choice.key] = values[random(1, count)]
     end
     return s
 end
 
--- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on all of `defaults`, then
--- `schedules` random ones, each on one of `sets`.
+-- The plans of model number `index`, with names of their own to share a library and one blob: the default schedule on
+-- all of `defaults`, then `schedules` random ones, each on one of `sets`.
 local function plans_of(index, defaults, sets, schedules)
     local given, tables, projection = fuzz.model(index)
-    local function build(isas, wanted) return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection) end
+    local function build(isas, wanted)
+        return plan.build(model.validate(given, "", given.name), isas, wanted, tables, projection)
+    end
     local random, plans = fuzz.generator(index * 104729 + 5), { build(defaults) }
-    for _ = 1, 8 do random(0, 1) end
+    for _ = 1, 8 do
+        random(0, 1)
+    end
     for n = 1, schedules do
         local set = sets[random(1, #sets)]
         given.name = "fuzz_" .. n
-        plans[n + 1] = build({ set }, { [set.name] = random_schedule(random, plans[1].shape, isa.with_types(set, { dtype.get(tables), dtype.get(projection, "projection") })) })
+        plans[n + 1] = build({ set }, {
+            [set.name] = random_schedule(
+                random,
+                plans[1].shape,
+                isa.with_types(set, { dtype.get(tables), dtype.get(projection, "projection") })
+            ),
+        })
         plans[n + 1].digest = plans[1].digest
     end
     given.name = "fuzz"
     return plans, fuzz.text(given)
 end
 
--- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if absent) and with
--- `schedules` random ones on any, compiled with `cc`; raises one line a failure.
+-- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if
+-- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure.
 function fuzz.verify(cc, cflags, schedules, defaults)
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
     for index = 1, fuzz.models do
@@ -124,31 +151,62 @@ function fuzz.verify(cc, cflags, schedules, defaults)
         assert(weights.pack(blob.packing(plans[1], files)))
         local library = compile.library(plans, directory .. "/source", cc, cflags)
         for i, p in ipairs(plans) do
-            for _, result in ipairs(harness.check_variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
+            for _, result in
+                ipairs(harness.check_variants(p, library, files, index, 1, { work = work, bind_known = i > 1 }))
+            do
                 verified = verified + 1
                 for _, check in ipairs(result.checks) do
                     if not check.ok then
-                        failures[#failures + 1] = string.format("%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s", cc, result.isa,
-                            result.regime, p.projection.name, p.tables.name, index, p.variants[1].schedule_text, check.name, check.detail, text)
+                        failures[#failures + 1] = string.format(
+                            "%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s",
+                            cc,
+                            result.isa,
+                            result.regime,
+                            p.projection.name,
+                            p.tables.name,
+                            index,
+                            p.variants[1].schedule_text,
+                            check.name,
+                            check.detail,
+                            text
+                        )
                     end
                 end
             end
         end
         collectgarbage() -- the model's reference
-        if index % 25 == 0 then host.note(string.format("%s: %d of %d models, %d kernels verified, %d failures", cc, index, fuzz.models, verified, #failures)) end
+        if index % 25 == 0 then
+            host.note(
+                string.format(
+                    "%s: %d of %d models, %d kernels verified, %d failures",
+                    cc,
+                    index,
+                    fuzz.models,
+                    verified,
+                    #failures
+                )
+            )
+        end
     end
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end
 
--- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it runs the test
--- file `path` once more, in a process of its own that has them.
+-- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it
+-- runs the test file `path` once more, in a process of its own that has them.
 function fuzz.verify_sanitized(path, lookupc, cc, schedules)
     if process.variable "FUZZ_SANITIZED" then
-        return fuzz.verify(cc, "-Og -fsanitize=address,undefined -fno-sanitize-recover=all", schedules, isa.select "scalar")
+        return fuzz.verify(
+            cc,
+            "-Og -fsanitize=address,undefined -fno-sanitize-recover=all",
+            schedules,
+            isa.select "scalar"
+        )
     end
     local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
-    local result = assert(process.run({ assert(process.executable()), ".", lookupc, path },
-        { env = { FUZZ_SANITIZED = "1", LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" }, show_stderr = true }))
+    local result = assert(process.run({ assert(process.executable()), ".", lookupc, path }, {
+        env = { FUZZ_SANITIZED = "1", LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" },
+        show_stderr = true,
+    }))
     if result.status ~= 0 then error(result.output, 0) end
 end
 

@@ -23,7 +23,9 @@ local function difference(actual, expected, where)
         if found then return found end
     end
     for key, value in pairs(actual) do
-        if expected[key] == nil then return where .. "." .. tostring(key) .. ": got " .. show(value) .. ", expected nothing" end
+        if expected[key] == nil then
+            return where .. "." .. tostring(key) .. ": got " .. show(value) .. ", expected nothing"
+        end
     end
     return nil
 end
@@ -44,20 +46,27 @@ end
 -- A number that a declared bound covers, and that bound by at most `share`, or less than `grain`, too large.
 function check.at_most(actual, bound, share, grain)
     if actual > bound or bound > actual * (1 + share) and bound - actual >= grain then
-        error(string.format("got %d, expected at most %d and no less than %.0f %% below", actual, bound, 100 * share), 2)
+        error(
+            string.format("got %d, expected at most %d and no less than %.0f %% below", actual, bound, 100 * share),
+            2
+        )
     end
 end
 
 -- Text in which a Lua pattern is found.
 function check.matches(text, pattern)
-    if type(text) ~= "string" or not text:find(pattern) then error("got " .. show(text) .. ", expected a match of " .. show(pattern), 2) end
+    if type(text) ~= "string" or not text:find(pattern) then
+        error("got " .. show(text) .. ", expected a match of " .. show(pattern), 2)
+    end
 end
 
 -- A call that raises an error or returns nil and a message; the message is one line and holds the fragment.
 function check.fails_with(fragment, called, ...)
     local good, result, message = pcall(called, ...)
     if not good then message = result end
-    if good and result ~= nil then error("got " .. show(result) .. ", expected a failure with " .. show(fragment), 2) end
+    if good and result ~= nil then
+        error("got " .. show(result) .. ", expected a failure with " .. show(fragment), 2)
+    end
     if type(message) ~= "string" or message:find("\n") or not message:find(fragment, 1, true) then
         error("got the message " .. show(message) .. ", expected one line with " .. show(fragment), 2)
     end

@@ -6,7 +6,9 @@ local records = require "tests.support.records"
 local function forever()
     for i = 1, math.maxinteger do
         local samples = {}
-        for j = 1, 500 do samples[j] = i + j / 1000 end
+        for j = 1, 500 do
+            samples[j] = i + j / 1000
+        end
         log.append(process.variable "LOG", records.make { samples_us = samples, time = i })
     end
 end

@@ -22,8 +22,12 @@ function program.run(words, options)
     options = options or {}
     local errors = process.temporary_directory() .. "/errors"
     local script = (options.limit and options.limit .. "; " or "") .. 'exec "$@" 2>"$0"'
-    local result = assert(process.run({ "bash", "-c", script, errors, check.lookupc, table.unpack(words) },
-        { directory = options.directory, env = options.env, timeout = 120 }))
+    local result = assert(
+        process.run(
+            { "bash", "-c", script, errors, check.lookupc, table.unpack(words) },
+            { directory = options.directory, env = options.env, timeout = 120 }
+        )
+    )
     if result.timed_out then error("lookupc " .. table.concat(words, " ") .. ": took more than 120 seconds", 2) end
     return { status = result.status, output = result.output, errors = assert(host.read(errors)) }
 end
@@ -32,19 +36,33 @@ end
 function program.works(words, options)
     local result = program.run(words, options)
     if result.status ~= 0 or result.errors ~= "" then
-        error(string.format("lookupc %s: exit status %d: %s", table.concat(words, " "), result.status, result.errors), 2)
+        error(
+            string.format("lookupc %s: exit status %d: %s", table.concat(words, " "), result.status, result.errors),
+            2
+        )
     end
     return result.output
 end
 
--- A run that must end with `status`, one line on standard error that holds `fragment` and no place in lookupc's own Lua, and
--- nothing on standard output.
+-- A run that must end with `status`, one line on standard error that holds `fragment` and no place in lookupc's own
+-- Lua, and nothing on standard output.
 function program.refuses(status, fragment, words, options)
     local result = program.run(words, options)
-    local one_line = result.errors:find("^lookupc[^\n]*\n$") and not result.errors:find("^lookupc: %a+/%a+%.lua:%d+: [^\n]*: ")
+    local one_line = result.errors:find("^lookupc[^\n]*\n$")
+        and not result.errors:find("^lookupc: %a+/%a+%.lua:%d+: [^\n]*: ")
     if result.status ~= status or result.output ~= "" or not one_line or not result.errors:find(fragment, 1, true) then
-        error(string.format("lookupc %s: exit status %d, output %q, errors %q: expected status %d and one line with %q",
-            table.concat(words, " "), result.status, result.output, result.errors, status, fragment), 2)
+        error(
+            string.format(
+                "lookupc %s: exit status %d, output %q, errors %q: expected status %d and one line with %q",
+                table.concat(words, " "),
+                result.status,
+                result.output,
+                result.errors,
+                status,
+                fragment
+            ),
+            2
+        )
     end
 end
 
@@ -82,10 +100,11 @@ function program.python(script, ...)
     return result.output
 end
 
--- The text of the page in file `path`, which has so many drawings and a table. Raises an error if tags are not closed in order, something
--- comes from elsewhere, a drawing has no name or a text is smaller than 12 pixels.
+-- The text of the page in file `path`, which has so many drawings and a table. Raises an error if tags are not closed
+-- in order, something comes from elsewhere, a drawing has no name or a text is smaller than 12 pixels.
 function program.page(path, drawings)
-    return program.python([=[
+    return program.python(
+        [=[
 import re
 from html.parser import HTMLParser
 
@@ -122,12 +141,22 @@ found = page.open, small, outside, page.seen.count("svg"), page.named, page.seen
 if found != ([], [], [], drawings, drawings, True):
     sys.exit("open, small, from elsewhere, drawings, named ones, table: %s" % (found,))
 print(page.text)
-]=], path, tostring(drawings))
+]=],
+        path,
+        tostring(drawings)
+    )
 end
 
 -- Whether the compiler `cc` makes programs with `flag`.
 function program.links(cc, flag)
-    local result = process.run { "bash", "-c", 'echo "int main(void) { return 0; }" | "$0" "$1" -x c - -o "$2"', cc, flag, process.temporary_directory() .. "/linked" }
+    local result = process.run {
+        "bash",
+        "-c",
+        'echo "int main(void) { return 0; }" | "$0" "$1" -x c - -o "$2"',
+        cc,
+        flag,
+        process.temporary_directory() .. "/linked",
+    }
     return result and result.status == 0
 end
 

@@ -5,24 +5,56 @@ local records = {}
 
 local function with(base, changes)
     local copy = {}
-    for name, value in pairs(base) do copy[name] = value end
-    for name, value in pairs(changes or {}) do copy[name] = value end
+    for name, value in pairs(base) do
+        copy[name] = value
+    end
+    for name, value in pairs(changes or {}) do
+        copy[name] = value
+    end
     return copy
 end
 
 function records.key(changes)
     return with({
-        arch = "x86_64", cpu_vendor = "AuthenticAMD", cpu_family = 25, cpu_model = 17, cpu_stepping = 1, cpu_name = "AMD EPYC",
-        isa_usable = "scalar,avx2,avx512", l1d = 32768, l1i = 32768, l2 = 1048576, l3_share = 16777216, virtual = true, threads = 1,
-        compiler = "gcc (Debian 12.2.0-14) 12.2.0", flags = "-O2", generator = "0.1.0", templates = ("a"):rep(64), model = ("b"):rep(64),
-        tables = "f32", projection = "f32", isa = "avx512",
+        arch = "x86_64",
+        cpu_vendor = "AuthenticAMD",
+        cpu_family = 25,
+        cpu_model = 17,
+        cpu_stepping = 1,
+        cpu_name = "AMD EPYC",
+        isa_usable = "scalar,avx2,avx512",
+        l1d = 32768,
+        l1i = 32768,
+        l2 = 1048576,
+        l3_share = 16777216,
+        virtual = true,
+        threads = 1,
+        compiler = "gcc (Debian 12.2.0-14) 12.2.0",
+        flags = "-O2",
+        generator = "0.1.0",
+        templates = ("a"):rep(64),
+        model = ("b"):rep(64),
+        tables = "f32",
+        projection = "f32",
+        isa = "avx512",
     }, changes)
 end
 
 function records.fields(changes)
     return with({
-        key = records.key(), candidate = "tile.vectors=2,gather.group=8", regime = "many", batch = 4096, cc = "gcc", status = "ok",
-        samples_us = { 5.5, 5.25, 6 }, codes = "uniform", tables = "warm", object_bytes = 12345, run = "run1", host = "host1", time = 1700000000,
+        key = records.key(),
+        candidate = "tile.vectors=2,gather.group=8",
+        regime = "many",
+        batch = 4096,
+        cc = "gcc",
+        status = "ok",
+        samples_us = { 5.5, 5.25, 6 },
+        codes = "uniform",
+        tables = "warm",
+        object_bytes = 12345,
+        run = "run1",
+        host = "host1",
+        time = 1700000000,
     }, changes)
 end
 
@@ -31,8 +63,15 @@ function records.make(changes) return record.make(records.fields(changes)) end
 -- A candidate that verification has rejected.
 function records.rejected(reason)
     return record.make {
-        key = records.key(), candidate = "tile.vectors=1,gather.group=4", regime = "many", cc = "gcc", status = "rejected", reason = reason,
-        run = "run1", host = "host1", time = 1700000000,
+        key = records.key(),
+        candidate = "tile.vectors=1,gather.group=4",
+        regime = "many",
+        cc = "gcc",
+        status = "rejected",
+        reason = reason,
+        run = "run1",
+        host = "host1",
+        time = 1700000000,
     }
 end
 
@@ -40,7 +79,11 @@ end
 function records.many(count, changes)
     local list = {}
     for i = 1, count do
-        list[i] = records.make(with({ candidate = "tile.vectors=" .. i % 4 + 1 .. ",gather.group=" .. i, samples_us = { 5 + i / 7, 6 + i / 3 }, time = 1700000000 + i }, changes))
+        list[i] = records.make(with({
+            candidate = "tile.vectors=" .. i % 4 + 1 .. ",gather.group=" .. i,
+            samples_us = { 5 + i / 7, 6 + i / 3 },
+            time = 1700000000 + i,
+        }, changes))
     end
     return list
 end
@@ -48,11 +91,15 @@ end
 -- The text of a log.
 function records.text(list)
     local lines = {}
-    for i, r in ipairs(list) do lines[i] = record.line(r) .. "\n" end
+    for i, r in ipairs(list) do
+        lines[i] = record.line(r) .. "\n"
+    end
     return table.concat(lines)
 end
 
 -- The text with one bit of byte `index` changed.
-function records.flipped(text, index, bit) return text:sub(1, index - 1) .. string.char(text:byte(index) ~ (1 << bit)) .. text:sub(index + 1) end
+function records.flipped(text, index, bit)
+    return text:sub(1, index - 1) .. string.char(text:byte(index) ~ (1 << bit)) .. text:sub(index + 1)
+end
 
 return records

@@ -6,7 +6,9 @@ local check = require "tests.support.check"
 
 local function sorted_names(tests)
     local names = {}
-    for name in pairs(tests) do names[#names + 1] = name end
+    for name in pairs(tests) do
+        names[#names + 1] = name
+    end
     table.sort(names)
     return names
 end

@@ -1,4 +1,5 @@
--- bench of a transformer prints every row, its JSON has the keys that README lists, and blocks that are wrong are not timed.
+-- bench of a transformer prints every row, its JSON has the keys that README lists, and blocks that are wrong are not
+-- timed.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -8,9 +9,12 @@ local program = require "tests.support.program"
 local test = {}
 local folder = program.folder()
 
-local function model(name, text) return program.model(folder, name, "return { name = '" .. name .. "', vocab = 30, " .. text .. " }") end
+local function model(name, text)
+    return program.model(folder, name, "return { name = '" .. name .. "', vocab = 30, " .. text .. " }")
+end
 
-local gated = "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+local gated =
+    "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
 
 local encoder = gated:gsub("rope = {}", "causal = false")
 
@@ -23,15 +27,25 @@ local function positive(r, keys)
 end
 
 function test.for_machines()
-    local found = json.decode(program.works(bench(model("timed", gated), "--type", "f32,i8", "--batch", "1,7", "--position", "33", "--json")))
-    for _, key in ipairs { "cpu", "isa", "compiler", "flags", "openblas", "onednn" } do check.equal(found.host[key] ~= nil and key, key) end
+    local found = json.decode(
+        program.works(bench(model("timed", gated), "--type", "f32,i8", "--batch", "1,7", "--position", "33", "--json"))
+    )
+    for _, key in ipairs { "cpu", "isa", "compiler", "flags", "openblas", "onednn" } do
+        check.equal(found.host[key] ~= nil and key, key)
+    end
     positive(found.limits, "fma_gflops l1_gbytes l2_gbytes l3_gbytes memory_gbytes")
     local rows = {}
     for i, r in ipairs(found.results) do
         rows[i] = r.type .. " " .. r.tokens
-        positive(r, "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share gflops products_us_per_token products_gflops "
-            .. "rival_us_per_token rival_share cpu_over_wall rel_err unfused_rel_err layers")
-        check.equal({ r.model, r.position, r.layers, #r.rivals, r.again_ratio ~= nil }, { "timed", 33, 3, r.type == "i8" and 3 or 2, r.tokens == 1 })
+        positive(
+            r,
+            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share gflops products_us_per_token products_gflops "
+                .. "rival_us_per_token rival_share cpu_over_wall rel_err unfused_rel_err layers"
+        )
+        check.equal(
+            { r.model, r.position, r.layers, #r.rivals, r.again_ratio ~= nil },
+            { "timed", 33, 3, r.type == "i8" and 3 or 2, r.tokens == 1 }
+        )
         -- Fused: K and V, 32 by 16 each, and the FFN's three of 32 by 48; unfused also Q and P.
         check.near(r.predicted_speedup, (2 * 512 + 3 * 1536 + 2 * 1024) / (2 * 512 + 3 * 1536), 1e-9)
         check.near(r.speedup, r.unfused_us_per_token / r.us_per_token, 1e-6 * r.speedup)
@@ -42,7 +56,10 @@ function test.for_machines()
             if rival.type ~= "i8" and (not best or rival.us_per_token < best.us_per_token) then best = rival end
             if rival.type == "i8" then check.equal(r.rival_in_i8_us_per_token, rival.us_per_token) end
         end
-        check.equal({ r.rival_library, r.rival_type, r.rival_us_per_token }, { best.library, best.type, best.us_per_token })
+        check.equal(
+            { r.rival_library, r.rival_type, r.rival_us_per_token },
+            { best.library, best.type, best.us_per_token }
+        )
         check.equal(r.rel_err < 1e-5, true)
     end
     check.equal(rows, { "f32 1", "f32 7", "i8 1", "i8 7" })
@@ -66,7 +83,8 @@ function test.for_people()
     check.matches(text, "\nA/A control: the same blocks at 1 tokens measured twice differ ")
 end
 
--- Blocks of every kind: norms and skip connections, an architecture of its own, parallel ones, windows, nothing eliminated.
+-- Blocks of every kind: norms and skip connections, an architecture of its own, parallel ones, windows, nothing
+-- eliminated.
 function test.other_kinds_of_blocks()
     for name, text in pairs {
         own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }",
@@ -74,7 +92,10 @@ function test.other_kinds_of_blocks()
         wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', f = 64, activation = 'gelu' }",
     } do
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,6", "--json")))
-        check.equal({ #found.results, #found.attention, found.results[1].unfused_us_per_token == nil }, { 2, 2, name == "none" })
+        check.equal(
+            { #found.results, #found.attention, found.results[1].unfused_us_per_token == nil },
+            { 2, 2, name == "none" }
+        )
     end
 end
 
@@ -84,11 +105,17 @@ function test.encoders()
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,7,40", "--json")))
         local calls = {}
         for i, r in ipairs(found.results) do
-            positive(r, "us_per_token unfused_us_per_token speedup gflops products_us_per_token rival_us_per_token rel_err")
+            positive(
+                r,
+                "us_per_token unfused_us_per_token speedup gflops products_us_per_token rival_us_per_token rel_err"
+            )
             calls[i] = { r.tokens, r.position }
         end
         check.equal(calls, { { 1, 0 }, { 7, 0 }, { 40, 0 } })
-        check.equal({ #found.attention, found.attention[1].tokens, found.attention[2].tokens, found.attention[1].position }, { 2, 7, 40, 0 })
+        check.equal(
+            { #found.attention, found.attention[1].tokens, found.attention[2].tokens, found.attention[1].position },
+            { 2, 7, 40, 0 }
+        )
         for _, r in ipairs(found.attention) do
             positive(r, "us_per_token gflops rival_us_per_token speedup")
             -- 32 elements of queries, each with all tokens or those less than 3 away.
@@ -100,16 +127,26 @@ end
 
 function test.what_cannot_be_timed()
     local path = model("refused", gated)
-    program.refuses(1, "--batch: 8: from position 33 on must be at most attention.context = 40", bench(path, "--batch", "8", "--position", "33"))
+    program.refuses(
+        1,
+        "--batch: 8: from position 33 on must be at most attention.context = 40",
+        bench(path, "--batch", "8", "--position", "33")
+    )
     program.refuses(1, '--type: "f64": must be one of f32, bf16, f16, i8', bench(path, "--type", "f32,f64"))
     program.refuses(1, '--type: "i8": given twice', bench(path, "--type", "i8,i8"))
-    program.refuses(1, "--position: 3: must be 0 where both has causal = false", bench(model("both", encoder), "--position", "3"))
+    program.refuses(
+        1,
+        "--position: 3: must be 0 where both has causal = false",
+        bench(model("both", encoder), "--position", "3")
+    )
 end
 
 -- Another project's checkout in which a template was changed.
 local function sabotaged(path, from, to)
     local tree = program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0) end
+    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+        assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
+    end
     local text = assert(host.read(path))
     local first, last = text:find(from, 1, true)
     if not first then error(path .. ": no longer has " .. from) end
@@ -121,11 +158,18 @@ function test.wrong_blocks_are_not_timed()
     local path = model("wrong", gated)
     for _, case in ipairs {
         { "templates/transformer_attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <" },
-        { "templates/transformer_product.c", "isa.add(\"sums\", \"offsets\")", "isa.mul(\"sums\", \"offsets\")" },
+        { "templates/transformer_product.c", 'isa.add("sums", "offsets")', 'isa.mul("sums", "offsets")' },
     } do
-        local result = program.run { "--tree", sabotaged(table.unpack(case)), table.unpack(bench(path, "--isa", "scalar", "--batch", "1")) }
+        local result = program.run {
+            "--tree",
+            sabotaged(table.unpack(case)),
+            table.unpack(bench(path, "--isa", "scalar", "--batch", "1")),
+        }
         check.equal({ result.status, result.output }, { 1, "" })
-        check.matches(result.errors, "wrong.lua: the scalar blocks fail verification: decode: relative error [^\n]*: nothing was timed\n$")
+        check.matches(
+            result.errors,
+            "wrong.lua: the scalar blocks fail verification: decode: relative error [^\n]*: nothing was timed\n$"
+        )
     end
 end
 

@@ -1,4 +1,5 @@
--- Transformers as model files: which are valid, what plan counts, what config.json becomes, and which commands refuse them.
+-- Transformers as model files: which are valid, what plan counts, what config.json becomes, and which commands refuse
+-- them.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -22,17 +23,44 @@ local function load(changes) return model.load(program.model(folder, "m", source
 
 function test.defaults()
     check.equal(load(), {
-        name = "m", d = 64, heads = 8, kv_heads = 8, layers = 2, vocab = 100, tied = false, parallel = false, skip = false, checkpoint = "llama",
-        attention = { eliminate = "QP", rope = { theta = 10000, share = 1, pairs = "half" }, context = 128, causal = true },
+        name = "m",
+        d = 64,
+        heads = 8,
+        kv_heads = 8,
+        layers = 2,
+        vocab = 100,
+        tied = false,
+        parallel = false,
+        skip = false,
+        checkpoint = "llama",
+        attention = {
+            eliminate = "QP",
+            rope = { theta = 10000, share = 1, pairs = "half" },
+            context = 128,
+            causal = true,
+        },
         ffn = { kind = "mlp", f = 256, activation = "gelu" },
     })
-    check.equal(load 't.attention = { context = 1 } t.norm = { kind = "rmsnorm" }'.attention, { eliminate = "none", context = 1, causal = true })
-    local ffn = load 't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } t.attention.eliminate = "QKV"'.ffn
-    check.equal(ffn, { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16, decay = 0.7 }, score = "gelu", scale = "none", neighbours = 1 })
+    check.equal(
+        load 't.attention = { context = 1 } t.norm = { kind = "rmsnorm" }'.attention,
+        { eliminate = "none", context = 1, causal = true }
+    )
+    local ffn =
+        load 't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } t.attention.eliminate = "QKV"'.ffn
+    check.equal(ffn, {
+        kind = "lookup",
+        h = 8,
+        tau = 4,
+        projection = { kind = "bh4", block = 16, decay = 0.7 },
+        score = "gelu",
+        scale = "none",
+        neighbours = 1,
+    })
 end
 
 function test.rules()
-    local bh4 = 't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
+    local bh4 =
+        't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
     for _, case in ipairs {
         { "t.heads = 7", "heads = 7: must divide d = 64" },
         { "t.heads = 0", "heads = 0: must be an integer from 1 to 65536" },
@@ -44,7 +72,10 @@ function test.rules()
         { "t.attention.eliminate = 'PQ'", 'attention.eliminate = "PQ": must be "none" or "Q"' },
         { "t.attention.context = nil", "attention.context: required key is missing" },
         { "t.attention.window = 129", "attention.window = 129: must be at most attention.context = 128" },
-        { "t.attention.rope.share = 0.3", "attention.rope: rotates share = 0.3 of heads of d / heads = 8: must be an even number of elements" },
+        {
+            "t.attention.rope.share = 0.3",
+            "attention.rope: rotates share = 0.3 of heads of d / heads = 8: must be an even number of elements",
+        },
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
         { "t.ffn.h = 8", 'ffn.h = 8: only for kind = "lookup"' },
@@ -52,53 +83,99 @@ function test.rules()
         { bh4 .. "t.ffn.projection.block = 3", "ffn.projection.block = 3: must be a power of two from 2 to 64" },
         { bh4 .. "t.ffn.neighbours = 17", "ffn.neighbours = 17: must be at most 2^tau = 16" },
         { bh4, 'attention.eliminate = "QP": P cannot be merged into ffn.projection.kind = "bh4", only into "dense"' },
-        { bh4 .. "t.parallel = true t.attention.eliminate = 'Q'", 'attention.eliminate = "Q": Q^-1 cannot be merged into ffn.projection.kind = "bh4"' },
+        {
+            bh4 .. "t.parallel = true t.attention.eliminate = 'Q'",
+            'attention.eliminate = "Q": Q^-1 cannot be merged into ffn.projection.kind = "bh4"',
+        },
         { "t.attention.eliminate = 'QKV'", 'attention.eliminate = "QKV": needs ffn.kind = "lookup" in serial blocks' },
-        { "t.kv_heads = 2 t.attention.eliminate = 'KP'", 'attention.eliminate = "KP": needs kv_heads = heads: K is a 64 by 16 matrix and has no inverse; Q can be eliminated' },
-        { "t.kv_heads = 1 t.attention.eliminate = 'VP'", 'attention.eliminate = "VP": needs kv_heads = heads: V is a 64 by 8 matrix and has no inverse; Q can be eliminated' },
+        {
+            "t.kv_heads = 2 t.attention.eliminate = 'KP'",
+            'attention.eliminate = "KP": needs kv_heads = heads: K is a 64 by 16 matrix and has no inverse; Q can be eliminated',
+        },
+        {
+            "t.kv_heads = 1 t.attention.eliminate = 'VP'",
+            'attention.eliminate = "VP": needs kv_heads = heads: V is a 64 by 8 matrix and has no inverse; Q can be eliminated',
+        },
         { "t.norm = { kind = 'batchnorm' }", 'norm.kind = "batchnorm": must be "layernorm" or "rmsnorm"' },
         { "t.checkpoint = 'bert'", 'checkpoint = "bert": must be "llama" or' },
         { "t.tau = 3", "tau = 3: unknown key; the keys are name, d, heads" },
     } do
         local good, message = pcall(load, case[1])
-        if good or not message:find(case[2], 1, true) or message:find "\n" then error(string.format("%s: got %q, expected %q", case[1], tostring(message), case[2])) end
+        if good or not message:find(case[2], 1, true) or message:find "\n" then
+            error(string.format("%s: got %q, expected %q", case[1], tostring(message), case[2]))
+        end
     end
 end
 
 function test.an_error_names_its_line()
-    local path = program.model(folder, "line", 'return {\n    name = "m", d = 64, heads = 8, layers = 2, vocab = 100,\n    attention = { context = 8,\n        rope = { theta = 0 } },\n    ffn = {} }\n')
+    local path = program.model(
+        folder,
+        "line",
+        'return {\n    name = "m", d = 64, heads = 8, layers = 2, vocab = 100,\n    attention = { context = 8,\n        rope = { theta = 0 } },\n    ffn = {} }\n'
+    )
     refuses(1, path .. ":4: attention.rope.theta = 0: must be a number from 1 to 1e12", { "plan", path })
 end
 
 -- arXiv 2404.12362, section 4.
 function test.plan_prints_the_papers_table()
     for name, expected in pairs {
-        pythia_6_9b_skipless = { qp = 33554432, kv = 33554432, ffn = 134217728, embeddings = 412876800, e = 4096, "6.9B", "5.8B", "16 %", "1.19x" },
-        mistral_7b_skipless = { qp = 33554432, kv = 8388608, ffn = 176160768, embeddings = 262144000, e = 1024, "7.2B", "6.2B", "15 %", "1.17x" },
+        pythia_6_9b_skipless = {
+            qp = 33554432,
+            kv = 33554432,
+            ffn = 134217728,
+            embeddings = 412876800,
+            e = 4096,
+            "6.9B",
+            "5.8B",
+            "16 %",
+            "1.19x",
+        },
+        mistral_7b_skipless = {
+            qp = 33554432,
+            kv = 8388608,
+            ffn = 176160768,
+            embeddings = 262144000,
+            e = 1024,
+            "7.2B",
+            "6.2B",
+            "15 %",
+            "1.17x",
+        },
     } do
         local path = "gen/models/" .. name .. ".lua"
         local found, text = json.decode(works { "plan", path, "--json" }), works { "plan", path }
         for key, value in pairs(expected) do
             if type(key) == "string" then check.equal(found.weights[key], value) end
         end
-        for _, fragment in ipairs(expected) do check.matches(text, "  *" .. fragment:gsub("%p", "%%%0") .. "%f[%s]") end
+        for _, fragment in ipairs(expected) do
+            check.matches(text, "  *" .. fragment:gsub("%p", "%%%0") .. "%f[%s]")
+        end
         check.matches(text, "\nQ%+P per layer +33,554,432\n")
         check.equal(found.model, model.load(path))
     end
 end
 
 function test.plan_counts_what_is_eliminated()
-    local function weights(changes) return json.decode(works { "plan", program.model(folder, "m", source(changes)), "--json" }).weights end
+    local function weights(changes)
+        return json.decode(works { "plan", program.model(folder, "m", source(changes)), "--json" }).weights
+    end
     local all = weights "t.attention.eliminate = 'none'"
     check.equal(all.total, 2 * (4 * 64 * 64 + 2 * 64 * 256) + 2 * 64 * 100)
     check.equal({ all.total_without, all.savings, all.speedup }, { all.total, 0.0, 1.0 })
     check.equal(weights().total - weights().total_without, 2 * 2 * 64 * 64)
     check.equal(weights "t.attention.eliminate = 'V'".total_without, all.total - 2 * 64 * 64)
-    check.equal(weights "t.kv_heads = 1 t.ffn.kind = 'glu'".total, 2 * (2 * 64 * 64 + 2 * 64 * 8 + 3 * 64 * 256) + 2 * 64 * 100)
+    check.equal(
+        weights "t.kv_heads = 1 t.ffn.kind = 'glu'".total,
+        2 * (2 * 64 * 64 + 2 * 64 * 8 + 3 * 64 * 256) + 2 * 64 * 100
+    )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.
-    local lookup = "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } t.attention.eliminate = 'QKV'"
+    local lookup =
+        "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } t.attention.eliminate = 'QKV'"
     check.equal(weights(lookup).total, 2 * (2 * 64 * 64 + 2 * 64 * 16 + 8 * 4 * 64 + 8 * 16 * 64) + 2 * 64 * 100)
-    check.equal(weights(lookup).total_without - weights(lookup).total, 8 * 16 * 32 + 100 * 32 - 2 * (64 * 64 + 2 * 64 * 16))
+    check.equal(
+        weights(lookup).total_without - weights(lookup).total,
+        8 * 16 * 32 + 100 * 32 - 2 * (64 * 64 + 2 * 64 * 16)
+    )
     -- A token takes one row of every table.
     local met = weights(lookup).total - 2 * 8 * 15 * 64
     check.near(weights(lookup).speedup, met / (met - 2 * (64 * 64 + 2 * 64 * 16) + 8 * 32), 1e-12)
@@ -107,24 +184,54 @@ end
 function test.commands_refuse_options_of_a_lookup_ffn()
     local path = "gen/models/mistral_7b_skipless.lua"
     local o = folder .. "/never"
-    refuses(1, "--html: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" })
-    refuses(1, "--threads: is for a LookupFFN, not for a transformer", { "tune", path, "-o", o .. ".lua", "--threads", "2" })
-    refuses(1, "--batch: 8192: must be at most attention.context = 4096", { "tune", path, "-o", o .. ".lua", "--batch", "1,8192" })
-    for _, words in ipairs { { "tune", path, "-o", o .. ".lua" }, { "plan", path }, { "emit", path, "-o", o }, { "verify", path }, { "bench", path }, { "pack", path, "--weights", o, "-o", o } } do
+    refuses(
+        1,
+        "--html: is for a LookupFFN, not for a transformer",
+        { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" }
+    )
+    refuses(
+        1,
+        "--threads: is for a LookupFFN, not for a transformer",
+        { "tune", path, "-o", o .. ".lua", "--threads", "2" }
+    )
+    refuses(
+        1,
+        "--batch: 8192: must be at most attention.context = 4096",
+        { "tune", path, "-o", o .. ".lua", "--batch", "1,8192" }
+    )
+    for _, words in ipairs {
+        { "tune", path, "-o", o .. ".lua" },
+        { "plan", path },
+        { "emit", path, "-o", o },
+        { "verify", path },
+        { "bench", path },
+        { "pack", path, "--weights", o, "-o", o },
+    } do
         table.move({ "--tables", "i8" }, 1, 2, #words + 1, words)
         refuses(1, "--tables: i8: is for a LookupFFN, not for a transformer", words)
     end
-    refuses(1, "--type: i8: is for a transformer, not for a LookupFFN", { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" })
+    refuses(
+        1,
+        "--type: i8: is for a transformer, not for a LookupFFN",
+        { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" }
+    )
     refuses(1, '--type: "i4": must be one of f32, bf16, f16, i8', { "emit", path, "-o", o, "--type", "i4" })
     check.equal(host.kind(o), nil)
-    refuses(1, "gen/models/tiny.lua: attention: required key is missing; only a transformer has weights to fuse", { "fuse", "gen/models/tiny.lua", "--weights", o, "-o", o })
+    refuses(
+        1,
+        "gen/models/tiny.lua: attention: required key is missing; only a transformer has weights to fuse",
+        { "fuse", "gen/models/tiny.lua", "--weights", o, "-o", o }
+    )
 end
 
 function test.blocks_that_cannot_be_emitted()
     local o = folder .. "/never"
     local lookup = "t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }"
     for _, case in ipairs {
-        { lookup .. " t.attention.eliminate = 'QKV' t.skip = true", 'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections' },
+        {
+            lookup .. " t.attention.eliminate = 'QKV' t.skip = true",
+            'attention.eliminate = "QKV": tables that deliver q, k and v leave nothing to norms and skip connections',
+        },
     } do
         refuses(1, case[2], { "emit", program.model(folder, "m", source(case[1])), "-o", o })
     end
@@ -141,18 +248,58 @@ end
 
 local function with(base, changes)
     local copy = {}
-    for key, value in pairs(base) do copy[key] = value end
-    for key, value in pairs(changes) do copy[key] = value end
+    for key, value in pairs(base) do
+        copy[key] = value
+    end
+    for key, value in pairs(changes) do
+        copy[key] = value
+    end
     return copy
 end
 
-local mistral = { model_type = "mistral", _name_or_path = "mistralai/Mistral-7B-v0.1", hidden_size = 4096, num_attention_heads = 32, num_key_value_heads = 8,
-    num_hidden_layers = 32, vocab_size = 32000, intermediate_size = 14336, hidden_act = "silu", max_position_embeddings = 32768, sliding_window = 4096,
-    rope_theta = 10000.0, rms_norm_eps = 1e-05, tie_word_embeddings = false }
-local pythia = { model_type = "gpt_neox", hidden_size = 4096, num_attention_heads = 32, num_hidden_layers = 32, vocab_size = 50432, intermediate_size = 16384,
-    hidden_act = "gelu", max_position_embeddings = 2048, rotary_pct = 0.25, rotary_emb_base = 10000, layer_norm_eps = 1e-05, use_parallel_residual = true }
-local roberta = { model_type = "roberta", hidden_size = 768, num_attention_heads = 12, num_hidden_layers = 12, vocab_size = 50265, intermediate_size = 3072,
-    hidden_act = "gelu", max_position_embeddings = 514, type_vocab_size = 1, pad_token_id = 1, layer_norm_eps = 1e-05 }
+local mistral = {
+    model_type = "mistral",
+    _name_or_path = "mistralai/Mistral-7B-v0.1",
+    hidden_size = 4096,
+    num_attention_heads = 32,
+    num_key_value_heads = 8,
+    num_hidden_layers = 32,
+    vocab_size = 32000,
+    intermediate_size = 14336,
+    hidden_act = "silu",
+    max_position_embeddings = 32768,
+    sliding_window = 4096,
+    rope_theta = 10000.0,
+    rms_norm_eps = 1e-05,
+    tie_word_embeddings = false,
+}
+local pythia = {
+    model_type = "gpt_neox",
+    hidden_size = 4096,
+    num_attention_heads = 32,
+    num_hidden_layers = 32,
+    vocab_size = 50432,
+    intermediate_size = 16384,
+    hidden_act = "gelu",
+    max_position_embeddings = 2048,
+    rotary_pct = 0.25,
+    rotary_emb_base = 10000,
+    layer_norm_eps = 1e-05,
+    use_parallel_residual = true,
+}
+local roberta = {
+    model_type = "roberta",
+    hidden_size = 768,
+    num_attention_heads = 12,
+    num_hidden_layers = 12,
+    vocab_size = 50265,
+    intermediate_size = 3072,
+    hidden_act = "gelu",
+    max_position_embeddings = 514,
+    type_vocab_size = 1,
+    pad_token_id = 1,
+    layer_norm_eps = 1e-05,
+}
 
 function test.import()
     local m, text = imported(mistral, "--skipless", "--eliminate", "QP")
@@ -164,31 +311,54 @@ function test.import()
     check.equal({ m.skip, m.norm }, { true, { kind = "rmsnorm", eps = 1e-5, place = "pre" } })
 
     m = imported(pythia, "--name", "pythia", "--skipless")
-    check.equal({ m.name, m.checkpoint, m.parallel, m.ffn.kind, m.attention.rope }, { "pythia", "gpt_neox", true, "mlp", { theta = 10000, share = 0.25, pairs = "half" } })
+    check.equal(
+        { m.name, m.checkpoint, m.parallel, m.ffn.kind, m.attention.rope },
+        { "pythia", "gpt_neox", true, "mlp", { theta = 10000, share = 0.25, pairs = "half" } }
+    )
     m = imported(roberta)
-    check.equal({ m.name, m.positions, m.token_types, m.tied, m.norm.place, m.attention }, { "roberta", 514, 1, true, "post", { eliminate = "none", context = 512, causal = false } })
+    check.equal(
+        { m.name, m.positions, m.token_types, m.tied, m.norm.place, m.attention },
+        { "roberta", 514, 1, true, "post", { eliminate = "none", context = 512, causal = false } }
+    )
 end
 
 function test.rope_parameters_in_their_new_place()
-    local m = imported(with(mistral, { rope_theta = json.null, rope_parameters = { rope_type = "default", rope_theta = 1e6 } }))
+    local m = imported(
+        with(mistral, { rope_theta = json.null, rope_parameters = { rope_type = "default", rope_theta = 1e6 } })
+    )
     check.equal(m.attention.rope, { theta = 1000000, share = 1, pairs = "half" })
-    m = imported(with(pythia, { rotary_pct = 1.0, rope_parameters = { rope_type = "default", rope_theta = 5e5, partial_rotary_factor = 0.5 } }))
+    m = imported(with(pythia, {
+        rotary_pct = 1.0,
+        rope_parameters = { rope_type = "default", rope_theta = 5e5, partial_rotary_factor = 0.5 },
+    }))
     check.equal(m.attention.rope, { theta = 500000, share = 0.5, pairs = "half" })
 end
 
 function test.import_refuses()
     local config, o = folder .. "/bad.json", folder .. "/never.lua"
     for _, case in ipairs {
-        { with(mistral, { model_type = "t5" }), 'model_type = t5: must be one of gpt_neox, llama, mistral, qwen2, roberta, xlm-roberta' },
+        {
+            with(mistral, { model_type = "t5" }),
+            "model_type = t5: must be one of gpt_neox, llama, mistral, qwen2, roberta, xlm-roberta",
+        },
         { with(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { with(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
         { with(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
         { with(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
         { with(mistral, { head_dim = 256 }), "head_dim = 256: must be hidden_size / num_attention_heads = 128" },
         { with(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
-        { with(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }), "rope_scaling = yarn: scaled rotary positions are not known here" },
-        { with(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }), "rope_parameters = llama3: scaled rotary" },
-        { with(roberta, { position_embedding_type = "relative_key" }), "position_embedding_type = relative_key: must be" },
+        {
+            with(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),
+            "rope_scaling = yarn: scaled rotary positions are not known here",
+        },
+        {
+            with(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
+            "rope_parameters = llama3: scaled rotary",
+        },
+        {
+            with(roberta, { position_embedding_type = "relative_key" }),
+            "position_embedding_type = relative_key: must be",
+        },
     } do
         assert(host.write_file(config, assert(json.encode(case[1]))))
         refuses(1, config .. ": " .. case[2], { "import", config, "-o", o })

@@ -1,4 +1,5 @@
--- Random schedules of small transformers verify, on every instruction set, with every type of the cache; none changes the blob.
+-- Random schedules of small transformers verify, on every instruction set, with every type of the cache; none changes
+-- the blob.
 local check = require "tests.support.check"
 local cpu = require "cpu"
 local fuzz = require "tests.fuzz.fuzz"
@@ -32,14 +33,37 @@ end
 for number, name in ipairs(cpu.describe().isa) do
     test["random_schedules_of_" .. name .. "_verify"] = function()
         local random, set = fuzz.generator(31 * number), isa.get(name)
-        for _ = 1, 8 do random(0, 1) end
+        for _ = 1, 8 do
+            random(0, 1)
+        end
         for i = 1, 8 do
-            local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }")
+            local path = program.model(
+                folder,
+                "m",
+                "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }"
+            )
             local shape = transformer_plan.build(model.load(path), { set }, {}).shape
             local s, cache = space.text(random_schedule(random, shape, set)), ({ "f32", "f16", "i8" })[random(1, 3)]
-            local result = program.run { "verify", path, "--isa", name, "--cflags", "-O1", "--json", "--schedule", s, "--cache", cache }
+            local result = program.run {
+                "verify",
+                path,
+                "--isa",
+                name,
+                "--cflags",
+                "-O1",
+                "--json",
+                "--schedule",
+                s,
+                "--cache",
+                cache,
+            }
             local found = json.decode(result.output)
-            if not found or not found.ok then error(string.format("--schedule %s --cache %s: %s%s", s, cache, shapes[i % #shapes + 1], result.errors), 0) end
+            if not found or not found.ok then
+                error(
+                    string.format("--schedule %s --cache %s: %s%s", s, cache, shapes[i % #shapes + 1], result.errors),
+                    0
+                )
+            end
         end
     end
 end
@@ -47,19 +71,50 @@ end
 function test.choices_of_a_transformer()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
     local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.rows=2" })
-    check.equal({ #found.sets, found.sets[1].choices[2].key, #found.sets[1].choices }, { #isa.names, "few.vectors", #space.choices })
-    program.refuses(1, '--schedule: few.unrol: unknown choice; did you mean "few.unroll"?', { "emit", path, "-o", folder .. "/never", "--schedule", "few.unrol=2" })
-    program.refuses(1, "--schedule: product.tokens = 5: scalar: must be one of 1", { "emit", path, "-o", folder .. "/never", "--schedule", "product.tokens=5" })
-    program.refuses(1, "--schedule: gather.group: unknown choice", { "emit", path, "-o", folder .. "/never", "--schedule", "gather.group=4" })
+    check.equal(
+        { #found.sets, found.sets[1].choices[2].key, #found.sets[1].choices },
+        { #isa.names, "few.vectors", #space.choices }
+    )
+    program.refuses(
+        1,
+        '--schedule: few.unrol: unknown choice; did you mean "few.unroll"?',
+        { "emit", path, "-o", folder .. "/never", "--schedule", "few.unrol=2" }
+    )
+    program.refuses(
+        1,
+        "--schedule: product.tokens = 5: scalar: must be one of 1",
+        { "emit", path, "-o", folder .. "/never", "--schedule", "product.tokens=5" }
+    )
+    program.refuses(
+        1,
+        "--schedule: gather.group: unknown choice",
+        { "emit", path, "-o", folder .. "/never", "--schedule", "gather.group=4" }
+    )
     check.equal(host.kind(folder .. "/never"), nil)
 end
 
 function test.a_bundle_remembers_its_schedule()
     local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
     local bundle = folder .. "/bundle"
-    program.works { "emit", path, "-o", bundle, "--isa", "avx2", "--schedule", "attention.rows=2,few.ahead=512", "--cache", "i8" }
+    program.works {
+        "emit",
+        path,
+        "-o",
+        bundle,
+        "--isa",
+        "avx2",
+        "--schedule",
+        "attention.rows=2,few.ahead=512",
+        "--cache",
+        "i8",
+    }
     check.equal(program.works { "check", bundle }, bundle .. ": fresh\n")
-    check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options, { isa = { "avx2" }, type = "f32", cache = "i8", schedule = { avx2 = { ["attention.rows"] = 2, ["few.ahead"] = 512 } } })
+    check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options, {
+        isa = { "avx2" },
+        type = "f32",
+        cache = "i8",
+        schedule = { avx2 = { ["attention.rows"] = 2, ["few.ahead"] = 512 } },
+    })
     assert(assert(host.read(bundle .. "/m_product_f32__avx2.c")):find("512)", 1, true))
 end
 
@@ -68,7 +123,15 @@ function test.no_choice_changes_the_blob()
     local m, sets = model.load(path), isa.select "avx2"
     local digest = transformer_plan.build(m, sets, {}).digest
     for _, choice in ipairs(space.choices) do
-        for _, value in ipairs(choice.values(transformer_plan.build(m, sets, {}).shape, sets[1], space.make(transformer_plan.build(m, sets, {}).shape, sets[1], {}))) do
+        for _, value in
+            ipairs(
+                choice.values(
+                    transformer_plan.build(m, sets, {}).shape,
+                    sets[1],
+                    space.make(transformer_plan.build(m, sets, {}).shape, sets[1], {})
+                )
+            )
+        do
             local p = transformer_plan.build(m, sets, { schedule = { avx2 = { [choice.key] = value } } })
             check.equal({ p.digest, p.variants[1].schedule[choice.key] }, { digest, value })
         end

@@ -6,10 +6,14 @@ local program = require "tests.support.program"
 
 local test = {}
 local folder = program.folder()
-local path = program.model(folder, "sharded", [[
+local path = program.model(
+    folder,
+    "sharded",
+    [[
 return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_heads = 2, attention = { eliminate = "QP", rope = {}, context = 40 },
     ffn = { kind = "glu", f = 200, activation = "silu" } }
-]])
+]]
+)
 local unfused, whole, several = folder .. "/unfused.safetensors", folder .. "/whole.safetensors", folder .. "/several"
 local index = several .. "/model.safetensors.index.json"
 program.works { "sample", path, "-o", unfused }
@@ -24,16 +28,22 @@ end
 
 function test.there_are_several_files()
     local files = {}
-    for _, file in pairs(json.decode(assert(host.read(index))).weight_map) do files[file] = true end
+    for _, file in pairs(json.decode(assert(host.read(index))).weight_map) do
+        files[file] = true
+    end
     local count = 0
-    for _ in pairs(files) do count = count + 1 end
+    for _ in pairs(files) do
+        count = count + 1
+    end
     check.equal(count > 2, true)
 end
 
 function test.pack()
     for _, type in ipairs { "f32", "i8" } do
         local wanted = packed(whole, "--type", type)
-        for _, weights in ipairs { several, index } do check.equal(packed(weights, "--type", type) == wanted, true) end
+        for _, weights in ipairs { several, index } do
+            check.equal(packed(weights, "--type", type) == wanted, true)
+        end
     end
 end
 
@@ -54,8 +64,14 @@ function test.what_is_wrong_is_said_in_one_line()
     assert(host.write_file(broken, (text:gsub("layers%.1%.mlp%.up_proj", "layers.1.mlp.no_proj"))))
     program.refuses(1, "broken.index.json", { "pack", path, "--weights", broken, "-o", output })
     program.refuses(1, "none.index.json", { "pack", path, "--weights", several .. "/none.index.json", "-o", output })
-    program.refuses(1, "tensor model.layers.2.self_attn.k_proj.weight is missing",
-        { "pack", program.model(folder, "deeper", assert(host.read(path)):gsub("layers = 2", "layers = 3")), "--weights", index, "-o", output })
+    program.refuses(1, "tensor model.layers.2.self_attn.k_proj.weight is missing", {
+        "pack",
+        program.model(folder, "deeper", assert(host.read(path)):gsub("layers = 2", "layers = 3")),
+        "--weights",
+        index,
+        "-o",
+        output,
+    })
     check.equal(host.read(output), nil)
 end
 

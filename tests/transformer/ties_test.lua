@@ -1,4 +1,5 @@
--- The reference of blocks with lookup FFNs notes codes that rounding may decide either way; verify lets it decide those as kernels did, and no others.
+-- The reference of blocks with lookup FFNs notes codes that rounding may decide either way; verify lets it decide those
+-- as kernels did, and no others.
 local blocks = require "blocks"
 local check = require "tests.support.check"
 local isa = require "gen.isa.list"
@@ -13,16 +14,34 @@ local width, most = 24, 1e-9
 
 -- What the reference computes for a model, with ties within `margin`.
 local function found_with(margin, neighbours)
-    local path = program.model(folder, "ties", string.format([[return { name = "ties", d = %d, heads = 2, layers = 2, vocab = 20, attention = { eliminate = "QKV", context = 12 },
-        ffn = { kind = "lookup", h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu", neighbours = %d } }]], width, neighbours))
+    local path = program.model(
+        folder,
+        "ties",
+        string.format(
+            [[return { name = "ties", d = %d, heads = 2, layers = 2, vocab = 20, attention = { eliminate = "QKV", context = 12 },
+        ffn = { kind = "lookup", h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu", neighbours = %d } }]],
+            width,
+            neighbours
+        )
+    )
     local p = transformer_plan.build(model.load(path), isa.select "scalar", {})
     local prepared = transformer.prepare(p, program.folder(), { seed = 3 })
     prepared.rounded.job.margin = margin
     return transformer.answer(prepared.rounded.job, prepared.rounded.x), p.model
 end
 
-local function turned(found, ...) return transformer.answer(setmetatable({ turned = { ... } }, { __index = found.job }), found.x) end
-local function off(a, b, from, to) return (blocks.difference(a.y:sub(8 * width * from + 1, 8 * width * to), b.y:sub(8 * width * from + 1, 8 * width * to), width)) end
+local function turned(found, ...)
+    return transformer.answer(setmetatable({ turned = { ... } }, { __index = found.job }), found.x)
+end
+local function off(a, b, from, to)
+    return (
+        blocks.difference(
+            a.y:sub(8 * width * from + 1, 8 * width * to),
+            b.y:sub(8 * width * from + 1, 8 * width * to),
+            width
+        )
+    )
+end
 
 function test.ties_are_noted()
     check.equal(#found_with(0, 1).ties, 0)
@@ -30,7 +49,9 @@ function test.ties_are_noted()
     for _, neighbours in ipairs { 1, 3 } do
         local found = found_with(0.02, neighbours)
         assert(#found.ties > 0 and #found.ties < 2 * 12 * 5 / 2, #found.ties)
-        for _, tie in ipairs(found.ties) do assert(tie.layer < 2 and tie.token < 12 and tie.table < 5) end
+        for _, tie in ipairs(found.ties) do
+            assert(tie.layer < 2 and tie.token < 12 and tie.table < 5)
+        end
     end
 end
 

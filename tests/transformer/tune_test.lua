@@ -1,4 +1,5 @@
--- tune of a transformer: candidates are verified, timed and chosen; the tuned file is taken by emit, verify and bench; what is wrong is never timed.
+-- tune of a transformer: candidates are verified, timed and chosen; the tuned file is taken by emit, verify and bench;
+-- what is wrong is never timed.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -8,39 +9,94 @@ local program = require "tests.support.program"
 local space = require "gen.families.transformer.schedule"
 
 local test = {}
-local model = "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 30, attention = { eliminate = 'QP', rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
+local model =
+    "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 30, attention = { eliminate = 'QP', rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
 
 -- Words of a tuning in a folder of its own with a store and a cache of its own.
 local function new_place()
     local folder = program.folder()
-    return { folder = folder, model = program.model(folder, "m", model), log = folder .. "/tuned.jsonl", tuned = folder .. "/tuned.lua",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder } }
+    return {
+        folder = folder,
+        model = program.model(folder, "m", model),
+        log = folder .. "/tuned.jsonl",
+        tuned = folder .. "/tuned.lua",
+        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder },
+    }
 end
 
 local function tune(place, ...) return program.run({ ... }, { env = place.env }) end
 
 function test.a_tuned_file_is_found_and_taken()
     local place = new_place()
-    local result = tune(place, "tune", place.model, "-o", place.tuned, "--time", "30s", "--batch", "1,9", "--choices", "few.unroll,attention.rows", "--cache", "f16", "--json")
+    local result = tune(
+        place,
+        "tune",
+        place.model,
+        "-o",
+        place.tuned,
+        "--time",
+        "30s",
+        "--batch",
+        "1,9",
+        "--choices",
+        "few.unroll,attention.rows",
+        "--cache",
+        "f16",
+        "--json"
+    )
     if result.status ~= 0 then error(result.errors, 0) end
     local set = json.decode(result.output).sets[1]
     check.equal({ #set.races, #set.results, set.results[1].batch, set.results[2].batch }, { 2, 2, 1, 9 })
-    for _, row in ipairs(set.results) do assert(row.default_us > 0 and row.tuned_us > 0 and not row.dense_us) end
+    for _, row in ipairs(set.results) do
+        assert(row.default_us > 0 and row.tuned_us > 0 and not row.dense_us)
+    end
     local fields = {}
     for _, r in ipairs((log.read(place.log))) do
-        check.equal({ r.key.tables, r.key.projection }, { "f32", "f16" }) -- of a transformer the types of weights and cache
+        -- of a transformer the types of weights and cache
+        check.equal({ r.key.tables, r.key.projection }, { "f32", "f16" })
         if r.status == "entered" then fields[r.regime] = #r.field end
     end
     assert(fields.few >= 2 and fields.many >= 2, "the default and others were compiled and verified in each race")
 
     local chosen = space.parse(set.schedule)
-    program.works { "emit", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned, "-o", place.folder .. "/bundle" }
-    check.equal(json.decode(assert(host.read(place.folder .. "/bundle/MANIFEST.json"))).options.schedule, { [set.isa] = chosen })
+    program.works {
+        "emit",
+        place.model,
+        "--isa",
+        set.isa,
+        "--cache",
+        "f16",
+        "--tuned",
+        place.tuned,
+        "-o",
+        place.folder .. "/bundle",
+    }
+    check.equal(
+        json.decode(assert(host.read(place.folder .. "/bundle/MANIFEST.json"))).options.schedule,
+        { [set.isa] = chosen }
+    )
     program.works { "verify", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned, "--cflags", "-O1" }
-    program.refuses(1, 'cache = "f16": the command asks for f32: give --cache f16, or tune again', { "emit", place.model, "--isa", set.isa, "--tuned", place.tuned, "-o", place.folder .. "/never" })
-    program.refuses(1, "type: required key is missing for m", { "emit", place.model, "--isa", set.isa, "--tuned", program.model(place.folder, "other",
-        assert(host.read(place.tuned)):gsub("type = .-, cache = .-,", 'tables = "f32",')), "-o", place.folder .. "/never" })
-    if set.races[1].decided == "no time" or set.races[2].decided == "no time" then return end -- nothing to be remembered
+    program.refuses(
+        1,
+        'cache = "f16": the command asks for f32: give --cache f16, or tune again',
+        { "emit", place.model, "--isa", set.isa, "--tuned", place.tuned, "-o", place.folder .. "/never" }
+    )
+    program.refuses(1, "type: required key is missing for m", {
+        "emit",
+        place.model,
+        "--isa",
+        set.isa,
+        "--tuned",
+        program.model(
+            place.folder,
+            "other",
+            assert(host.read(place.tuned)):gsub("type = .-, cache = .-,", 'tables = "f32",')
+        ),
+        "-o",
+        place.folder .. "/never",
+    })
+    -- nothing to be remembered
+    if set.races[1].decided == "no time" or set.races[2].decided == "no time" then return end
     local again = tune(place, "tune", place.model, "-o", place.tuned, "--time", "0", "--batch", "1,9", "--cache", "f16")
     check.matches(again.output, "from the store, nothing measured")
 end
@@ -48,24 +104,60 @@ end
 function test.encoders_are_tuned()
     local place = new_place()
     local path = program.model(place.folder, "both", (model:gsub("rope = {}", "causal = false")))
-    local result = tune(place, "tune", path, "-o", place.tuned, "--time", "1s", "--batch", "1,9", "--choices", "few.unroll,attention.rows", "--json")
+    local result = tune(
+        place,
+        "tune",
+        path,
+        "-o",
+        place.tuned,
+        "--time",
+        "1s",
+        "--batch",
+        "1,9",
+        "--choices",
+        "few.unroll,attention.rows",
+        "--json"
+    )
     if result.status ~= 0 then error(result.errors, 0) end
     local set = json.decode(result.output).sets[1]
     check.equal({ set.results[1].batch, set.results[2].batch }, { 1, 9 })
     program.works { "verify", path, "--isa", set.isa, "--tuned", place.tuned, "--cflags", "-O1" }
-    program.refuses(1, "--batch: 65: must be at most attention.context = 64", { "tune", path, "--batch", "65", "-o", place.tuned })
+    program.refuses(
+        1,
+        "--batch: 65: must be at most attention.context = 64",
+        { "tune", path, "--batch", "65", "-o", place.tuned }
+    )
 end
 
--- A copy of what the program is made of in which a token alone leaves out its first input, if others are unrolled: not by default.
+-- A copy of what the program is made of in which a token alone leaves out its first input, if others are unrolled: not
+-- by default.
 function test.wrong_candidates_are_not_timed()
     local place, tree = new_place(), program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0) end
+    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+        assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
+    end
     local path = tree .. "/templates/transformer_product.c"
     local text = assert(host.read(path))
     local changed = text:gsub("    size_t row = 0;\n//%$ end\n", "    size_t row = 1;\n//$ end\n", 1)
     assert(changed ~= text)
     assert(host.write_file(path, changed))
-    local result = tune(place, "--tree", tree, "tune", place.model, "-o", place.tuned, "--time", "15s", "--batch", "1", "--choices", "few.unroll", "--isa", "scalar")
+    local result = tune(
+        place,
+        "--tree",
+        tree,
+        "tune",
+        place.model,
+        "-o",
+        place.tuned,
+        "--time",
+        "15s",
+        "--batch",
+        "1",
+        "--choices",
+        "few.unroll",
+        "--isa",
+        "scalar"
+    )
     if result.status ~= 0 then error(result.errors, 0) end
     local rejected = 0
     for _, r in ipairs((log.read(place.log))) do

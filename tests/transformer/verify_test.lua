@@ -8,12 +8,15 @@ local program = require "tests.support.program"
 local test = {}
 local folder = program.folder()
 
-local function model(name, text) return program.model(folder, name, "return { name = '" .. name .. "', layers = 2, vocab = 30, " .. text .. " }") end
+local function model(name, text)
+    return program.model(folder, name, "return { name = '" .. name .. "', layers = 2, vocab = 30, " .. text .. " }")
+end
 
 -- Relative errors that are expected at most, by the cache's type: of the kernels, and beside the unfused weights.
 local budget = { f32 = { 1e-5, 1e-5 }, f16 = { 1e-3, 2e-3 }, i8 = { 3e-2, 6e-2 } }
 
--- What verify finds of a model: all calls are as near to the reference as the cache's type allows, and merged f32 weights to the unfused ones.
+-- What verify finds of a model: all calls are as near to the reference as the cache's type allows, and merged f32
+-- weights to the unfused ones.
 local function verified(name, text, ...)
     local path = model(name, text)
     local found = json.decode(program.works { "verify", path, "--cflags", "-O1", "--json", ... })
@@ -28,28 +31,63 @@ local function verified(name, text, ...)
 end
 
 function test.norms_and_skip_connections()
-    verified("fig4a", "d = 40, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'silu' }")
-    verified("fig4b", "d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }")
-    verified("post", "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = 'roberta', positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }")
+    verified(
+        "fig4a",
+        "d = 40, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'silu' }"
+    )
+    verified(
+        "fig4b",
+        "d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }"
+    )
+    verified(
+        "post",
+        "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = 'roberta', positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+    )
 end
 
 function test.windows_and_rotations()
-    local found = verified("window", "d = 40, heads = 5, attention = { eliminate = 'KP', rope = { share = 0.5, pairs = 'interleaved' }, window = 37, context = 230 }, ffn = { kind = 'mlp', f = 50, activation = 'relu' }")
-    check.equal({ found.results[1].tokens, found.results[4].call }, { 389, "far" }) -- tokens behind the context and the ring
-    verified("narrow", "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn = { kind = 'glu', f = 7, activation = 'gelu' }")
+    local found = verified(
+        "window",
+        "d = 40, heads = 5, attention = { eliminate = 'KP', rope = { share = 0.5, pairs = 'interleaved' }, window = 37, context = 230 }, ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    -- tokens behind the context and the ring
+    check.equal({ found.results[1].tokens, found.results[4].call }, { 389, "far" })
+    verified(
+        "narrow",
+        "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn = { kind = 'glu', f = 7, activation = 'gelu' }"
+    )
 end
 
 function test.windows_to_both_sides()
-    verified("near", "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, causal = false, window = 41, context = 200 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }")
-    verified("alone", "d = 32, heads = 2, attention = { causal = false, window = 1, context = 40 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }")
+    verified(
+        "near",
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, causal = false, window = 41, context = 200 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+    )
+    verified(
+        "alone",
+        "d = 32, heads = 2, attention = { causal = false, window = 1, context = 40 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+    )
 end
 
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.
 function test.types_of_the_cache()
     for _, cache in ipairs { "f16", "i8" } do
-        for name, attention in pairs { ring = "rope = {}, window = 50, context = 64", whole = "context = 100", all = "causal = false, context = 90" } do
-            local found = verified(name, "d = 60, heads = 6, kv_heads = 3, attention = { eliminate = 'QP', " .. attention .. " }, ffn = { kind = 'glu', f = 70, activation = 'silu' }", "--cache", cache)
-            for _, result in ipairs(found.results) do assert(result.cache == cache and result.rel_err > 1e-4, name) end
+        for name, attention in pairs {
+            ring = "rope = {}, window = 50, context = 64",
+            whole = "context = 100",
+            all = "causal = false, context = 90",
+        } do
+            local found = verified(
+                name,
+                "d = 60, heads = 6, kv_heads = 3, attention = { eliminate = 'QP', "
+                    .. attention
+                    .. " }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
+                "--cache",
+                cache
+            )
+            for _, result in ipairs(found.results) do
+                assert(result.cache == cache and result.rel_err > 1e-4, name)
+            end
         end
     end
 end
@@ -60,7 +98,9 @@ local function macros(path, ...)
     program.works { "emit", path, "-o", folder_of_bundle, "--isa", "scalar", ... }
     local name = path:match "([%w_]+)%.lua$"
     local list, header = {}, assert(host.read(folder_of_bundle .. "/" .. name .. ".h"))
-    for word, value in header:gmatch("#define " .. name:upper() .. "_([%u_]+) (%d+)") do list[word] = math.tointeger(tonumber(value)) end
+    for word, value in header:gmatch("#define " .. name:upper() .. "_([%u_]+) (%d+)") do
+        list[word] = math.tointeger(tonumber(value))
+    end
     return list
 end
 
@@ -68,21 +108,42 @@ function test.bytes_of_cache_and_scratch()
     local rest = " }, d = 64, heads = 4, kv_heads = 2, ffn = { kind = 'mlp', f = 64, activation = 'relu' }"
     local whole = macros(model("whole", "attention = { context = 4096" .. rest))
     check.equal(whole.CACHE_BYTES, 2 * 2 * 4096 * 2 * 16 * 4)
-    check.equal(macros(model("whole", "attention = { context = 4096" .. rest), "--cache", "f16").CACHE_BYTES, whole.CACHE_BYTES // 2)
-    check.equal(macros(model("whole", "attention = { context = 4096" .. rest), "--cache", "i8").CACHE_BYTES, whole.CACHE_BYTES // 4 + 2 * 2 * 4096 * 2 * 4)
+    check.equal(
+        macros(model("whole", "attention = { context = 4096" .. rest), "--cache", "f16").CACHE_BYTES,
+        whole.CACHE_BYTES // 2
+    )
+    check.equal(
+        macros(model("whole", "attention = { context = 4096" .. rest), "--cache", "i8").CACHE_BYTES,
+        whole.CACHE_BYTES // 4 + 2 * 2 * 4096 * 2 * 4
+    )
     local ring = macros(model("ring", "attention = { context = 4096, window = 256" .. rest))
     check.equal({ ring.CACHE_BYTES, ring.WINDOW, ring.CONTEXT }, { 2 * 2 * 288 * 2 * 16 * 4, 256, 1 << 31 })
     assert(whole.DECODE_SCRATCH_BYTES * 50 < whole.SCRATCH_BYTES)
     local all = macros(model("all", "attention = { causal = false, context = 4096" .. rest))
     check.equal(all.DECODE_SCRATCH_BYTES, nil)
-    program.refuses(1, '--cache: "bf16": must be one of f32, f16, i8', { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "bf16" })
-    program.refuses(1, "--cache: f16: is for a transformer, not for a LookupFFN", { "emit", "gen/models/tiny.lua", "-o", folder .. "/never", "--cache", "f16" })
+    program.refuses(
+        1,
+        '--cache: "bf16": must be one of f32, f16, i8',
+        { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "bf16" }
+    )
+    program.refuses(
+        1,
+        "--cache: f16: is for a transformer, not for a LookupFFN",
+        { "emit", "gen/models/tiny.lua", "-o", folder .. "/never", "--cache", "f16" }
+    )
 end
 
 function test.types()
     for _, type in ipairs { "bf16", "f16", "i8" } do
-        local found = verified("typed", "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 70, activation = 'silu' }", "--type", type)
-        for _, result in ipairs(found.results) do assert(result.rel_err > 1e-4 and result.rel_err < 0.5, type) end
+        local found = verified(
+            "typed",
+            "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
+            "--type",
+            type
+        )
+        for _, result in ipairs(found.results) do
+            assert(result.rel_err > 1e-4 and result.rel_err < 0.5, type)
+        end
     end
 end
 
@@ -91,26 +152,63 @@ local function lookup(more) return "ffn = { kind = 'lookup', h = 7, tau = 5, " .
 
 function test.lookup_ffns()
     local d = "d = 40, heads = 4, "
-    verified("merged", d .. "attention = { eliminate = 'QP', rope = {}, context = 60 }, " .. lookup(dense .. ", score = 'gelu'"))
-    verified("delivered", d .. "kv_heads = 2, layers = 3, attention = { eliminate = 'QKVP', rope = {}, window = 9, context = 60 }, " .. lookup(dense .. ", score = 'softmax', scale = '1/h'"))
-    verified("kept", d .. "kv_heads = 1, attention = { eliminate = 'QKV', context = 200 }, " .. lookup(bh4 .. ", score = 'gelu', neighbours = 3"))
-    verified("encoded", d .. "layers = 3, checkpoint = 'roberta', positions = 70, token_types = 1, attention = { eliminate = 'QKV', causal = false, context = 64 }, "
-        .. lookup(bh4 .. ", score = 'gelu', neighbours = 32"))
-    verified("beside", d .. "parallel = true, checkpoint = 'gpt_neox', attention = { eliminate = 'K', rope = {}, context = 40 }, " .. lookup(dense .. ", score = 'gelu'"))
-    verified("normed", d .. "skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, " .. lookup(bh4 .. ", score = 'gelu'"))
+    verified(
+        "merged",
+        d .. "attention = { eliminate = 'QP', rope = {}, context = 60 }, " .. lookup(dense .. ", score = 'gelu'")
+    )
+    verified(
+        "delivered",
+        d
+            .. "kv_heads = 2, layers = 3, attention = { eliminate = 'QKVP', rope = {}, window = 9, context = 60 }, "
+            .. lookup(dense .. ", score = 'softmax', scale = '1/h'")
+    )
+    verified(
+        "kept",
+        d
+            .. "kv_heads = 1, attention = { eliminate = 'QKV', context = 200 }, "
+            .. lookup(bh4 .. ", score = 'gelu', neighbours = 3")
+    )
+    verified(
+        "encoded",
+        d
+            .. "layers = 3, checkpoint = 'roberta', positions = 70, token_types = 1, attention = { eliminate = 'QKV', causal = false, context = 64 }, "
+            .. lookup(bh4 .. ", score = 'gelu', neighbours = 32")
+    )
+    verified(
+        "beside",
+        d
+            .. "parallel = true, checkpoint = 'gpt_neox', attention = { eliminate = 'K', rope = {}, context = 40 }, "
+            .. lookup(dense .. ", score = 'gelu'")
+    )
+    verified(
+        "normed",
+        d
+            .. "skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, "
+            .. lookup(bh4 .. ", score = 'gelu'")
+    )
 end
 
 function test.types_of_tables()
     for _, type in ipairs { "bf16", "f16", "i8" } do
-        local found = verified("tables", "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, " .. lookup(bh4 .. ", score = 'gelu'"), "--type", type)
-        for _, result in ipairs(found.results) do assert(result.rel_err > 1e-5 and result.rel_err < 0.5, type) end
+        local found = verified(
+            "tables",
+            "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
+                .. lookup(bh4 .. ", score = 'gelu'"),
+            "--type",
+            type
+        )
+        for _, result in ipairs(found.results) do
+            assert(result.rel_err > 1e-5 and result.rel_err < 0.5, type)
+        end
     end
 end
 
 -- Another project's checkout in which `change` was made to a template.
 local function sabotaged(template, change)
     local tree = program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0) end
+    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+        assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
+    end
     local text = assert(host.read(template))
     local changed = change(text)
     assert(changed ~= text, template .. " was not changed")
@@ -119,19 +217,66 @@ local function sabotaged(template, change)
 end
 
 function test.wrong_templates_are_found()
-    local ring = model("wrong_ring", "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, window = 40, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }")
-    local path = model("wrong", "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }")
-    local function replace(a, b) return function(text) return (text:gsub(a:gsub("%p", "%%%0"), (b:gsub("%%", "%%%%")))) end end
+    local ring = model(
+        "wrong_ring",
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, window = 40, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+    )
+    local path = model(
+        "wrong",
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+    )
+    local function replace(a, b)
+        return function(text) return (text:gsub(a:gsub("%p", "%%%0"), (b:gsub("%%", "%%%%")))) end
+    end
     for _, case in ipairs {
-        { "templates/transformer_attention.c", replace("for (size_t k = seen; k <", "for (size_t k = seen + 1; k <"), "relative error" },
-        { "templates/transformer_blocks.c", replace("b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]"), "relative error" },
-        { "templates/transformer.c", replace("if (tokens > $(context) || first > $(context) - tokens)", "if (tokens > $(context) + first)"), "is not refused" },
-        { "templates/transformer_blocks.c", replace("position % \" .. shape.cache.positions", "position % \" .. (shape.cache.positions - 1)"), "relative error", ring },
-        { "templates/transformer_blocks.c", replace("size_t at = 256, rest", "size_t at = 0, rest"), "scalar far: relative error", ring },
-        { "templates/transformer_attention.c", replace('"value_scale + " .. place', '"value_scale + 0 * " .. place'), "relative error", ring, "i8" },
+        {
+            "templates/transformer_attention.c",
+            replace("for (size_t k = seen; k <", "for (size_t k = seen + 1; k <"),
+            "relative error",
+        },
+        {
+            "templates/transformer_blocks.c",
+            replace("b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]"),
+            "relative error",
+        },
+        {
+            "templates/transformer.c",
+            replace("if (tokens > $(context) || first > $(context) - tokens)", "if (tokens > $(context) + first)"),
+            "is not refused",
+        },
+        {
+            "templates/transformer_blocks.c",
+            replace('position % " .. shape.cache.positions', 'position % " .. (shape.cache.positions - 1)'),
+            "relative error",
+            ring,
+        },
+        {
+            "templates/transformer_blocks.c",
+            replace("size_t at = 256, rest", "size_t at = 0, rest"),
+            "scalar far: relative error",
+            ring,
+        },
+        {
+            "templates/transformer_attention.c",
+            replace('"value_scale + " .. place', '"value_scale + 0 * " .. place'),
+            "relative error",
+            ring,
+            "i8",
+        },
         { "templates/transformer_blocks.c", replace("scratch + most * ", "scratch + 16 * most * "), "signal 11", path },
     } do
-        local result = program.run { "--tree", sabotaged(case[1], case[2]), "verify", case[4] or path, "--isa", "scalar", "--cflags", "-O1", "--cache", case[5] or "f32" }
+        local result = program.run {
+            "--tree",
+            sabotaged(case[1], case[2]),
+            "verify",
+            case[4] or path,
+            "--isa",
+            "scalar",
+            "--cflags",
+            "-O1",
+            "--cache",
+            case[5] or "f32",
+        }
         check.equal(result.status, 1)
         check.matches(result.errors, case[3])
     end

@@ -21,7 +21,9 @@ local files = lookup.packed(plan_of(), program.folder(), { seed = 1 })
 local function compiler(script)
     local folder = program.folder()
     local path = folder .. "/cc"
-    assert(host.write_file(path, '#!/bin/bash\necho call >> "' .. folder .. '/calls"\n' .. script .. '\nexec gcc "$@"\n'))
+    assert(
+        host.write_file(path, '#!/bin/bash\necho call >> "' .. folder .. '/calls"\n' .. script .. '\nexec gcc "$@"\n')
+    )
     assert(process.run { "chmod", "+x", path })
     return path, folder
 end
@@ -29,7 +31,15 @@ end
 -- A workshop with a folder of its own for what it keeps.
 local function new_workshop(cc, kept, timeout)
     workshop.folder = function() return kept end
-    return workshop.new { cc = cc, version = compile.version(cc), cflags = "-O0", threads = 1, seed = 1, files = files, timeout = timeout }
+    return workshop.new {
+        cc = cc,
+        version = compile.version(cc),
+        cflags = "-O0",
+        threads = 1,
+        seed = 1,
+        files = files,
+        timeout = timeout,
+    }
 end
 
 local function calls(folder)
@@ -46,7 +56,10 @@ function test.what_is_right_is_kept_and_not_compiled_again()
     local again = new_workshop(cc, kept):make(plans, "many")
     check.equal(calls(folder), before + 1) -- --version
     for i, made in ipairs(first) do
-        check.equal({ made.failure, made.bytes > 0, again[i].library, again[i].bytes }, { nil, true, made.library, made.bytes })
+        check.equal(
+            { made.failure, made.bytes > 0, again[i].library, again[i].bytes },
+            { nil, true, made.library, made.bytes }
+        )
     end
     check.equal(first[1].library ~= first[2].library, true)
     -- other flags are another library
@@ -56,9 +69,13 @@ function test.what_is_right_is_kept_and_not_compiled_again()
 end
 
 function test.a_compiler_that_hangs_rejects_its_candidate_only()
-    local cc = compiler [[case "$*" in *unit_scalar*) if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;; esac]]
+    local cc =
+        compiler [[case "$*" in *unit_scalar*) if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;; esac]]
     local start = process.clock()
-    local made = new_workshop(cc, program.folder(), 15):make({ plan_of(), plan_of { ["gather.group"] = 2 }, plan_of { ["gather.group"] = 8 } }, "many")
+    local made = new_workshop(cc, program.folder(), 15):make(
+        { plan_of(), plan_of { ["gather.group"] = 2 }, plan_of { ["gather.group"] = 8 } },
+        "many"
+    )
     check.equal({ made[1].failure, made[3].failure }, {})
     check.matches(made[2].failure, "^compile: [^\n]*/cc: took more than 15 seconds$")
     if process.clock() - start > 80 then error "waited for the compiler" end
@@ -66,7 +83,10 @@ end
 
 function test.a_compiler_that_fails_is_quoted()
     local cc = compiler [[case "$*" in *unit_scalar*) echo "x.c:1: error: no more registers"; exit 4 ;; esac]]
-    check.matches(new_workshop(cc, program.folder()):make({ plan_of() }, "many")[1].failure, "^compile: [^\n]*/cc: exit status 4: x%.c:1: error: no more registers$")
+    check.matches(
+        new_workshop(cc, program.folder()):make({ plan_of() }, "many")[1].failure,
+        "^compile: [^\n]*/cc: exit status 4: x%.c:1: error: no more registers$"
+    )
 end
 
 function test.a_folder_that_is_full_is_emptied()

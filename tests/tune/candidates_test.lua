@@ -9,7 +9,9 @@ local model = require "gen.model.file"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 
-local function plan_of(name, set, tables) return plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(set), nil, tables) end
+local function plan_of(name, set, tables)
+    return plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(set), nil, tables)
+end
 
 local function space_of(name, set, regime, options, tables)
     local p = plan_of(name, set, tables)
@@ -18,27 +20,35 @@ end
 
 -- Two tables of four rows of 16 floats behind a dense projection: small enough to count by hand.
 local function smallest(regime, options)
-    local p = plan.build(model.validate({ name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }, "", "m"), isa.select("scalar"))
+    local p = plan.build(
+        model.validate({ name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }, "", "m"),
+        isa.select("scalar")
+    )
     return candidates.space(p, p.variants[1], regime, options)
 end
 
 local function texts(list)
     local names = {}
-    for i, found in ipairs(list) do names[i] = found.text end
+    for i, found in ipairs(list) do
+        names[i] = found.text
+    end
     return names
 end
 
 local function set_of(list)
     local set = {}
-    for _, found in ipairs(list) do set[found.text] = true end
+    for _, found in ipairs(list) do
+        set[found.text] = true
+    end
     return set
 end
 
 local test = {}
 
 function test.spaces_counted_by_hand()
-    -- 5 numbers of outputs, 3 of lines a step, 3 radices, 4 numbers of accumulators; a group of one table has one unroll, one of two has two. A tile of
-    -- 2^a tokens (a to 3) and 2^b tiles a pass (b to 4) leave 15 - a - b chunks: 20 * 15 - 5 * 6 - 4 * 10.
+    -- 5 numbers of outputs, 3 of lines a step, 3 radices, 4 numbers of accumulators; a group of one table has one
+    -- unroll, one of two has two. A tile of 2^a tokens (a to 3) and 2^b tiles a pass (b to 4) leave 15 - a - b chunks:
+    -- 20 * 15 - 5 * 6 - 4 * 10.
     check.equal(candidates.count(smallest "many"), 5 * 3 * 3 * 4 * (1 + 2) * 230)
     check.equal(candidates.count(smallest "few"), 4 * 2) -- accumulators, tables at a time
     local function counted(...) return candidates.exhaustive(smallest("many", { choices = { ... } })) end
@@ -53,13 +63,21 @@ end
 function test.the_count_is_what_is_walked()
     for _, set in ipairs { "scalar", "avx2", "avx512" } do
         for _, tables in ipairs { "f32", "i8" } do
-            for _, choices in ipairs { { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" }, { "gather.columns", "gather.group", "gather.unroll", "gather.vectors" },
-                { "tile.vectors", "chunk.tokens", "gather.next" } } do
-                local found = candidates.exhaustive(space_of("roberta_small", set, "many", { choices = choices }, tables))
+            for _, choices in ipairs {
+                { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" },
+                { "gather.columns", "gather.group", "gather.unroll", "gather.vectors" },
+                { "tile.vectors", "chunk.tokens", "gather.next" },
+            } do
+                local found =
+                    candidates.exhaustive(space_of("roberta_small", set, "many", { choices = choices }, tables))
                 local all = set_of(found.list)
-                for text in pairs(set_of(found.rejected)) do all[text] = true end
+                for text in pairs(set_of(found.rejected)) do
+                    all[text] = true
+                end
                 local number = 0
-                for _ in pairs(all) do number = number + 1 end
+                for _ in pairs(all) do
+                    number = number + 1
+                end
                 check.equal({ number, #found.list + #found.rejected }, { found.total, found.total })
             end
             local few = candidates.exhaustive(space_of("roberta_small", set, "few", nil, tables))
@@ -71,10 +89,35 @@ end
 function test.a_space_that_is_too_large_is_refused_in_one_line()
     local space = space_of("roberta_small", "avx512", "many")
     check.equal(candidates.count(space) > 1000000, true)
-    check.fails_with("--exhaustive: avx512 many: " .. candidates.count(space) .. " schedules, at most 20000", candidates.exhaustive, space)
-    check.fails_with('choices to vary: tile.vector: unknown choice; did you mean "tile.vectors"?', space_of, "tiny", "avx2", "many", { choices = { "tile.vector" } })
-    check.fails_with("choices to vary: few.tokens: does not concern the kernels for many tokens", space_of, "tiny", "avx2", "many", { choices = { "few.tokens" } })
-    check.fails_with("choices to vary: few.threshold: does not concern", space_of, "tiny", "avx2", "few", { choices = { "few.threshold" } })
+    check.fails_with(
+        "--exhaustive: avx512 many: " .. candidates.count(space) .. " schedules, at most 20000",
+        candidates.exhaustive,
+        space
+    )
+    check.fails_with(
+        'choices to vary: tile.vector: unknown choice; did you mean "tile.vectors"?',
+        space_of,
+        "tiny",
+        "avx2",
+        "many",
+        { choices = { "tile.vector" } }
+    )
+    check.fails_with(
+        "choices to vary: few.tokens: does not concern the kernels for many tokens",
+        space_of,
+        "tiny",
+        "avx2",
+        "many",
+        { choices = { "few.tokens" } }
+    )
+    check.fails_with(
+        "choices to vary: few.threshold: does not concern",
+        space_of,
+        "tiny",
+        "avx2",
+        "few",
+        { choices = { "few.threshold" } }
+    )
 end
 
 function test.the_default_is_first_then_schedules_one_choice_away()
@@ -91,7 +134,10 @@ function test.the_default_is_first_then_schedules_one_choice_away()
         end
     end
     local found = candidates.list(space_of("roberta_small", "avx512", "many"), 200)
-    check.equal({ #found.list, found.list[1].text }, { 200, plan_of("roberta_small", "avx512").variants[1].schedule_text })
+    check.equal(
+        { #found.list, found.list[1].text },
+        { 200, plan_of("roberta_small", "avx512").variants[1].schedule_text }
+    )
     check.equal(#candidates.list(space_of("roberta_small", "avx512", "many"), 10).list, 10)
 end
 
@@ -126,7 +172,9 @@ function test.a_neighbour_differs_in_one_choice_and_what_that_makes_illegal()
             local legal = choice.values(space.shape, space.isa, before)
             if s[choice.key] ~= space.base[choice.key] then
                 local still_legal = false
-                for _, value in ipairs(legal) do still_legal = still_legal or value == space.base[choice.key] end
+                for _, value in ipairs(legal) do
+                    still_legal = still_legal or value == space.base[choice.key]
+                end
                 changed = changed + (still_legal and 1 or 0)
             end
             before[choice.key] = s[choice.key]
@@ -153,7 +201,10 @@ function test.the_order_is_always_the_same()
         check.equal(again, first)
         -- A smaller budget tries the beginning of what a larger one tries, as far as the neighbours go.
         local fewer = candidates.list(space_of("roberta_base", "avx512", regime), 20)
-        check.equal(table.move(texts(fewer.list), 1, math.min(20, 1 + near), 1, {}), table.move(texts(first.list), 1, math.min(20, 1 + near), 1, {}))
+        check.equal(
+            table.move(texts(fewer.list), 1, math.min(20, 1 + near), 1, {}),
+            table.move(texts(first.list), 1, math.min(20, 1 + near), 1, {})
+        )
     end
 end
 
@@ -208,7 +259,11 @@ function test.all_candidates_are_legal_and_are_emitted()
 end
 
 function test.where_there_are_no_kernels_for_few_tokens_there_are_no_candidates()
-    local m = model.validate({ name = "m", d = 64, h = 8, tau = 6, projection = { kind = "bh4", block = 4 }, score = "gelu" }, "", "m")
+    local m = model.validate(
+        { name = "m", d = 64, h = 8, tau = 6, projection = { kind = "bh4", block = 4 }, score = "gelu" },
+        "",
+        "m"
+    )
     local p = plan.build(m, isa.select("avx2"))
     local space = candidates.space(p, p.variants[1], "few")
     check.equal(candidates.list(space, 10), { list = {}, rejected = {}, total = 0 })
@@ -223,7 +278,11 @@ function test.a_base_without_kernels_for_few_tokens_gets_some()
 end
 
 function test.the_search_goes_on_around_another_base()
-    local base = schedule.make(space_of("roberta_small", "avx512", "many").shape, isa.get("avx512"), { ["gather.columns"] = 128, ["gather.group"] = 2 })
+    local base = schedule.make(
+        space_of("roberta_small", "avx512", "many").shape,
+        isa.get("avx512"),
+        { ["gather.columns"] = 128, ["gather.group"] = 2 }
+    )
     local found = candidates.list(space_of("roberta_small", "avx512", "many", { base = base }), 50)
     check.equal(found.list[1].schedule, base)
 end
@@ -237,15 +296,27 @@ local function rejects(found, prefix)
 end
 
 function test.reasons()
-    local function many(set, options, tables) return candidates.list(space_of("roberta_small", set, "many", options, tables), 300) end
+    local function many(set, options, tables)
+        return candidates.list(space_of("roberta_small", set, "many", options, tables), 300)
+    end
     -- Two buffers of 512 features of 4 * 16 * 16 tokens.
     local space = space_of("roberta_small", "avx512", "many", { choices = { "tile.vectors", "project.tiles" } })
-    local s = schedule.make(space.shape, space.isa, { ["tile.vectors"] = 4, ["project.tiles"] = 16, ["product.outputs"] = 4, ["chunk.tokens"] = 4096 })
+    local s = schedule.make(
+        space.shape,
+        space.isa,
+        { ["tile.vectors"] = 4, ["project.tiles"] = 16, ["product.outputs"] = 4, ["chunk.tokens"] = 4096 }
+    )
     check.equal(candidates.reason(space, s), "tile: 4096.0 KiB of projection buffers, L2 has 1024.0 KiB")
     -- 64 tables of 256 rows of 256 floats; whole rows are no tile.
     s = schedule.make(space.shape, space.isa, { ["gather.columns"] = 256, ["gather.group"] = 64 })
     check.equal(candidates.reason(space, s), "tile: a slice of tables of 16384.0 KiB, L2 has 1024.0 KiB")
-    check.equal(candidates.reason(space, schedule.make(space.shape, space.isa, { ["gather.columns"] = 512, ["gather.group"] = 64 })), nil)
+    check.equal(
+        candidates.reason(
+            space,
+            schedule.make(space.shape, space.isa, { ["gather.columns"] = 512, ["gather.group"] = 64 })
+        ),
+        nil
+    )
     check.equal(candidates.reason(space, space.base), nil)
     rejects(many "avx512", "tile: ")
     rejects(many("avx512", { caches = { l1i = 3200 } }), "code: loops of about ")
@@ -259,11 +330,17 @@ end
 
 function test.a_rule_that_every_schedule_breaks_rejects_none()
     -- One table of 65536 rows of 16 floats is larger than L2, whatever is chosen.
-    local m = model.validate({ name = "m", d = 64, h = 8, tau = 16, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+    local m = model.validate(
+        { name = "m", d = 64, h = 8, tau = 16, projection = { kind = "dense" }, score = "gelu" },
+        "",
+        "m"
+    )
     local p = plan.build(m, isa.select("avx512"))
     local found = candidates.list(candidates.space(p, p.variants[1], "many"), 100)
     check.equal(#found.list, 100)
-    for _, row in ipairs(found.rejected) do check.equal(row.reason:find("slice of tables", 1, true), nil) end
+    for _, row in ipairs(found.rejected) do
+        check.equal(row.reason:find("slice of tables", 1, true), nil)
+    end
     check.equal(#candidates.list(space_of("tiny", "avx2", "many", { caches = { l1i = 1 } }), 50).list, 50)
 end
 
@@ -271,7 +348,9 @@ function test.a_type_of_tables_over_the_budget_leaves_the_default_alone()
     local m = model.load("gen/models/tiny.lua")
     m.budget = 1e-3
     local p = plan.build(m, isa.select("avx2"), nil, "i8")
-    local function tried(rel_err) return candidates.list(candidates.space(p, p.variants[1], "many", { rel_err = rel_err }), 50) end
+    local function tried(rel_err)
+        return candidates.list(candidates.space(p, p.variants[1], "many", { rel_err = rel_err }), 50)
+    end
     check.equal(#tried(nil).list, 50)
     check.equal(#tried(5e-4).list, 50)
     local over = tried(6.5e-3)
@@ -284,20 +363,32 @@ function test.the_estimate_knows_what_is_good()
     local p = plan_of("roberta_small", "avx512")
     local v, caches = p.variants[1], { l1d = 48 << 10, l2 = 1 << 20, l3 = 32 << 20 }
     local function cycles(regime, changes, batch)
-        return estimate.cycles(p, v.isa, schedule.make(p.shape, v.isa, changes), regime, caches, batch or (regime == "few" and 1 or 4096))
+        return estimate.cycles(
+            p,
+            v.isa,
+            schedule.make(p.shape, v.isa, changes),
+            regime,
+            caches,
+            batch or (regime == "few" and 1 or 4096)
+        )
     end
     local many, few = cycles("many", {}), cycles("few", {})
-    check.equal(cycles("many", { ["tile.vectors"] = 2, ["product.outputs"] = 1 }) > 1.2 * many, true) -- loads, not multiply-adds
+    -- loads, not multiply-adds
+    check.equal(cycles("many", { ["tile.vectors"] = 2, ["product.outputs"] = 1 }) > 1.2 * many, true)
     check.equal(cycles("many", { ["gather.vectors"] = 1 }) > many, true)
-    check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.next"] = 0 }) > 1.5 * many, true) -- 64 MiB of tables for 128 tokens
-    check.equal(cycles("many", { ["gather.columns"] = 512, ["gather.group"] = 32 }) > many, true) -- a slice that leaves L2
+    -- 64 MiB of tables for 128 tokens
+    check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.next"] = 0 }) > 1.5 * many, true)
+    -- a slice that leaves L2
+    check.equal(cycles("many", { ["gather.columns"] = 512, ["gather.group"] = 32 }) > many, true)
     check.equal(cycles("few", { ["few.prefetch"] = 0 }) > 1.2 * few, true)
     check.equal(cycles("few", { ["few.tokens"] = 1 }, 64) > cycles("few", { ["few.tokens"] = 4 }, 64), true)
     -- The default is among the cheapest quarter of its neighbours and itself.
     for _, regime in ipairs { "many", "few" } do
         local space = candidates.space(p, v, regime)
         local near, cheaper = candidates.neighbours(space, space.base), 0
-        for _, found in ipairs(near) do cheaper = cheaper + (found.cost < 0.97 * cycles(regime, {}) and 1 or 0) end
+        for _, found in ipairs(near) do
+            cheaper = cheaper + (found.cost < 0.97 * cycles(regime, {}) and 1 or 0)
+        end
         check.equal({ regime, cheaper <= #near // 4 }, { regime, true })
     end
 end

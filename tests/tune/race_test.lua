@@ -1,5 +1,5 @@
--- The race of the tuner on simulated machines whose true times are known: it finds the fastest, agrees with itself, and on a
--- machine that is too noisy it keeps the default rather than naming a wrong winner.
+-- The race of the tuner on simulated machines whose true times are known: it finds the fastest, agrees with itself, and
+-- on a machine that is too noisy it keeps the default rather than naming a wrong winner.
 local check = require "tests.support.check"
 local race = require "harness.tune.race"
 local statistics = require "harness.base.statistics"
@@ -12,7 +12,8 @@ local sample_seconds = 0.05
 local function normal(random) return (random(1 << 30) + random(1 << 30) + random(1 << 30)) / (1 << 29) - 3 end
 
 -- A machine on which candidates have true `times`:
---   noise    deviation of the logarithm of each sample     process  the same, for all samples of a candidate in a process
+--   noise    deviation of the logarithm of each sample     process  the same, for all samples of a candidate in a
+--            process
 --   drift    share by which all times swing slowly         spikes   share of samples that take half as long again
 --   load     other work comes and goes, and slows what runs meanwhile by up to this share
 --   first    share by which whatever runs first in a repetition of a confirmation is slower
@@ -25,7 +26,9 @@ local function machine(o)
         if #m.heats == m.stop_after then error("killed", 0) end
         local random = statistics.random(order_seed * 77 + (o.seed or 0) * 1000003)
         local samples, process, order = {}, {}, table.move(names, 1, #names, 1, {})
-        for _, name in ipairs(names) do samples[name], process[name] = {}, math.exp((o.process or 0) * normal(random)) end
+        for _, name in ipairs(names) do
+            samples[name], process[name] = {}, math.exp((o.process or 0) * normal(random))
+        end
         local began = m.clock
         for repetition = 1, repetitions do
             if heat.phase ~= "confirm" then
@@ -36,10 +39,15 @@ local function machine(o)
             end
             for place, name in ipairs(order) do
                 local time = name == race.twin and (o.twin or o.times[o.default]) or o.times[name]
-                time = time * process[name] * math.exp((o.noise or 0) * normal(random)) * (1 + (o.drift or 0) * math.sin(m.clock / 20))
+                time = time
+                    * process[name]
+                    * math.exp((o.noise or 0) * normal(random))
+                    * (1 + (o.drift or 0) * math.sin(m.clock / 20))
                 if o.load then
                     burst = burst - 1
-                    if burst < 0 then burst, slow = random(20), random(2) == 1 and 1 + o.load * random(1000) / 1000 or 1 end
+                    if burst < 0 then
+                        burst, slow = random(20), random(2) == 1 and 1 + o.load * random(1000) / 1000 or 1
+                    end
                     time = time * slow
                 end
                 if random(1000) <= 1000 * (o.spikes or 0) then time = 1.5 * time end
@@ -61,8 +69,15 @@ local function machine(o)
 end
 
 local function run(m, candidates, seed, known)
-    return race.run { candidates = candidates, measure = m.measure, confirm = m.confirm, left = m.left, known = known, seed = seed,
-        rules = { resamples = 100 } }
+    return race.run {
+        candidates = candidates,
+        measure = m.measure,
+        confirm = m.confirm,
+        left = m.left,
+        known = known,
+        seed = seed,
+        rules = { resamples = 100 },
+    }
 end
 
 -- A default of 10 µs and others from 8 to 15 µs, any of which may be the fastest; the best time.
@@ -80,7 +95,14 @@ end
 
 -- Races on the machine `o`, one a seed; seeds 2 and 3, 4 and 5 … share a space.
 local function races(count, o)
-    local list = { regrets = {}, winners = {}, within = 0, wrong = 0, decided = { winner = 0, tie = 0, ["too noisy"] = 0, ["no time"] = 0 }, most_seconds = 0 }
+    local list = {
+        regrets = {},
+        winners = {},
+        within = 0,
+        wrong = 0,
+        decided = { winner = 0, tie = 0, ["too noisy"] = 0, ["no time"] = 0 },
+        most_seconds = 0,
+    }
     for seed = 1, count do
         local candidates, times, best = space(1000 + seed // 2, o.count or 40)
         o.times, o.default, o.seed = times, candidates[1].name, seed
@@ -143,9 +165,13 @@ end
 -- Candidates c1, c2 … by their true times, and perhaps their bytes.
 local function small(times, bytes)
     local candidates = {}
-    for i, time in ipairs(times) do candidates[i] = { name = "c" .. i, bytes = bytes and bytes[i] } end
+    for i, time in ipairs(times) do
+        candidates[i] = { name = "c" .. i, bytes = bytes and bytes[i] }
+    end
     local by_name = {}
-    for i, time in ipairs(times) do by_name["c" .. i] = time end
+    for i, time in ipairs(times) do
+        by_name["c" .. i] = time
+    end
     return candidates, by_name
 end
 
@@ -185,9 +211,13 @@ end
 function test.control_that_differs_from_the_default_is_too_noisy()
     local result, m = race_of({ 10, 8, 9 }, nil, { noise = 0.01, twin = 10.4 })
     check.equal({ result.winner, result.decided }, { "c1", "too noisy" })
-    check.matches(result.reason, "the default differs from itself: leader 0%.%d+ .* of the default, default against itself 1%.0[34]")
+    check.matches(
+        result.reason,
+        "the default differs from itself: leader 0%.%d+ .* of the default, default against itself 1%.0[34]"
+    )
     local last = m.heats[#m.heats]
-    check.equal({ last.phase, last.round, last.repetitions }, { "final", 2, 2 * race.rules.repetitions }) -- tried again with more
+    -- tried again with more
+    check.equal({ last.phase, last.round, last.repetitions }, { "final", 2, 2 * race.rules.repetitions })
 end
 
 function test.lead_that_a_new_process_does_not_find_again_is_no_lead()
@@ -195,7 +225,9 @@ function test.lead_that_a_new_process_does_not_find_again_is_no_lead()
     check.equal({ result.winner, result.decided }, { "c1", "too noisy" })
     check.matches(result.reason, "a new process finds 1%.0")
     local confirmation
-    for _, heat in ipairs(m.heats) do confirmation = heat.phase == "confirm" and heat or confirmation end
+    for _, heat in ipairs(m.heats) do
+        confirmation = heat.phase == "confirm" and heat or confirmation
+    end
     check.equal(confirmation.names, { "c2", race.twin, "c1" })
 end
 
@@ -216,7 +248,9 @@ function test.every_heat_has_the_default_and_its_twin()
     -- All 39 were measured, and each that is out says why.
     local seen, count, out = {}, 0, 0
     for _, event in ipairs(result.history) do
-        if event.phase == "halving" and not seen[event.candidate] then seen[event.candidate], count = true, count + 1 end
+        if event.phase == "halving" and not seen[event.candidate] then
+            seen[event.candidate], count = true, count + 1
+        end
         if event.phase == "halving" and event.dropped then out = out + 1 end
     end
     check.equal({ count, out }, { 39, 33 })
@@ -256,10 +290,14 @@ function test.half_logged_heat_is_measured_again()
     run(m, candidates, 1, function(heat)
         asked[heat.id] = true
         local samples = {}
-        for i, name in ipairs(heat.names) do samples[name] = i < #heat.names and { 1, 1, 1, 1, 1, 1, 1, 1 } or { 1, 1, 1 } end
+        for i, name in ipairs(heat.names) do
+            samples[name] = i < #heat.names and { 1, 1, 1, 1, 1, 1, 1, 1 } or { 1, 1, 1 }
+        end
         return samples
     end)
-    for _, heat in ipairs(m.heats) do check.equal(asked[heat.id], true) end
+    for _, heat in ipairs(m.heats) do
+        check.equal(asked[heat.id], true)
+    end
     check.equal(#m.heats, 4)
 end
 
@@ -276,7 +314,10 @@ function test.time_is_kept_and_what_it_was_too_short_for_is_said()
     check.equal(result.unmeasured > 0, true)
     local m = machine { times = times, default = "c1", budget = 0 }
     result = run(m, candidates, 1)
-    check.equal({ result.winner, result.decided, result.reason, #m.heats }, { "c1", "no time", "nothing was measured; no time for 59 other candidates", 0 })
+    check.equal(
+        { result.winner, result.decided, result.reason, #m.heats },
+        { "c1", "no time", "nothing was measured; no time for 59 other candidates", 0 }
+    )
     result = race_of({ 10, 8 }, nil, { noise = 0.01, budget = 2 })
     check.equal({ result.winner, result.decided }, { "c1", "no time" })
     check.matches(result.reason, "^%d of 3 heats of the finals were measured$")
@@ -285,16 +326,26 @@ end
 function test.candidates_that_cannot_be_measured_are_out()
     for phase, count in pairs { halving = 10, final = 4, confirm = 4 } do
         local times, broken = {}, { c2 = phase }
-        for i = 1, count do times[i] = i == 1 and 10 or i == 2 and 7 or 7 + i * 0.3 end
+        for i = 1, count do
+            times[i] = i == 1 and 10 or i == 2 and 7 or 7 + i * 0.3
+        end
         local result = race_of(times, nil, { noise = 0.01, broken = broken })
         local said
-        for _, event in ipairs(result.history) do said = said or event.candidate == "c2" and event.phase == phase and event.dropped end
+        for _, event in ipairs(result.history) do
+            said = said or event.candidate == "c2" and event.phase == phase and event.dropped
+        end
         check.equal(said, "could not be measured")
         check.equal(result.winner, phase == "confirm" and "c1" or "c3")
     end
     local result = race_of({ 10, 8 }, nil, { noise = 0.01, broken = { c2 = "final" } })
     check.equal({ result.winner, result.decided }, { "c1", "winner" })
-    check.fails_with("final 1.1: the default schedule could not be measured", race_of, { 10, 8 }, nil, { broken = { c1 = "final" } })
+    check.fails_with(
+        "final 1.1: the default schedule could not be measured",
+        race_of,
+        { 10, 8 },
+        nil,
+        { broken = { c1 = "final" } }
+    )
 end
 
 function test.default_alone_wins_without_a_heat()

@@ -22,7 +22,11 @@ local function file(text)
 end
 
 function test.a_record_is_read_back()
-    for _, r in ipairs { records.make(), records.rejected "verify: code 3 differs", records.make { heat = "halving 2.1", place = 3, samples_us = { 1 / 3 } } } do
+    for _, r in ipairs {
+        records.make(),
+        records.rejected "verify: code 3 differs",
+        records.make { heat = "halving 2.1", place = 3, samples_us = { 1 / 3 } },
+    } do
         local line = record.line(r)
         check.equal(line:find("\n"), nil)
         check.equal(record.parse(line), r)
@@ -40,7 +44,16 @@ function test.the_check_is_the_digest_of_the_line_without_it()
 end
 
 function test.same_content_has_the_same_check_and_other_content_another()
-    local seen, changes = {}, { {}, { time = 1 }, { host = "x" }, { samples_us = { 5.5, 5.25 } }, { samples_us = { 5.25, 5.5, 6 } }, { key = records.key { l2 = 1 } }, { place = 1 } }
+    local seen, changes =
+        {}, {
+            {},
+            { time = 1 },
+            { host = "x" },
+            { samples_us = { 5.5, 5.25 } },
+            { samples_us = { 5.25, 5.5, 6 } },
+            { key = records.key { l2 = 1 } },
+            { place = 1 },
+        }
     for _, change in ipairs(changes) do
         local r = records.make(change)
         check.equal(r.check, records.make(change).check)
@@ -74,8 +87,23 @@ function test.what_breaks_a_rule_is_refused()
         { 'field "key.virtual": yes: must be true or false', { key = records.key { virtual = "yes" } } },
         { 'field "key.threads": 0: must be an integer from 1', { key = records.key { threads = 0 } } },
         { 'field "key.user": is unknown', { key = records.key { user = "me" } } },
-    } do check.fails_with(row[1], records.make, row[2]) end
-    for _, name in ipairs { "candidate", "regime", "cc", "status", "batch", "samples_us", "codes", "tables", "object_bytes", "run", "host", "time" } do
+    } do
+        check.fails_with(row[1], records.make, row[2])
+    end
+    for _, name in ipairs {
+        "candidate",
+        "regime",
+        "cc",
+        "status",
+        "batch",
+        "samples_us",
+        "codes",
+        "tables",
+        "object_bytes",
+        "run",
+        "host",
+        "time",
+    } do
         local fields = records.fields()
         fields[name] = nil
         check.fails_with('field "' .. name .. '": is missing', record.make, fields)
@@ -103,7 +131,9 @@ function test.every_flipped_bit_is_found()
     local line = record.line(records.make())
     for index = 1, #line do
         for bit = 0, 7 do
-            if record.parse(records.flipped(line, index, bit)) then error("bit " .. bit .. " of byte " .. index .. " is not missed") end
+            if record.parse(records.flipped(line, index, bit)) then
+                error("bit " .. bit .. " of byte " .. index .. " is not missed")
+            end
         end
     end
 end
@@ -117,7 +147,9 @@ end
 
 function test.appended_records_are_read_in_order()
     local path, list = file(), records.many(20)
-    for _, r in ipairs(list) do log.append(path, r) end
+    for _, r in ipairs(list) do
+        log.append(path, r)
+    end
     check.equal({ log.read(path) }, { list, {} })
     check.equal(assert(host.read(path)), records.text(list))
     log.append(path, list[3])
@@ -140,9 +172,15 @@ function test.a_full_disk_leaves_the_log_as_it_was()
     log.append(path, records.make())
     local before = host.read(path)
     local size = #before
-    local script = string.format("ulimit -f %d; exec \"$@\"", (size + 1023) // 1024 + 8)
-    local result = process.run({ "bash", "-c", script, "bash", process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" }, { env = { LOG = path }, timeout = 60 })
-    check.matches(result.output, "FAILED tests/support/log_writer.lua: appends until it is killed\n +" .. path:gsub("%p", "%%%0") .. ": ")
+    local script = string.format('ulimit -f %d; exec "$@"', (size + 1023) // 1024 + 8)
+    local result = process.run(
+        { "bash", "-c", script, "bash", process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" },
+        { env = { LOG = path }, timeout = 60 }
+    )
+    check.matches(
+        result.output,
+        "FAILED tests/support/log_writer.lua: appends until it is killed\n +" .. path:gsub("%p", "%%%0") .. ": "
+    )
     local list, dropped = log.read(path)
     check.equal(dropped, {})
     check.equal(list[1], record.parse(before:sub(1, -2)))
@@ -175,9 +213,15 @@ function test.a_bit_flipped_log_keeps_the_others()
         assert(host.write_file(path, records.flipped(text, index, (state >> 20) % 8)))
         local read, dropped = log.read(path)
         local by_check, newline = {}, text:byte(index) == 10
-        for _, r in ipairs(list) do by_check[r.check] = r end
-        for _, r in ipairs(read) do check.equal(r, by_check[r.check]) end
-        if #read < (newline and 6 or 7) or #dropped == 0 and not (newline and index == #text) then error("byte " .. index .. ": " .. #read .. " records, " .. #dropped .. " dropped") end
+        for _, r in ipairs(list) do
+            by_check[r.check] = r
+        end
+        for _, r in ipairs(read) do
+            check.equal(r, by_check[r.check])
+        end
+        if #read < (newline and 6 or 7) or #dropped == 0 and not (newline and index == #text) then
+            error("byte " .. index .. ": " .. #read .. " records, " .. #dropped .. " dropped")
+        end
     end
 end
 
@@ -186,7 +230,11 @@ function test.many_dropped_lines_are_one_line()
     local path = file(records.text(list):gsub('"host1"', '"host2"') .. records.text { records.make() })
     local read, dropped = log.read(path)
     check.equal({ #read, #dropped }, { 1, 10 })
-    check.equal(log.problem(path, dropped), path .. ": dropped 10 lines: line 1 does not match its check; line 2 does not match its check; line 3 does not match its check and 7 more")
+    check.equal(
+        log.problem(path, dropped),
+        path
+            .. ": dropped 10 lines: line 1 does not match its check; line 2 does not match its check; line 3 does not match its check and 7 more"
+    )
 end
 
 -- kill -9 while a child appends lines of several KB: at most the last line is lost, and the log goes on.
@@ -194,7 +242,10 @@ function test.killing_the_writer_loses_at_most_one_line()
     local path = file()
     local total = 0
     for round = 1, 6 do
-        local result = process.run({ process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" }, { env = { LOG = path }, timeout = 0.2 + 0.037 * round })
+        local result = process.run(
+            { process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" },
+            { env = { LOG = path }, timeout = 0.2 + 0.037 * round }
+        )
         check.equal(result.signal, 9)
         local read, dropped = log.read(path)
         if #dropped > round then error(log.problem(path, dropped)) end
@@ -206,7 +257,10 @@ end
 function test.writers_take_turns()
     local path = file()
     local script = [[for i in 1 2 3 4; do "$@" & done; wait]]
-    process.run({ "bash", "-c", script, "bash", process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" }, { env = { LOG = path }, timeout = 1.5 })
+    process.run(
+        { "bash", "-c", script, "bash", process.executable(), ".", check.lookupc, "tests/support/log_writer.lua" },
+        { env = { LOG = path }, timeout = 1.5 }
+    )
     local read, dropped = log.read(path)
     if #read == 0 or #dropped > 1 then error(#read .. " records, " .. tostring(log.problem(path, dropped))) end
 end
@@ -215,15 +269,33 @@ function test.records_are_found_in_any_bytes()
     local list = records.many(4)
     list[5] = records.rejected "verify: y differs"
     local lines = {}
-    for i, r in ipairs(list) do lines[i] = record.line(r) end
+    for i, r in ipairs(list) do
+        lines[i] = record.line(r)
+    end
     local junk = ('\0{"batch":{"candidate"'):rep(100)
-    local bytes = junk .. lines[1] .. lines[2]:sub(1, 200) .. lines[3] .. junk .. lines[4] .. lines[4] .. lines[5] .. lines[2]:sub(1, -2)
+    local bytes = junk
+        .. lines[1]
+        .. lines[2]:sub(1, 200)
+        .. lines[3]
+        .. junk
+        .. lines[4]
+        .. lines[4]
+        .. lines[5]
+        .. lines[2]:sub(1, -2)
     check.equal(record.find(bytes), { lines[1], lines[3], lines[4], lines[5] })
     check.equal(record.find(""), {})
 end
 
 function test.the_key_of_this_machine_is_a_key()
-    local what = { compiler = "gcc-12 (Debian 12.2.0-14) 12.2.0", flags = "-O2", model = ("c"):rep(64), tables = "f32", projection = "f32", isa = "avx2", threads = 1 }
+    local what = {
+        compiler = "gcc-12 (Debian 12.2.0-14) 12.2.0",
+        flags = "-O2",
+        model = ("c"):rep(64),
+        tables = "f32",
+        projection = "f32",
+        isa = "avx2",
+        threads = 1,
+    }
     local here = key.here(what)
     check.equal(records.make({ key = here }).key, here)
     check.equal(key.id(here), key.id(key.here(what)))
@@ -234,7 +306,12 @@ function test.the_key_of_this_machine_is_a_key()
     if here.arch == "x86_64" then
         check.equal({ here.cpu_family > 0, here.l1d > 0, here.l2 > 0 }, { true, true, true })
         local text = host.read("/proc/cpuinfo") or ""
-        for name, field in pairs { ["vendor_id"] = "cpu_vendor", ["cpu family"] = "cpu_family", ["model"] = "cpu_model", ["stepping"] = "cpu_stepping" } do
+        for name, field in pairs {
+            ["vendor_id"] = "cpu_vendor",
+            ["cpu family"] = "cpu_family",
+            ["model"] = "cpu_model",
+            ["stepping"] = "cpu_stepping",
+        } do
             local said = text:match("\n" .. name .. "%s*: ([^\n]*)")
             if said then check.equal(tostring(here[field]), said) end
         end
@@ -244,9 +321,14 @@ end
 
 function test.compilers_are_known_by_their_version()
     for version, name in pairs {
-        ["gcc (Debian 12.2.0-14) 12.2.0"] = "gcc (Debian 12.2.0-14) 12.2.0", ["x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0"] = "gcc (Debian 12.2.0-14) 12.2.0",
-        ["cc (GCC) 13.1"] = "gcc (GCC) 13.1", ["Debian clang version 14.0.6"] = "clang Debian clang version 14.0.6", ["tcc version 0.9"] = "tcc version 0.9",
-    } do check.equal(key.compiler(version), name) end
+        ["gcc (Debian 12.2.0-14) 12.2.0"] = "gcc (Debian 12.2.0-14) 12.2.0",
+        ["x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0"] = "gcc (Debian 12.2.0-14) 12.2.0",
+        ["cc (GCC) 13.1"] = "gcc (GCC) 13.1",
+        ["Debian clang version 14.0.6"] = "clang Debian clang version 14.0.6",
+        ["tcc version 0.9"] = "tcc version 0.9",
+    } do
+        check.equal(key.compiler(version), name)
+    end
 end
 
 function test.the_digest_of_templates_depends_on_what_is_emitted_only()
@@ -254,13 +336,30 @@ function test.the_digest_of_templates_depends_on_what_is_emitted_only()
     process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", copy }
     local function digest(path, text)
         if path then assert(host.write_file(copy .. "/" .. path, assert(host.read(copy .. "/" .. path)) .. text)) end
-        assert(host.write_file(copy .. "/gen/cli.lua", 'return function() require("host").print(require("gen.bundle.emit").digest()) return 0 end'))
+        assert(
+            host.write_file(
+                copy .. "/gen/cli.lua",
+                'return function() require("host").print(require("gen.bundle.emit").digest()) return 0 end'
+            )
+        )
         return program.works { "--tree", copy }
     end
     local before = digest()
     check.equal(before, emit.digest() .. "\n")
-    for _, path in ipairs { "commands/generate.lua", "gen/models/tiny.lua", "gen/bundle/folder.lua", "harness/families/lookup/bench.lua" } do check.equal(digest(path, "\n-- changed\n"), before) end
-    for _, path in ipairs { "templates/gather.c", "gen/families/lookup/print.lua", "gen/isa/avx2.lua", "gen/families/lookup/schedule.lua" } do
+    for _, path in ipairs {
+        "commands/generate.lua",
+        "gen/models/tiny.lua",
+        "gen/bundle/folder.lua",
+        "harness/families/lookup/bench.lua",
+    } do
+        check.equal(digest(path, "\n-- changed\n"), before)
+    end
+    for _, path in ipairs {
+        "templates/gather.c",
+        "gen/families/lookup/print.lua",
+        "gen/isa/avx2.lua",
+        "gen/families/lookup/schedule.lua",
+    } do
         local after = digest(path, path:find("^gen") and "\n-- changed\n" or "\n/* changed */\n")
         check.equal(after ~= before, true)
         before = after

@@ -7,15 +7,21 @@ local test = {}
 -- Numbers around 0 with deviation 1: a sum of twelve.
 local function normal(random)
     local sum = -6
-    for _ = 1, 12 do sum = sum + random(1 << 30) / (1 << 30) end
+    for _ = 1, 12 do
+        sum = sum + random(1 << 30) / (1 << 30)
+    end
     return sum
 end
 
 function test.random_numbers_are_those_of_splitmix64()
     local random = statistics.random(1234567)
-    for _, expected in ipairs { 6457827717110365317, 3203168211198807973 } do check.equal(random(1 << 31), (expected >> 33) + 1) end
+    for _, expected in ipairs { 6457827717110365317, 3203168211198807973 } do
+        check.equal(random(1 << 31), (expected >> 33) + 1)
+    end
     local seen = {}
-    for _ = 1, 200 do seen[random(3)] = true end
+    for _ = 1, 200 do
+        seen[random(3)] = true
+    end
     check.equal(seen, { true, true, true })
 end
 
@@ -40,20 +46,24 @@ function test.interval_depends_on_the_seed_only()
     check.equal(statistics.interval(groups, 7, 200), statistics.interval(groups, 7, 200))
 end
 
--- How many of 300 intervals hold the true median 0 when each of `processes` moves its 10 values by `moved` deviations; `join`
--- forgets which values came from one process.
+-- How many of 300 intervals hold the true median 0 when each of `processes` moves its 10 values by `moved` deviations;
+-- `join` forgets which values came from one process.
 local function covered(processes, moved, join)
     local random, count = statistics.random(42), 0
     for seed = 1, 300 do
         local groups = {}
         for g = 1, processes do
             local move, group = moved * normal(random), {}
-            for i = 1, 10 do group[i] = move + normal(random) end
+            for i = 1, 10 do
+                group[i] = move + normal(random)
+            end
             groups[g] = group
         end
         if join then
             local all = {}
-            for _, group in ipairs(groups) do table.move(group, 1, #group, #all + 1, all) end
+            for _, group in ipairs(groups) do
+                table.move(group, 1, #group, #all + 1, all)
+            end
             groups = { all }
         end
         local interval = statistics.interval(groups, seed, 200)

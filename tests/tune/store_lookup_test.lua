@@ -16,31 +16,65 @@ local folder = program.folder()
 local batches = "1,64"
 
 local function with(base, changes)
-    for name, value in pairs(changes or {}) do base[name] = value end
+    for name, value in pairs(changes or {}) do
+        base[name] = value
+    end
     return base
 end
 
-local function text(group, accumulators) return string.format("gather.group=%d,few.threshold=8,few.accumulators=%d", group, accumulators or 8) end
+local function text(group, accumulators)
+    return string.format("gather.group=%d,few.threshold=8,few.accumulators=%d", group, accumulators or 8)
+end
 
 -- A record that says what shard `shard` of the race for many tokens chose; its interval is 1 % wide.
 local function chosen(shard, candidate, ratio, changes)
     return record.make(with({
-        key = records.key(), cc = "gcc", status = "chosen", regime = "many", candidate = candidate, batches = batches, shard = shard, ratio = ratio,
-        low = ratio == 1 and 1 or ratio * 0.995, high = ratio == 1 and 1 or ratio * 1.005, pairs = 40, decided = "winner", object_bytes = 2000, run = "run " .. shard,
-        host = "h1", time = 1700000000,
+        key = records.key(),
+        cc = "gcc",
+        status = "chosen",
+        regime = "many",
+        candidate = candidate,
+        batches = batches,
+        shard = shard,
+        ratio = ratio,
+        low = ratio == 1 and 1 or ratio * 0.995,
+        high = ratio == 1 and 1 or ratio * 1.005,
+        pairs = 40,
+        decided = "winner",
+        object_bytes = 2000,
+        run = "run " .. shard,
+        host = "h1",
+        time = 1700000000,
     }, changes))
 end
 
 local function entered(shard, field, changes)
-    return record.make(with({ key = records.key(), cc = "gcc", status = "entered", regime = "many", candidate = field[1], field = field, batches = batches,
-        shard = shard, run = "run " .. shard, host = "h1", time = 1700000000 }, changes))
+    return record.make(with({
+        key = records.key(),
+        cc = "gcc",
+        status = "entered",
+        regime = "many",
+        candidate = field[1],
+        field = field,
+        batches = batches,
+        shard = shard,
+        run = "run " .. shard,
+        host = "h1",
+        time = 1700000000,
+    }, changes))
 end
 
 -- What was chosen for many tokens and what is missing, the same in 50 orders of the records and with all of them twice.
 local function chooses(list, wanted)
     local function found(of)
         local got = choice.of(of, wanted or batches)
-        return got and { candidate = got.races.many and got.races.many.candidate, schedule = got.schedule, missing = got.missing, whole = got.whole }
+        return got
+            and {
+                candidate = got.races.many and got.races.many.candidate,
+                schedule = got.schedule,
+                missing = got.missing,
+                whole = got.whole,
+            }
     end
     local expected, state = found(list), 3
     for _ = 1, 50 do
@@ -61,15 +95,25 @@ function test.the_best_shard_is_taken()
 end
 
 function test.equal_ones_are_told_apart_by_object_code_then_the_default()
-    check.equal(chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.907, { object_bytes = 1900 }) }).candidate, text(2))
-    check.equal(chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.911, { object_bytes = 1900 }) }).candidate, text(4))
+    check.equal(
+        chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.907, { object_bytes = 1900 }) }).candidate,
+        text(2)
+    )
+    check.equal(
+        chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.911, { object_bytes = 1900 }) }).candidate,
+        text(4)
+    )
     check.equal(chooses({ chosen("1/2", text(8), 1), chosen("2/2", text(2), 0.995) }).candidate, text(8))
     check.equal(chooses({ chosen("1/2", text(8), 1), chosen("2/2", text(2), 0.98) }).candidate, text(2))
     check.equal(chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.9) }).candidate, text(2))
 end
 
 function test.two_hosts_that_raced_one_shard_count_as_it_once()
-    local got = chooses { chosen("1/2", text(4), 0.9), chosen("1/2", text(4), 0.89, { host = "h2" }), chosen("2/2", text(2), 0.95) }
+    local got = chooses {
+        chosen("1/2", text(4), 0.9),
+        chosen("1/2", text(4), 0.89, { host = "h2" }),
+        chosen("2/2", text(2), 0.95),
+    }
     check.equal({ got.candidate, got.missing }, { text(4), {} })
 end
 
@@ -77,17 +121,27 @@ function test.shards_that_are_missing_are_named()
     local got = chooses { chosen("1/4", text(4), 0.9), chosen("3/4", text(2), 0.95) }
     check.equal({ got.candidate, got.missing }, { text(4), { "many 2/4", "many 4/4" } })
     -- one that was entered and not finished is missing, also if it is the only one of its regime
-    got = chooses { chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.95), entered("1/2", { text(4) }, { regime = "few" }) }
+    got = chooses {
+        chosen("1/2", text(4), 0.9),
+        chosen("2/2", text(2), 0.95),
+        entered("1/2", { text(4) }, { regime = "few" }),
+    }
     check.equal(got.missing, { "few 1/2", "few 2/2" })
     -- of several numbers of shards that one of which more is there
-    local list = { chosen("1/2", text(4), 0.9), chosen("1/4", text(2), 0.95), chosen("2/4", text(2), 0.95), chosen("3/4", text(2), 0.95) }
+    local list = {
+        chosen("1/2", text(4), 0.9),
+        chosen("1/4", text(2), 0.95),
+        chosen("2/4", text(2), 0.95),
+        chosen("3/4", text(2), 0.95),
+    }
     check.equal(chooses(list).missing, { "many 4/4" })
     list[5] = chosen("2/2", text(8), 1)
     check.equal(chooses(list).missing, {})
 end
 
 function test.what_was_too_noisy_says_nothing()
-    local noisy = { chosen("2/2", text(8), 0.5, { decided = "too noisy" }), chosen("1/2", text(8), 0.5, { decided = "no time" }) }
+    local noisy =
+        { chosen("2/2", text(8), 0.5, { decided = "too noisy" }), chosen("1/2", text(8), 0.5, { decided = "no time" }) }
     check.equal(chooses(noisy), nil)
     local got = chooses { noisy[1], noisy[2], chosen("1/2", text(4), 0.9) }
     check.equal({ got.candidate, got.missing }, { text(4), { "many 2/2, too noisy" } })
@@ -95,7 +149,10 @@ end
 
 function test.only_records_for_the_same_batches_count()
     check.equal(chooses({ chosen("1/1", text(4), 0.9) }, "1,64,4096"), nil)
-    check.equal(chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.5, { batches = "64" }) }).missing, { "many 2/2" })
+    check.equal(
+        chooses({ chosen("1/2", text(4), 0.9), chosen("2/2", text(2), 0.5, { batches = "64" }) }).missing,
+        { "many 2/2" }
+    )
 end
 
 function test.few_and_many_come_from_their_own_races()
@@ -112,21 +169,32 @@ function test.a_whole_run_beats_shards()
     check.equal(chooses({ whole, shards[1] }).candidate, nil) -- and is not explained by what others raced
     local newer = chosen("1/1", text(8), 1, { regime = "both", time = 1700000001, run = "again" })
     check.equal(chooses({ newer, whole, own }).whole, newer)
-    check.equal(chooses({ chosen("1/1", text(1), 0.9, { regime = "both", decided = "too noisy" }), shards[1] }).candidate, text(4))
+    check.equal(
+        chooses({ chosen("1/1", text(1), 0.9, { regime = "both", decided = "too noisy" }), shards[1] }).candidate,
+        text(4)
+    )
 end
 
 -- Through stores, log by log in both orders and as one: the same answer, and in the same words.
 function test.logs_of_shards_merge_into_one_answer()
-    local logs = { { chosen("1/2", text(4), 0.9), entered("1/2", { text(8), text(4) }) }, { chosen("2/2", text(2), 0.95), entered("2/2", { text(8), text(2) }) } }
+    local logs = {
+        { chosen("1/2", text(4), 0.9), entered("1/2", { text(8), text(4) }) },
+        { chosen("2/2", text(2), 0.95), entered("2/2", { text(8), text(2) }) },
+    }
     local function answer(name, order)
         local opened <close> = store.open(folder .. "/" .. name)
-        for _, list in ipairs(order) do opened:merge(list) end
+        for _, list in ipairs(order) do
+            opened:merge(list)
+        end
         local found, line = choice.look_up(opened, records.key(), batches)
         return { found.schedule, found.level, found.missing, line }
     end
     local all = { logs[1][2], logs[2][1], logs[1][1], logs[2][2], logs[1][2] }
     local expected = answer("a", { logs[1], logs[2] })
-    check.equal(expected, { schedule.parse(text(4)), "exact", {}, "records used: exact, key " .. key.id(records.key()):sub(1, 12) })
+    check.equal(
+        expected,
+        { schedule.parse(text(4)), "exact", {}, "records used: exact, key " .. key.id(records.key()):sub(1, 12) }
+    )
     check.equal(answer("b", { logs[2], { logs[1][1] }, logs[1] }), expected)
     check.equal(answer("c", { all }), expected)
 end
@@ -141,7 +209,19 @@ function test.hosts_that_choose_apart_are_told()
     local a, a_field = race("h1", text(4), 0.8)
     local b, b_field = race("h2", text(2), 0.9)
     local list = { a, a_field, b, b_field }
-    check.equal(apart(list), { { regime = "many", batches = batches, shard = "1/2", host = "h1", best = text(4), ratio = 0.8, other = "h2", other_best = text(2), other_ratio = 0.9 } })
+    check.equal(apart(list), {
+        {
+            regime = "many",
+            batches = batches,
+            shard = "1/2",
+            host = "h1",
+            best = text(4),
+            ratio = 0.8,
+            other = "h2",
+            other_best = text(2),
+            other_ratio = 0.9,
+        },
+    })
     check.equal(apart { b_field, b, a, a_field, a, b }, apart(list))
     check.equal(apart { a, a_field, b }, {}) -- nobody knows whether h2 has raced what h1 chose
     local tie = race("h2", text(2), 0.9, { decided = "tie" })
@@ -154,11 +234,26 @@ function test.hosts_that_choose_apart_are_told()
     local path = folder .. "/apart.jsonl"
     assert(host.write_file(path, records.text(list)))
     local result = program.run({ "tuned", "merge", path }, { env = { LOOKUPC_STORE = folder .. "/apart.sqlite" } })
-    check.equal({ result.status, result.errors }, { 0, string.format("lookupc tuned: key %s: hosts disagree: many, batches 1,64, shard 1/2: host h1 chose %s at 0.800 of the default's time, host h2 %s at 0.900\n",
-        key.id(records.key()):sub(1, 12), text(4), text(2)) })
-    local told = json.decode(program.works({ "tuned", "merge", path, "--json" }, { env = { LOOKUPC_STORE = folder .. "/apart.sqlite" } })).disagreements
+    check.equal({ result.status, result.errors }, {
+        0,
+        string.format(
+            "lookupc tuned: key %s: hosts disagree: many, batches 1,64, shard 1/2: host h1 chose %s at 0.800 of the default's time, host h2 %s at 0.900\n",
+            key.id(records.key()):sub(1, 12),
+            text(4),
+            text(2)
+        ),
+    })
+    local told = json.decode(
+        program.works({ "tuned", "merge", path, "--json" }, { env = { LOOKUPC_STORE = folder .. "/apart.sqlite" } })
+    ).disagreements
     check.equal({ #told, told[1].shard, told[1].other_best }, { 1, "1/2", text(2) })
-    check.matches(program.works({ "tuned", "show", key.id(records.key()) }, { env = { LOOKUPC_STORE = folder .. "/apart.sqlite" } }), "\nkey %x+: hosts disagree: many, batches 1,64, shard 1/2: ")
+    check.matches(
+        program.works(
+            { "tuned", "show", key.id(records.key()) },
+            { env = { LOOKUPC_STORE = folder .. "/apart.sqlite" } }
+        ),
+        "\nkey %x+: hosts disagree: many, batches 1,64, shard 1/2: "
+    )
 end
 
 return test

@@ -1,4 +1,5 @@
--- A tuning proves candidates before it times them, survives being killed, does not choose wrongly on a busy machine, and remembers.
+-- A tuning proves candidates before it times them, survives being killed, does not choose wrongly on a busy machine,
+-- and remembers.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -15,8 +16,13 @@ local tiny = "gen/models/tiny.lua"
 -- Words of a tuning in a folder of its own with a store and a cache of its own, and what else a test wants.
 local function new_place()
     local folder = program.folder()
-    return { folder = folder, log = folder .. "/tuned.jsonl", tuned = folder .. "/tuned.lua", store = folder .. "/store.sqlite",
-        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder } }
+    return {
+        folder = folder,
+        log = folder .. "/tuned.jsonl",
+        tuned = folder .. "/tuned.lua",
+        store = folder .. "/store.sqlite",
+        env = { LOOKUPC_STORE = folder .. "/store.sqlite", XDG_CACHE_HOME = folder },
+    }
 end
 
 local function tune(place, model, ...)
@@ -34,7 +40,8 @@ local function shell(script, ...)
     if result.status ~= 0 then error(result.output, 2) end
 end
 
--- A copy of what the program is made of, with a line in front of the one that reads a score and `sign` in front of the score.
+-- A copy of what the program is made of, with a line in front of the one that reads a score and `sign` in front of the
+-- score.
 local function planted(line, sign)
     local tree, place = program.folder(), "$(i)const $(isa.vector) s$(number) = "
     shell('cp -r gen harness templates LICENSE "$1"', tree)
@@ -58,7 +65,9 @@ local function choice_of(text, name) return schedule.parse(text)[name] end
 
 local function statuses(records)
     local counts = {}
-    for _, r in ipairs(records) do counts[r.status] = (counts[r.status] or 0) + 1 end
+    for _, r in ipairs(records) do
+        counts[r.status] = (counts[r.status] or 0) + 1
+    end
     return counts
 end
 
@@ -70,7 +79,16 @@ function test.a_run_leaves_a_tuned_file_a_log_and_records()
     check.matches(output, "wrote " .. place.tuned:gsub("%p", "%%%0"))
     local records, dropped = log.read(place.log)
     for _, name in ipairs { "a", "b" } do
-        program.works { "emit", tiny, "--isa", records[1].key.isa, "--tuned", place.tuned, "-o", place.folder .. "/" .. name }
+        program.works {
+            "emit",
+            tiny,
+            "--isa",
+            records[1].key.isa,
+            "--tuned",
+            place.tuned,
+            "-o",
+            place.folder .. "/" .. name,
+        }
     end
     shell('diff -r "$1/a" "$1/b"', place.folder)
     program.works { "check", place.folder .. "/a" }
@@ -84,8 +102,11 @@ end
 -- Where rows of i8 are summed as integers, sixteen tables may be written out in one step, elsewhere eight.
 function test.a_whole_space_of_another_type_is_tuned()
     local place = new_place()
-    local model = program.model(place.folder, "wide",
-        'return { name = "wide", d = 16, h = 16, tau = 2, projection = { kind = "dense" }, score = "gelu" }')
+    local model = program.model(
+        place.folder,
+        "wide",
+        'return { name = "wide", d = 16, h = 16, tau = 2, projection = { kind = "dense" }, score = "gelu" }'
+    )
     check.matches(works(place, model, "--tables", "i8", "--time", "1s", "--batch", "1,64"), "few.threshold %d+")
 end
 
@@ -113,12 +134,15 @@ function test.a_second_run_answers_from_the_store()
     check.matches(assert(host.read(place.tuned)), '%["few.tokens"%] = ' .. changed .. ",")
     if process.clock() - start > 60 then error("took as long as measuring") end
     -- other batches are another question; without time the default is the answer
-    check.matches(works(place, tiny, "--batch", "2", "--time", "0"), "records used: default; refused: key %x+, has no measurement of this case")
+    check.matches(
+        works(place, tiny, "--batch", "2", "--time", "0"),
+        "records used: default; refused: key %x+, has no measurement of this case"
+    )
 end
 
 function test.a_wrong_candidate_is_rejected_and_never_timed()
     local place = new_place()
-    local tree = planted("", '$(' .. two .. ' and "-" or "")')
+    local tree = planted("", "$(" .. two .. ' and "-" or "")')
     in_tree(place, tree, "--time", "30s", "--batch", "4096", "--choices", "gather.unroll", "--isa", "scalar")
     local records, wrong, timed = log.read(place.log), 0, 0
     for _, r in ipairs(records) do
@@ -152,7 +176,10 @@ end
 function test.a_default_that_is_wrong_ends_the_tuning()
     local place = new_place()
     local tree = planted("", "-")
-    local result = program.run({ "--tree", tree, "tune", tiny, "-o", place.tuned, "--time", "5s", "--isa", "scalar", "--batch", "4096" }, { env = place.env })
+    local result = program.run(
+        { "--tree", tree, "tune", tiny, "-o", place.tuned, "--time", "5s", "--isa", "scalar", "--batch", "4096" },
+        { env = place.env }
+    )
     check.equal(result.status, 1)
     check.matches(result.errors, "lookupc: scalar many: the default schedule: verify: [^\n]*: nothing was timed\n$")
     check.equal(host.kind(place.tuned), nil)
@@ -161,10 +188,29 @@ end
 function test.a_busy_machine_does_not_lead_to_a_wrong_choice()
     -- the default is several times slower than the others, both cores are busy: the result is another one, or none
     local place = new_place()
-    local tree = planted("//$ if " .. one .. " then\n$(i)for (volatile int spin = 0; spin < 50; ++spin) {\n$(i)}\n//$ end\n", "")
-    local load = assert(process.run { "bash", "-c", [[for i in 1 2; do (exec timeout 100 bash -c 'while :; do :; done') >/dev/null 2>&1 & echo $!; done]] })
-    local output = in_tree(place, tree, "--time", "25s", "--batch", "4096", "--choices", "gather.unroll", "--isa", "scalar", "--json")
-    for pid in load.output:gmatch("%d+") do process.run { "kill", pid } end
+    local tree =
+        planted("//$ if " .. one .. " then\n$(i)for (volatile int spin = 0; spin < 50; ++spin) {\n$(i)}\n//$ end\n", "")
+    local load = assert(process.run {
+        "bash",
+        "-c",
+        [[for i in 1 2; do (exec timeout 100 bash -c 'while :; do :; done') >/dev/null 2>&1 & echo $!; done]],
+    })
+    local output = in_tree(
+        place,
+        tree,
+        "--time",
+        "25s",
+        "--batch",
+        "4096",
+        "--choices",
+        "gather.unroll",
+        "--isa",
+        "scalar",
+        "--json"
+    )
+    for pid in load.output:gmatch("%d+") do
+        process.run { "kill", pid }
+    end
     local race = assert(json.decode(output)).sets[1].races[1]
     local decided = race.decided == "winner" or race.decided == "tie"
     if decided then check.equal(choice_of(race.winner, "gather.unroll") ~= 1, true) end
@@ -172,10 +218,27 @@ end
 
 function test.a_killed_run_goes_on_from_its_log()
     local place = new_place()
-    local words = { "tune", tiny, "-o", place.tuned, "--time", "15s", "--batch", "1,4096", "--choices", "gather.vectors,few.tokens", "--resume" }
+    local words = {
+        "tune",
+        tiny,
+        "-o",
+        place.tuned,
+        "--time",
+        "15s",
+        "--batch",
+        "1,4096",
+        "--choices",
+        "gather.vectors,few.tokens",
+        "--resume",
+    }
     local kills = 3
     for i = 1, kills do
-        local result = assert(process.run({ "timeout", "-s", "KILL", tostring(1.5 * i), check.lookupc, table.unpack(words) }, { env = place.env }))
+        local result = assert(
+            process.run(
+                { "timeout", "-s", "KILL", tostring(1.5 * i), check.lookupc, table.unpack(words) },
+                { env = place.env }
+            )
+        )
         check.equal(result.status, 137)
         if host.kind(place.log) then
             local records, dropped = log.read(place.log)
@@ -198,10 +261,14 @@ function test.a_killed_run_goes_on_from_its_log()
         if count > 1 then heats[name:match("^%S+ %S+ %S+")] = true end
     end
     local again = 0
-    for _ in pairs(heats) do again = again + 1 end
+    for _ in pairs(heats) do
+        again = again + 1
+    end
     if again > kills then error(again .. " heats were measured again after " .. kills .. " kills") end
     local count = 0
-    for _ in pairs(runs) do count = count + 1 end
+    for _ in pairs(runs) do
+        count = count + 1
+    end
     check.equal(count, 1)
     check.equal(statuses(records).entered, 2)
 end
@@ -209,30 +276,64 @@ end
 function test.a_log_of_an_unfinished_run_is_not_overwritten()
     local place = new_place()
     local words = { "tune", tiny, "-o", place.tuned, "--batch", "1", "--choices", "few.tokens" }
-    process.run({ "bash", "-c", '"${@:2}" & until [ -s "$1" ]; do sleep 0.1; done; kill -KILL $!', "bash", place.log, check.lookupc, table.unpack(words) },
-        { env = place.env, timeout = 60 })
+    process.run({
+        "bash",
+        "-c",
+        '"${@:2}" & until [ -s "$1" ]; do sleep 0.1; done; kill -KILL $!',
+        "bash",
+        place.log,
+        check.lookupc,
+        table.unpack(words),
+    }, { env = place.env, timeout = 60 })
     local before = assert(host.read(place.log))
-    program.refuses(1, "is the log of a run that was interrupted: give --resume to go on with it, or remove it",
-        words, { env = place.env })
-    program.refuses(1, "is of a run with --batch 1 and shard 1/1: go on with these, or write another log",
-        { "tune", tiny, "-o", place.tuned, "--batch", "2", "--resume" }, { env = place.env })
+    program.refuses(
+        1,
+        "is the log of a run that was interrupted: give --resume to go on with it, or remove it",
+        words,
+        { env = place.env }
+    )
+    program.refuses(
+        1,
+        "is of a run with --batch 1 and shard 1/1: go on with these, or write another log",
+        { "tune", tiny, "-o", place.tuned, "--batch", "2", "--resume" },
+        { env = place.env }
+    )
     check.equal(host.read(place.log), before)
 end
 
 function test.exhaustive_races_every_schedule_of_a_space()
     local place = new_place()
-    works(place, tiny, "--exhaustive", "--time", "15s", "--batch", "4096", "--choices", "gather.unroll", "--isa", "scalar")
+    works(
+        place,
+        tiny,
+        "--exhaustive",
+        "--time",
+        "15s",
+        "--batch",
+        "4096",
+        "--choices",
+        "gather.unroll",
+        "--isa",
+        "scalar"
+    )
     local field
     for _, r in ipairs((log.read(place.log))) do
         if r.status == "entered" then field = r.field end
     end
     check.equal(#field, 3)
-    program.refuses(1, "schedules, at most 20000: name fewer choices", { "tune", tiny, "-o", place.folder .. "/x.lua", "--exhaustive", "--time", "5s" }, { env = place.env })
+    program.refuses(
+        1,
+        "schedules, at most 20000: name fewer choices",
+        { "tune", tiny, "-o", place.folder .. "/x.lua", "--exhaustive", "--time", "5s" },
+        { env = place.env }
+    )
 end
 
 function test.bad_options_are_one_line()
     local place = new_place()
-    local function refused(fragment, ...) program.refuses(1, fragment, { "tune", tiny, "-o", place.tuned, ... }, { env = place.env }) end
+    local function refused(fragment, ...)
+        program.refuses(1, fragment, { "tune", tiny, "-o", place.tuned, ... }, { env = place.env })
+    end
     refused('--time: "5x": must be a number of seconds, or one with s, m or h', "--time", "5x")
     refused('--batch: "0": must be integers from 1 to 65536', "--batch", "0")
     refused("--batch: 64: is there twice", "--batch", "64,64")
@@ -243,8 +344,17 @@ function test.bad_options_are_one_line()
     refused('--cc: "gcc,gcc": must be different names', "--cc", "gcc,gcc")
     refused("no-such-compiler: No such file or directory", "--cc", "no-such-compiler")
     refused("--threads: 0: must be an integer from 1", "--threads", "0")
-    refused('--html: "' .. place.folder .. '/none/x.html": there is no folder', "--html", place.folder .. "/none/x.html")
-    program.refuses(1, "there is no folder", { "tune", tiny, "-o", place.folder .. "/none/tuned.lua" }, { env = place.env })
+    refused(
+        '--html: "' .. place.folder .. '/none/x.html": there is no folder',
+        "--html",
+        place.folder .. "/none/x.html"
+    )
+    program.refuses(
+        1,
+        "there is no folder",
+        { "tune", tiny, "-o", place.folder .. "/none/tuned.lua" },
+        { env = place.env }
+    )
     program.refuses(1, "is the input", { "tune", tiny, "-o", tiny }, { env = place.env })
     check.equal(host.kind(place.log), nil)
 end

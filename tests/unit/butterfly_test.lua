@@ -5,7 +5,9 @@ local check = require "tests.support.check"
 -- The entry of the Hadamard matrix in natural (Sylvester) order: -1 to the number of common bits.
 local function hadamard(row, column)
     local common, sign = row & column, 1
-    while common > 0 do common, sign = common & common - 1, -sign end
+    while common > 0 do
+        common, sign = common & common - 1, -sign
+    end
     return sign
 end
 
@@ -19,7 +21,8 @@ local function run(pass, v)
             for i = segment.from, segment.to - 1 do
                 local value = {}
                 for wire = 0, segment.live - 1 do
-                    value["v" .. wire] = v[base + wire * pass.stride + i] or error(string.format("row %d is read", base + wire * pass.stride + i), 0)
+                    value["v" .. wire] = v[base + wire * pass.stride + i]
+                        or error(string.format("row %d is read", base + wire * pass.stride + i), 0)
                 end
                 for _, node in ipairs(segment.network.operations) do
                     local left, right = value[node.left], value[node.right]
@@ -28,7 +31,9 @@ local function run(pass, v)
                     additions = additions + 1
                 end
                 assert(#segment.network.results == segment.need)
-                for wire, result in ipairs(segment.network.results) do v[base + (wire - 1) * pass.stride + i] = assert(value[result]) end
+                for wire, result in ipairs(segment.network.results) do
+                    v[base + (wire - 1) * pass.stride + i] = assert(value[result])
+                end
             end
         end
     end
@@ -37,7 +42,9 @@ end
 
 local function log2(n)
     local bits = 0
-    while 1 << bits < n do bits = bits + 1 end
+    while 1 << bits < n do
+        bits = bits + 1
+    end
     return bits
 end
 
@@ -69,7 +76,9 @@ local function compare(blocks, rows, radix, live, need)
     local step = all > 256 and 37 or 1
     for at = 0, need - 1, step do
         local output, row, sum = at // rows, at % rows, 0
-        for input = 0, columns - 1 do sum = sum + hadamard(output, input) * x[input * rows + row] end
+        for input = 0, columns - 1 do
+            sum = sum + hadamard(output, input) * x[input * rows + row]
+        end
         if v[at] ~= sum then error(string.format("%soutput %d is %s, expected %d", what, at, v[at], sum), 0) end
     end
     return counted
@@ -113,7 +122,9 @@ end
 local function some(all, rows)
     local list = {}
     for n = 1, all - 1 do
-        if all <= 32 or n <= 2 or n >= all - 2 or n % (rows * (all // rows // 8)) <= 1 or n % 101 == 0 then list[#list + 1] = n end
+        if all <= 32 or n <= 2 or n >= all - 2 or n % (rows * (all // rows // 8)) <= 1 or n % 101 == 0 then
+            list[#list + 1] = n
+        end
     end
     return list
 end
@@ -124,7 +135,9 @@ function test.zero_inputs_are_neither_read_nor_added()
             local all = blocks * rows
             for _, radix in ipairs(blocks == 512 and { 8, 16 } or radices) do
                 for _, live in ipairs(some(all, rows)) do
-                    if 2 * live >= all then check.equal(compare(blocks, rows, radix, live, all) < all * log2(blocks), true) end
+                    if 2 * live >= all then
+                        check.equal(compare(blocks, rows, radix, live, all) < all * log2(blocks), true)
+                    end
                 end
                 -- Half of the inputs zero: the whole first level is saved.
                 check.equal(compare(blocks, rows, radix, all // 2, all), all * (log2(blocks) - 1))
@@ -152,16 +165,22 @@ local function least(radix, live, need)
     local count = 0
     -- Levels run from the widest distance to 1; walk back from the outputs.
     local wanted = {}
-    for k = 0, radix - 1 do wanted[k] = k < need end
+    for k = 0, radix - 1 do
+        wanted[k] = k < need
+    end
     local levels, half = {}, 1
     while half < radix do
         table.insert(levels, 1, { half = half, wanted = wanted })
         local before = {}
-        for k = 0, radix - 1 do before[k] = wanted[k] or wanted[k ~ half] end
+        for k = 0, radix - 1 do
+            before[k] = wanted[k] or wanted[k ~ half]
+        end
         wanted, half = before, half * 2
     end
     local zero = {}
-    for k = 0, radix - 1 do zero[k] = k >= live end
+    for k = 0, radix - 1 do
+        zero[k] = k >= live
+    end
     for _, level in ipairs(levels) do
         local after = {}
         for k = 0, radix - 1 do
@@ -177,7 +196,9 @@ end
 function test.networks_add_no_more_than_they_must()
     for _, radix in ipairs(radices) do
         for live = 1, radix do
-            for need = 1, radix do check.equal(#butterfly.network(radix, live, need).operations <= least(radix, live, need), true) end
+            for need = 1, radix do
+                check.equal(#butterfly.network(radix, live, need).operations <= least(radix, live, need), true)
+            end
         end
         check.equal(#butterfly.network(radix, radix, radix).operations, radix * log2(radix))
         check.equal(#butterfly.network(radix, radix, 1).operations, radix - 1)
@@ -193,14 +214,18 @@ function test.networks_with_both_ends_cut()
             for need = 1, radix do
                 local network = butterfly.network(radix, live, need)
                 local value = {}
-                for k = 0, live - 1 do value["v" .. k] = 3 ^ k // 1 | 0 end
+                for k = 0, live - 1 do
+                    value["v" .. k] = 3 ^ k // 1 | 0
+                end
                 for _, node in ipairs(network.operations) do
                     local left, right = value[node.left], value[node.right]
                     value[node.name] = node.op == "add" and left + right or left - right
                 end
                 for output = 0, need - 1 do
                     local sum = 0
-                    for input = 0, live - 1 do sum = sum + hadamard(output, input) * (3 ^ input // 1 | 0) end
+                    for input = 0, live - 1 do
+                        sum = sum + hadamard(output, input) * (3 ^ input // 1 | 0)
+                    end
                     check.equal(value[network.results[output + 1]], sum)
                 end
             end

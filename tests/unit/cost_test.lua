@@ -6,12 +6,23 @@ local model = require "gen.model.file"
 local plan = require "gen.families.lookup.plan"
 
 -- The core of shared/goals.md in round numbers: 180 GFLOP/s, 340, 134, 29, 17 and 16 GB/s.
-local limits = { fma_gflops = 180, l1_gbytes = 340, l2_gbytes = 134, l3_gbytes = 29, memory_gbytes = 17, random_rows_gbytes = 16 }
+local limits =
+    { fma_gflops = 180, l1_gbytes = 340, l2_gbytes = 134, l3_gbytes = 29, memory_gbytes = 17, random_rows_gbytes = 16 }
 local caches = { l1d = 48 << 10, l2 = 2 << 20, l3 = 256 << 20 }
 
 local function roberta_small(changes)
-    local work = { projection_flops = 536576, projection_bytes = 1 << 20, pass = 256, row_bytes = 262144, table_bytes = 67108864, tokens = 4096, chunk = 4096 }
-    for key, value in pairs(changes) do work[key] = value end
+    local work = {
+        projection_flops = 536576,
+        projection_bytes = 1 << 20,
+        pass = 256,
+        row_bytes = 262144,
+        table_bytes = 67108864,
+        tokens = 4096,
+        chunk = 4096,
+    }
+    for key, value in pairs(changes) do
+        work[key] = value
+    end
     return work
 end
 
@@ -39,7 +50,11 @@ function test.few_tokens()
     check.near(select(2, cost.limit(roberta_small { tokens = 4, pass = 4 }, limits, caches)).projection, 2.9810, 1e-4)
     check.near(select(2, cost.limit(roberta_small { tokens = 64, pass = 1 }, limits, caches)).projection, 7.8252, 1e-4)
     -- Weights of 4 MiB come from L3.
-    check.near(select(2, cost.limit(roberta_small { tokens = 1, pass = 4, projection_bytes = 4 << 20 }, limits, caches)).projection, 144.6312, 1e-4)
+    check.near(
+        select(2, cost.limit(roberta_small { tokens = 1, pass = 4, projection_bytes = 4 << 20 }, limits, caches)).projection,
+        144.6312,
+        1e-4
+    )
 end
 
 function test.between_the_two_the_cheaper_way_counts()
@@ -50,18 +65,27 @@ end
 
 function test.tables_in_cache_are_read_there()
     check.near(select(2, cost.limit(roberta_small { table_bytes = 2 << 20 }, limits, caches)).gather, 1.9563, 1e-4)
-    check.near(select(2, cost.limit(roberta_small { table_bytes = 32 << 10, tokens = 1 }, limits, caches)).gather, 0.7710, 1e-4) -- 340 GB/s
+    check.near(
+        select(2, cost.limit(roberta_small { table_bytes = 32 << 10, tokens = 1 }, limits, caches)).gather,
+        0.7710,
+        1e-4
+    ) -- 340 GB/s
 end
 
 function test.the_plan_says_what_is_done()
     local p = plan.build(model.load("gen/models/roberta_small.lua"), isa.select("avx512"))
     local v = p.variants[1]
-    check.equal(plan.work(p, v, false, 4096), roberta_small { projection_flops = p.mflop.projection * 1e6, pass = v.tile * v.tiles, chunk = v.chunk })
+    check.equal(
+        plan.work(p, v, false, 4096),
+        roberta_small { projection_flops = p.mflop.projection * 1e6, pass = v.tile * v.tiles, chunk = v.chunk }
+    )
     check.near(p.mflop.projection, 0.536576, 1e-9)
     check.equal(plan.work(p, v, true, 1).pass, v.few.tokens)
     -- Four rows of a table are four times the bytes.
     local given = {}
-    for key, value in pairs(model.load("gen/models/roberta_small.lua")) do given[key] = value end
+    for key, value in pairs(model.load("gen/models/roberta_small.lua")) do
+        given[key] = value
+    end
     given.neighbours = 4
     local four = plan.build(model.validate(given, "", "m"), isa.select("avx512"))
     check.equal(plan.work(four, four.variants[1], false, 4096).row_bytes, 4 * 262144)

@@ -60,7 +60,9 @@ end
 
 function test.lines_are_appended()
     local path = process.temporary_directory() .. "/log"
-    for _, line in ipairs { "a", "", "b\0c" } do check.equal(host.append_line(path, line), true) end
+    for _, line in ipairs { "a", "", "b\0c" } do
+        check.equal(host.append_line(path, line), true)
+    end
     check.equal(host.read(path), "a\n\nb\0c\n")
     host.write_file(path, "cut off")
     host.append_line(path, "d")
@@ -103,7 +105,12 @@ function test.partial_failure_leaves_nothing()
     local folder = process.temporary_directory()
     host.write_directory(folder, { a = "old" })
     process.run { "mkdir", folder .. "/m" }
-    check.fails_with(folder .. "/m: Is a directory", host.write_directory, folder, { a = "new", b = "new", m = "new", z = "new" })
+    check.fails_with(
+        folder .. "/m: Is a directory",
+        host.write_directory,
+        folder,
+        { a = "new", b = "new", m = "new", z = "new" }
+    )
     check.equal(host.list(folder), { "a", "m" })
     check.equal(host.read(folder .. "/a"), "old")
 end
@@ -120,7 +127,10 @@ end
 
 function test.files_lie_in_folders_of_the_directory()
     local folder = process.temporary_directory()
-    check.equal(host.write_directory(folder .. "/x", { ["src/a.c"] = "1", ["src/b.c"] = "2", c = "3" }), { ["src/a.c"] = "written", ["src/b.c"] = "written", c = "written" })
+    check.equal(
+        host.write_directory(folder .. "/x", { ["src/a.c"] = "1", ["src/b.c"] = "2", c = "3" }),
+        { ["src/a.c"] = "written", ["src/b.c"] = "written", c = "written" }
+    )
     check.equal(host.read(folder .. "/x/src/b.c"), "2")
     check.equal(host.list(folder .. "/x"), { "c", "src" })
 end
@@ -135,12 +145,16 @@ function test.resources_are_the_files_of_the_repository()
     check.matches(host.resource("LICENSE"), "^MIT License")
     check.fails_with("gen/none.lua", host.resource, "gen/none.lua")
     local found = {}
-    for _, name in ipairs(host.resources("gen/models/")) do found[name] = true end
+    for _, name in ipairs(host.resources("gen/models/")) do
+        found[name] = true
+    end
     check.equal(found["gen/models/tiny.lua"], true)
 end
 
 function test.no_clock_and_no_chance()
-    for _, name in ipairs { "os", "io", "debug", "print", "dofile", "loadfile" } do check.equal(_G[name], nil) end
+    for _, name in ipairs { "os", "io", "debug", "print", "dofile", "loadfile" } do
+        check.equal(_G[name], nil)
+    end
     check.equal(math.random, nil)
     check.equal(#package.searchers, 2)
     check.equal(pcall(require, "os"), false)

@@ -6,13 +6,21 @@ local json = require "json"
 local test = {}
 
 function test.encoding_is_sorted_and_indented()
-    check.equal(json.encode({ b = { 1, 2 }, a = "x", c = { d = true } }), '{\n  "a": "x",\n  "b": [\n    1,\n    2\n  ],\n  "c": {\n    "d": true\n  }\n}')
+    check.equal(
+        json.encode({ b = { 1, 2 }, a = "x", c = { d = true } }),
+        '{\n  "a": "x",\n  "b": [\n    1,\n    2\n  ],\n  "c": {\n    "d": true\n  }\n}'
+    )
     check.equal(json.encode({ b = 1, a = json.null }, "compact"), '{"a":null,"b":1}')
 end
 
 function test.numbers()
-    check.equal(json.encode({ 3, 3.0, 0.1, 1e-5, -2.5, 1e300, math.maxinteger }, "compact"), "[3,3.0,0.1,1e-5,-2.5,1e300,9223372036854775807]")
-    for _, bad in ipairs { 0 / 0, 1 / 0, -1 / 0 } do check.fails_with("us: is not a finite number", json.encode, { us = bad }) end
+    check.equal(
+        json.encode({ 3, 3.0, 0.1, 1e-5, -2.5, 1e300, math.maxinteger }, "compact"),
+        "[3,3.0,0.1,1e-5,-2.5,1e300,9223372036854775807]"
+    )
+    for _, bad in ipairs { 0 / 0, 1 / 0, -1 / 0 } do
+        check.fails_with("us: is not a finite number", json.encode, { us = bad })
+    end
 end
 
 function test.empty_tables()
@@ -33,7 +41,10 @@ function test.what_json_cannot_say()
 end
 
 function test.decoding()
-    check.equal(json.decode('{"a": [1, 2.5, "é\\n"], "b": {"c": false}}'), { a = { 1, 2.5, "é\n" }, b = { c = false } })
+    check.equal(
+        json.decode('{"a": [1, 2.5, "é\\n"], "b": {"c": false}}'),
+        { a = { 1, 2.5, "é\n" }, b = { c = false } }
+    )
     check.equal(json.decode("null"), json.null)
 end
 

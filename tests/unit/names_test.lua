@@ -11,25 +11,70 @@ local transformer_plan = require "gen.families.transformer.plan"
 local test = {}
 
 function test.valid_names()
-    for _, name in ipairs { "a", "z9", "tiny", "roberta_small", "a_b_c", "x1_2", "int8", "int_", "auto_x", "integer", ("a"):rep(40) } do
+    for _, name in ipairs {
+        "a",
+        "z9",
+        "tiny",
+        "roberta_small",
+        "a_b_c",
+        "x1_2",
+        "int8",
+        "int_",
+        "auto_x",
+        "integer",
+        ("a"):rep(40),
+    } do
         check.equal(names.valid(name), name ~= "int_")
     end
 end
 
 function test.invalid_names()
-    for _, name in ipairs { "", "_", "_a", "a_", "a__b", "__", "1a", "9", "A", "aB", "Tiny", "a b", " a", "a ", "a-b", "a.b", "a/b", "../a", "a\n", "a\0", "\0",
-        "é", "aé", "ａ", "a$", "a%s", "a*/", ("a"):rep(41), ("a"):rep(1000) } do
+    for _, name in ipairs {
+        "",
+        "_",
+        "_a",
+        "a_",
+        "a__b",
+        "__",
+        "1a",
+        "9",
+        "A",
+        "aB",
+        "Tiny",
+        "a b",
+        " a",
+        "a ",
+        "a-b",
+        "a.b",
+        "a/b",
+        "../a",
+        "a\n",
+        "a\0",
+        "\0",
+        "é",
+        "aé",
+        "ａ",
+        "a$",
+        "a%s",
+        "a*/",
+        ("a"):rep(41),
+        ("a"):rep(1000),
+    } do
         if names.valid(name) then error(string.format("%q is taken as a name", name)) end
     end
 end
 
 function test.keywords_of_c_and_cplusplus()
-    for word in ([[auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+    for word in
+        ([[auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
         return short signed sizeof static struct switch typedef union unsigned void volatile while
         alignas alignof bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual
         and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constinit co_await co_return co_yield
         decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq operator or or_eq private protected public
-        reinterpret_cast requires static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq]]):gmatch("%S+") do
+        reinterpret_cast requires static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq]]):gmatch(
+            "%S+"
+        )
+    do
         if names.valid(word) then error(word .. " is taken as a name") end
         check.equal(names.valid(word .. "1"), true)
     end
@@ -37,8 +82,12 @@ end
 
 -- A model's header would hide them from all files that are compiled with -I and the bundle's folder.
 function test.standard_headers()
-    for header in ("assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio "
-        .. "stdlib string tgmath threads time wchar cpuid"):gmatch("%S+") do
+    for header in
+        (
+            "assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio "
+            .. "stdlib string tgmath threads time wchar cpuid"
+        ):gmatch("%S+")
+    do
         if names.valid(header) then error(header .. " is taken as a name") end
     end
 end
@@ -54,10 +103,27 @@ function test.public_names()
     for key, value in pairs(public) do
         if type(value) == "function" then public[key] = nil end
     end
-    check.equal(public, { model = "tiny_1", weights = "tiny_1_weights", bind = "tiny_1_bind", bind_linked = "tiny_1_bind_linked", selftest = "tiny_1_selftest", ffn = "tiny_1_ffn", ffn_openmp = "tiny_1_ffn_openmp",
-        decode = "tiny_1_decode", prefill = "tiny_1_prefill", encode = "tiny_1_encode", split = "tiny_1_split", header = "tiny_1.h", source = "tiny_1.c",
-        runtime = "tiny_1_runtime.h", manifest = "MANIFEST.json", licence = "LICENSE" })
-    for _, name in pairs(public) do check.equal(name:find("__", 1, true), nil) end
+    check.equal(public, {
+        model = "tiny_1",
+        weights = "tiny_1_weights",
+        bind = "tiny_1_bind",
+        bind_linked = "tiny_1_bind_linked",
+        selftest = "tiny_1_selftest",
+        ffn = "tiny_1_ffn",
+        ffn_openmp = "tiny_1_ffn_openmp",
+        decode = "tiny_1_decode",
+        prefill = "tiny_1_prefill",
+        encode = "tiny_1_encode",
+        split = "tiny_1_split",
+        header = "tiny_1.h",
+        source = "tiny_1.c",
+        runtime = "tiny_1_runtime.h",
+        manifest = "MANIFEST.json",
+        licence = "LICENSE",
+    })
+    for _, name in pairs(public) do
+        check.equal(name:find("__", 1, true), nil)
+    end
 end
 
 function test.variant_names()
@@ -78,7 +144,9 @@ local function parts_of(text)
 end
 
 local specifiers = {}
-for word in ("const volatile static inline extern restrict struct union enum typedef"):gmatch("%S+") do specifiers[word] = true end
+for word in ("const volatile static inline extern restrict struct union enum typedef"):gmatch("%S+") do
+    specifiers[word] = true
+end
 
 -- The names that a file defines or declares outside of functions: { name = "function" | "type" | "macro" | "object" }.
 local function names_in(text)
@@ -91,7 +159,8 @@ local function names_in(text)
     -- What stands in braces does not matter, but the tag before does.
     code = code:gsub("%b{}", "{}") .. ";"
     for statement in code:gsub("{}%s*\n", "{};\n"):gmatch("([^;]*);") do
-        local tag = statement:match("%f[%w_]struct%s+([%w_]+)%s*{}") or statement:match("%f[%w_]union%s+([%w_]+)%s*{}")
+        local tag = statement:match("%f[%w_]struct%s+([%w_]+)%s*{}")
+            or statement:match("%f[%w_]union%s+([%w_]+)%s*{}")
             or statement:match("%f[%w_]enum%s+([%w_]+)%s*{}")
         if tag then found[tag] = "type" end
         local called = statement:match("([%a_][%w_]*)%s*%(")
@@ -109,7 +178,8 @@ local function names_in(text)
 end
 
 function test.the_scan_sees_every_kind_of_definition()
-    check.equal(names_in [[
+    check.equal(
+        names_in [[
 /* int comment(void); */
 #include <stddef.h>
 #  define SIZE 4 /* of */
@@ -133,8 +203,24 @@ static inline int defined(int a, int b)
 }
 void last(void) { }
 }
-]], { SIZE = "macro", CALL = "macro", tag = "type", type = "type", array = "type", word = "type", other = "type", colour = "type", state = "object",
-        table = "object", shared = "object", declared = "function", defined = "function", last = "function" })
+]],
+        {
+            SIZE = "macro",
+            CALL = "macro",
+            tag = "type",
+            type = "type",
+            array = "type",
+            word = "type",
+            other = "type",
+            colour = "type",
+            state = "object",
+            table = "object",
+            shared = "object",
+            declared = "function",
+            defined = "function",
+            last = "function",
+        }
+    )
 end
 
 -- The models of gen/models and some that need other templates: { model, instruction sets }.
@@ -146,16 +232,37 @@ local function bundles()
     end
     list[#list + 1] = { list[1][1], "scalar" }
     list[#list + 1] = { list[1][1], "avx512" }
-    list[#list + 1] = { model.validate({ name = "odd_one", d = 23, d_out = 17, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax" }, "", ""), "scalar,avx2,avx512" }
-    list[#list + 1] = { model.validate({ name = "cut", d = 50, d_out = 19, h = 9, tau = 5, projection = { kind = "bh4", block = 4 }, score = "softmax" }, "", ""), "scalar,avx2,avx512" }
+    list[#list + 1] = {
+        model.validate(
+            { name = "odd_one", d = 23, d_out = 17, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax" },
+            "",
+            ""
+        ),
+        "scalar,avx2,avx512",
+    }
+    list[#list + 1] = {
+        model.validate({
+            name = "cut",
+            d = 50,
+            d_out = 19,
+            h = 9,
+            tau = 5,
+            projection = { kind = "bh4", block = 4 },
+            score = "softmax",
+        }, "", ""),
+        "scalar,avx2,avx512",
+    }
     return list
 end
 
 function test.every_name_in_emitted_files_has_the_models_prefix()
     local functions, plans = 0, {}
-    for i, bundle in ipairs(bundles()) do plans[i] = plan.build(bundle[1], isa.select(bundle[2])) end
+    for i, bundle in ipairs(bundles()) do
+        plans[i] = plan.build(bundle[1], isa.select(bundle[2]))
+    end
     for _, name in ipairs { "mistral_7b_skipless", "lookup_skipless" } do
-        plans[#plans + 1] = transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select "scalar,avx2,avx512", {})
+        plans[#plans + 1] =
+            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select "scalar,avx2,avx512", {})
     end
     for _, p in ipairs(plans) do
         local m = p.model
@@ -164,7 +271,9 @@ function test.every_name_in_emitted_files_has_the_models_prefix()
                 check.equal(file.name:sub(1, #m.name), m.name)
                 for name, kind in pairs(names_in(file.text)) do
                     local prefix = kind == "macro" and m.name:upper() .. "_" or m.name .. "_"
-                    if name:sub(1, #prefix) ~= prefix then error(string.format("%s: %s %s has no prefix %s", file.name, kind, name, prefix)) end
+                    if name:sub(1, #prefix) ~= prefix then
+                        error(string.format("%s: %s %s has no prefix %s", file.name, kind, name, prefix))
+                    end
                     if kind == "function" then functions = functions + 1 end
                     if kind == "object" then error(file.name .. ": " .. name .. " is state") end
                 end
@@ -190,7 +299,10 @@ function test.the_public_header_shows_no_variant()
             if kind ~= "macro" then public[#public + 1] = kind .. " " .. name end
         end
         table.sort(public)
-        check.equal(public, { "function " .. m.name .. "_bind", "function " .. m.name .. "_ffn", "type " .. m.name .. "_weights" })
+        check.equal(
+            public,
+            { "function " .. m.name .. "_bind", "function " .. m.name .. "_ffn", "type " .. m.name .. "_weights" }
+        )
     end
 end
 
@@ -226,7 +338,9 @@ function test.no_placeholder_is_left()
     for _, bundle in ipairs(bundles()) do
         for _, file in ipairs(emit.files(plan.build(bundle[1], isa.select(bundle[2])))) do
             if file.name:find("%.[ch]$") then
-                local left = file.text:match("[^\n]*%$[^\n]*") or file.text:match("[^\n]*//[^\n]*") or file.text:match("[^\n]*%f[%w_]nil%f[^%w_][^\n]*")
+                local left = file.text:match("[^\n]*%$[^\n]*")
+                    or file.text:match("[^\n]*//[^\n]*")
+                    or file.text:match("[^\n]*%f[%w_]nil%f[^%w_][^\n]*")
                 if left then error(file.name .. ": " .. left) end
             end
         end

@@ -20,7 +20,19 @@ local function for_random_models(tried)
         local given, tables, projection = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         local good, message = pcall(function() tried(plan.build(m, sets, nil, tables, projection), m) end)
-        if not good then error(string.format("model %d, projection in %s, tables in %s, %s%s", index, projection, tables, fuzz.text(given), message), 0) end
+        if not good then
+            error(
+                string.format(
+                    "model %d, projection in %s, tables in %s, %s%s",
+                    index,
+                    projection,
+                    tables,
+                    fuzz.text(given),
+                    message
+                ),
+                0
+            )
+        end
     end
 end
 
@@ -39,10 +51,11 @@ end
 function test.figures_after_folding_counted_by_hand()
     -- roberta_base: d 768 = 12 of 16 blocks of 64, 1530 outputs = 1024 + 506.
     local stage_1 = 12 * 2 * 64 * 64 -- blocks of zeros are gone
-        + (8 + 3 * 16) * 64          -- 16 blocks, of which 4 are zero: the first level has 4 butterflies and 4 copies
+        + (8 + 3 * 16) * 64 -- 16 blocks, of which 4 are zero: the first level has 4 butterflies and 4 copies
     local stage_2 = 16 * 2 * 64 * 64 + 4 * 16 * 64
-    local last = 8 * 2 * 128 * 64    -- 506 outputs lie in 8 blocks of 16: each sums two inputs
-        + 3 * 8 * 64 - (512 - 506)   -- the transform of 8 blocks, without the final addition of 6 unread outputs
+    local last = 8 * 2 * 128 * 64 -- 506 outputs lie in 8 blocks of 16: each sums two inputs
+        + 3 * 8 * 64
+        - (512 - 506) -- the transform of 8 blocks, without the final addition of 6 unread outputs
     local projection = (stage_1 + 3 * stage_2) + (stage_1 + 2 * stage_2 + last)
     check.equal(projection, 1012218)
     check.equal(plan_of("roberta_base").mflop.folded, (projection + 2 * 170 * 768) / 1e6)
@@ -73,8 +86,16 @@ function test.bytes()
     -- Packed: header, projection, bias of z, residual gain, tables with rows of 33 lines of 16 floats, bias of y.
     check.equal(p.packed_bytes, 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 128 * 256 * 528 * 4 + 512 * 4)
     local sections = {}
-    for i, section in ipairs(p.sections) do sections[i] = section.name .. " " .. section.elements .. " " .. section.at end
-    check.equal(sections, { "projection 262144 64", "projection_bias 1024 1048640", "residual 512 1052736", "tables 17301504 1054784", "bias 512 70260800" })
+    for i, section in ipairs(p.sections) do
+        sections[i] = section.name .. " " .. section.elements .. " " .. section.at
+    end
+    check.equal(sections, {
+        "projection 262144 64",
+        "projection_bias 1024 1048640",
+        "residual 512 1052736",
+        "tables 17301504 1054784",
+        "bias 512 70260800",
+    })
 end
 
 -- Parts { at, bytes, name } lie one after the other, aligned, from `first` to `last`; `more` may follow them.
@@ -94,14 +115,17 @@ end
 function test.sections_of_the_blob_lie_apart()
     for_random_models(function(p)
         local parts = {}
-        for i, section in ipairs(p.sections) do parts[i] = { name = section.name, at = section.at, bytes = section.elements * section.dtype.bytes } end
+        for i, section in ipairs(p.sections) do
+            parts[i] = { name = section.name, at = section.at, bytes = section.elements * section.dtype.bytes }
+        end
         apart(parts, 64, p.packed_bytes)
         check.equal(p.packed_bytes % 64, 0)
     end)
 end
 
--- What choosing m rows takes, in vectors of a float a lane: a cost and the flipped bits of as many vertices as the next power of two; of all
--- rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores are then laid out table by table.
+-- What choosing m rows takes, in vectors of a float a lane: a cost and the flipped bits of as many vertices as the next
+-- power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores
+-- are then laid out table by table.
 local function bytes_to_choose(regime, m)
     if m.neighbours == 1 then return nil end
     local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
@@ -114,14 +138,22 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     local rows = regime.projection.rows
     check.equal(rows.x, m.d)
     check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
-    if shape.kind == "bh4" then check.equal({ rows.a, rows.b }, { shape.padded, shape.projection.name ~= "i16" and shape.padded or nil }) end
+    if shape.kind == "bh4" then
+        check.equal({ rows.a, rows.b }, { shape.padded, shape.projection.name ~= "i16" and shape.padded or nil })
+    end
     local slots = regime.chunk * m.h * m.neighbours
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
-    for name, count in pairs(rows) do bytes[name] = count * tokens * 4 end
-    for _, buffer in ipairs(regime.work) do bytes[buffer.name] = buffer.bytes end
-    if regime.schedule and regime.dot then -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
+    for name, count in pairs(rows) do
+        bytes[name] = count * tokens * 4
+    end
+    for _, buffer in ipairs(regime.work) do
+        bytes[buffer.name] = buffer.bytes
+    end
+    -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
+    if regime.schedule and regime.dot then
         local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
-        bytes.words, bytes.score_units, bytes.zeros = regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
+        bytes.words, bytes.score_units, bytes.zeros =
+            regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
         if regime.group < m.h then bytes.sums = 4 * regime.chunk * columns end
     elseif regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]
@@ -132,8 +164,12 @@ local function buffers_lie_apart(regime, m, shape, tokens)
         bytes.slice = regime.group * shape.rows * columns * shape.tables.bytes
     end
     local parts = {}
-    for name, at in pairs(regime.scratch) do parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) } end
-    for name in pairs(bytes) do check.equal(math.type(regime.scratch[name]), "integer") end
+    for name, at in pairs(regime.scratch) do
+        parts[#parts + 1] = { name = name, at = at, bytes = bytes[name] or error("unknown buffer " .. name) }
+    end
+    for name in pairs(bytes) do
+        check.equal(math.type(regime.scratch[name]), "integer")
+    end
     return parts
 end
 
@@ -160,7 +196,15 @@ end
 -- With many rows a token, the default schedules keep fewer tokens waiting; no schedule takes more than some GiB.
 function test.many_rows_a_token_take_little_scratch()
     local function build(h, tau, neighbours, wanted)
-        local given = { name = "m", d = 64, h = h, tau = tau, neighbours = neighbours, projection = { kind = "dense" }, score = "gelu" }
+        local given = {
+            name = "m",
+            d = 64,
+            h = h,
+            tau = tau,
+            neighbours = neighbours,
+            projection = { kind = "dense" },
+            score = "gelu",
+        }
         return plan.build(model.validate(given, "", "m"), sets, wanted and schedule.for_all(sets, wanted))
     end
     for _, case in ipairs { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } } do
@@ -168,18 +212,27 @@ function test.many_rows_a_token_take_little_scratch()
     end
     check.equal(build(16, 16, 65536, { ["tile.vectors"] = 4 }).scratch_bytes < 1 << 32, true)
     check.fails_with("--schedule: chunk.tokens = 4096: ", build, 16, 16, 65536, { ["chunk.tokens"] = 4096 })
-    check.fails_with("--schedule: project.tiles = 16: ", build, 16, 16, 65536, { ["tile.vectors"] = 4, ["project.tiles"] = 16 })
+    check.fails_with(
+        "--schedule: project.tiles = 16: ",
+        build,
+        16,
+        16,
+        65536,
+        { ["tile.vectors"] = 4, ["project.tiles"] = 16 }
+    )
 end
 
--- Where each element of a section comes from, as the packer reads the boxes: calls found(to, from, count, step, to_step) for
--- runs of elements that lie `step` apart in the tensor and `to_step` in the section.
+-- Where each element of a section comes from, as the packer reads the boxes: calls found(to, from, count, step,
+-- to_step) for runs of elements that lie `step` apart in the tensor and `to_step` in the section.
 local function runs(box, to_shift, from_shift, found)
     local dims = box.dims
     local last = dims[#dims]
     local function walk(level, to, from)
         if level == #dims then return found(to, from, last.count, last.from, last.to) end
         local dim = dims[level]
-        for i = 0, dim.count - 1 do walk(level + 1, to + i * dim.to, from + i * dim.from) end
+        for i = 0, dim.count - 1 do
+            walk(level + 1, to + i * dim.to, from + i * dim.from)
+        end
     end
     walk(1, box.to + to_shift, box.from + from_shift)
 end
@@ -201,8 +254,8 @@ local function packed(section)
     return from_at, count
 end
 
--- The same order by the definition: [block][panel of outputs][words of inputs][outputs][inputs of a word], nothing where a block
--- has no input left for a word.
+-- The same order by the definition: [block][panel of outputs][words of inputs][outputs][inputs of a word], nothing
+-- where a block has no input left for a word.
 local function blocks_in_order(list, inputs_a_word)
     local order, at = {}, 0
     for _, block in ipairs(list) do
@@ -210,7 +263,8 @@ local function blocks_in_order(list, inputs_a_word)
             for input = 1, #block.inputs, inputs_a_word do
                 for output = panel, math.min(panel + product.panel, block.outputs) - 1 do
                     for part = 0, inputs_a_word - 1 do
-                        order[at] = block.inputs[input + part] and block.inputs[input + part] + output * block.output_step
+                        order[at] = block.inputs[input + part]
+                            and block.inputs[input + part] + output * block.output_step
                         at = at + 1
                     end
                 end
@@ -227,16 +281,21 @@ local function bh4_blocks(shape)
         local need = math.min(N, shape.bits - r * N)
         -- Blocks of outputs that remain: a power of two that covers what is read.
         local left = blocks
-        while left > 1 and left // 2 * b >= need do left = left // 2 end
+        while left > 1 and left // 2 * b >= need do
+            left = left // 2
+        end
         for s = 0, 3 do
             for k = 0, (s == 3 and left or blocks) - 1 do
                 local inputs = {}
                 for block = k, blocks - 1, s == 3 and left or blocks do
                     for i = 0, b - 1 do
-                        if s > 0 or block * b + i < shape.d then inputs[#inputs + 1] = ((r * 4 + s) * blocks + block) * b * b + i end
+                        if s > 0 or block * b + i < shape.d then
+                            inputs[#inputs + 1] = ((r * 4 + s) * blocks + block) * b * b + i
+                        end
                     end
                 end
-                list[#list + 1] = { inputs = inputs, output_step = b, outputs = s == 3 and left == 1 and math.min(need, b) or b }
+                list[#list + 1] =
+                    { inputs = inputs, output_step = b, outputs = s == 3 and left == 1 and math.min(need, b) or b }
             end
         end
     end
@@ -247,8 +306,11 @@ local function dense_blocks(shape)
     local list = {}
     for output = 0, shape.bits - 1, product.panel do
         local inputs = {}
-        for i = 0, shape.d - 1 do inputs[i + 1] = output * shape.d + i end
-        list[#list + 1] = { inputs = inputs, output_step = shape.d, outputs = math.min(product.panel, shape.bits - output) }
+        for i = 0, shape.d - 1 do
+            inputs[i + 1] = output * shape.d + i
+        end
+        list[#list + 1] =
+            { inputs = inputs, output_step = shape.d, outputs = math.min(product.panel, shape.bits - output) }
     end
     return list
 end
@@ -259,20 +321,28 @@ function test.packed_projections_hold_every_element_once()
         check.equal(section.name, "projection")
         local actual = packed(section)
         local inputs_a_word = 4 // p.projection.bytes
-        local expected, count = blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape), inputs_a_word)
+        local expected, count =
+            blocks_in_order(m.projection.kind == "bh4" and bh4_blocks(p.shape) or dense_blocks(p.shape), inputs_a_word)
         check.equal({ section.elements, section.count * inputs_a_word }, { count, count })
         local size, seen = 1, {}
-        for _, n in ipairs(section.shape) do size = size * n end
+        for _, n in ipairs(section.shape) do
+            size = size * n
+        end
         for to = 0, count - 1 do
             local from = expected[to]
-            if actual[to] ~= from then error(string.format("element %d comes from %s, expected %s", to, actual[to], from), 0) end
-            if from and (from >= size or seen[from]) then error("element " .. from .. " is used twice or does not exist", 0) end
+            if actual[to] ~= from then
+                error(string.format("element %d comes from %s, expected %s", to, actual[to], from), 0)
+            end
+            if from and (from >= size or seen[from]) then
+                error("element " .. from .. " is used twice or does not exist", 0)
+            end
             if from then seen[from] = true end
         end
     end)
 end
 
--- Tables are packed [h][2^tau][pitch], rows whole and the elements between them unused; a table is a slice of the tensor.
+-- Tables are packed [h][2^tau][pitch], rows whole and the elements between them unused; a table is a slice of the
+-- tensor.
 function test.packed_tables_hold_every_row_once()
     for_random_models(function(p, m)
         local section = p.sections[#p.sections - 1]
@@ -283,7 +353,11 @@ function test.packed_tables_hold_every_row_once()
         check.equal(section.elements, rows * pitch)
         -- A row starts a cache line of 64 bytes, an odd number of lines after the last; shorter ones are not padded.
         local bytes, row_bytes = pitch * p.tables.bytes, m.d_out * p.tables.bytes
-        if row_bytes < 64 then check.equal(pitch, m.d_out) else check.equal({ bytes % 128, bytes >= row_bytes, bytes < row_bytes + 128 }, { 64, true, true }) end
+        if row_bytes < 64 then
+            check.equal(pitch, m.d_out)
+        else
+            check.equal({ bytes % 128, bytes >= row_bytes, bytes < row_bytes + 128 }, { 64, true, true })
+        end
         local count = 0
         for slice = 0, m.h - 1 do
             for _, box in ipairs(section.boxes) do
@@ -296,12 +370,15 @@ function test.packed_tables_hold_every_row_once()
         end
         check.equal(count, rows)
         for row = 0, rows - 1 do
-            if from_at[row * pitch] ~= row * m.d_out then error(string.format("row %d comes from %s", row, from_at[row * pitch]), 0) end
+            if from_at[row * pitch] ~= row * m.d_out then
+                error(string.format("row %d comes from %s", row, from_at[row * pitch]), 0)
+            end
         end
     end)
 end
 
--- What the gather sums: tiles of columns one after the other, each held in whole strips, whole vectors and a partial one.
+-- What the gather sums: tiles of columns one after the other, each held in whole strips, whole vectors and a partial
+-- one.
 function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
@@ -327,10 +404,22 @@ function test.copied_pieces_stay_in_their_row()
     local copied = 0
     for _, d_out in ipairs { 65, 100, 128, 200, 240, 496, 512 } do
         for _, tables in ipairs { "f32", "bf16", "i8" } do
-            local m = model.validate({ name = "m", d = 64, d_out = d_out, h = 64, tau = 8, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+            local m = model.validate(
+                { name = "m", d = 64, d_out = d_out, h = 64, tau = 8, projection = { kind = "dense" }, score = "gelu" },
+                "",
+                "m"
+            )
             for _, columns in ipairs { 16, 32, 64, 128 } do
                 if columns < d_out and columns * dtype.get(tables).bytes % 64 == 0 then
-                    local p = plan.build(m, isa.select("avx2,avx512"), schedule.for_all(isa.select("avx2,avx512"), { ["gather.columns"] = columns, ["gather.group"] = 4, ["gather.pack"] = 1 }), tables)
+                    local p = plan.build(
+                        m,
+                        isa.select("avx2,avx512"),
+                        schedule.for_all(
+                            isa.select("avx2,avx512"),
+                            { ["gather.columns"] = columns, ["gather.group"] = 4, ["gather.pack"] = 1 }
+                        ),
+                        tables
+                    )
                     for _, v in ipairs(p.variants) do
                         local line, parts = 64 // p.tables.bytes, 0
                         for _, tile in ipairs(v.gather) do
@@ -353,9 +442,15 @@ end
 
 function test.a_slice_is_copied_where_rows_are_met_several_times()
     local function packs(tau, tables, wanted)
-        local m = model.validate({ name = "m", d = 512, h = 128, tau = tau, projection = { kind = "dense" }, score = "gelu" }, "", "m")
+        local m = model.validate(
+            { name = "m", d = 512, h = 128, tau = tau, projection = { kind = "dense" }, score = "gelu" },
+            "",
+            "m"
+        )
         local list = {}
-        for i, v in ipairs(plan.build(m, sets, wanted, tables).variants) do list[i] = v.schedule["gather.pack"] end
+        for i, v in ipairs(plan.build(m, sets, wanted, tables).variants) do
+            list[i] = v.schedule["gather.pack"]
+        end
         return list
     end
     check.equal(packs(8, "f32"), { 0, 1, 1 })
@@ -373,7 +468,9 @@ function test.vectors_are_copied_whole()
                 check.equal(section.elements, lengths[section.name])
                 local from, count = packed(section)
                 check.equal(count, section.elements)
-                for i = 0, section.elements - 1 do check.equal(from[i], i) end
+                for i = 0, section.elements - 1 do
+                    check.equal(from[i], i)
+                end
             end
         end
     end)
@@ -382,9 +479,15 @@ end
 function test.sections_come_from_tensors_of_the_same_shape()
     for_random_models(function(p, m)
         local shapes = {}
-        for _, tensor in ipairs(p.tensors) do shapes[tensor.name] = tensor.shape end
+        for _, tensor in ipairs(p.tensors) do
+            shapes[tensor.name] = tensor.shape
+        end
         for _, section in ipairs(p.sections) do
-            if section.from then check.equal(section.shape, shapes[section.from]) else check.equal({ section.name:match("_scales$"), section.boxes }, { "_scales", {} }) end
+            if section.from then
+                check.equal(section.shape, shapes[section.from])
+            else
+                check.equal({ section.name:match("_scales$"), section.boxes }, { "_scales", {} })
+            end
         end
         check.equal(shapes["LayerNorm.weight"] ~= nil, m.norm ~= nil)
         check.equal(shapes["LayerNorm.bias"] ~= nil, m.norm ~= nil)
@@ -393,8 +496,17 @@ end
 
 function test.tensors_of_a_checkpoint()
     local shapes = {}
-    for i, tensor in ipairs(plan_of("roberta_base").tensors) do shapes[i] = tensor.name .. " " .. table.concat(tensor.shape, ",") end
-    check.equal(shapes, { "hash.projection.weight 2,4,16,64,64", "hash.projection.bias 1530", "tables 170,512,768", "bias 768", "LayerNorm.weight 768", "LayerNorm.bias 768" })
+    for i, tensor in ipairs(plan_of("roberta_base").tensors) do
+        shapes[i] = tensor.name .. " " .. table.concat(tensor.shape, ",")
+    end
+    check.equal(shapes, {
+        "hash.projection.weight 2,4,16,64,64",
+        "hash.projection.bias 1530",
+        "tables 170,512,768",
+        "bias 768",
+        "LayerNorm.weight 768",
+        "LayerNorm.bias 768",
+    })
 end
 
 -- Tables of integers have the scales of their rows in a section of floats; other types have none.
@@ -432,7 +544,9 @@ function test.types_of_tables()
     check.fails_with('--tables: "i4": must be one of f32, bf16, f16, i8', plan.build, m, sets, nil, "i4")
     -- A budget changes nothing of a blob.
     local with_budget = {}
-    for key, value in pairs(m) do with_budget[key] = value end
+    for key, value in pairs(m) do
+        with_budget[key] = value
+    end
     with_budget.budget = 1e-2
     check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
 end
@@ -447,9 +561,12 @@ function test.types_of_projections()
     check.equal(plan.work(bf16, bf16.variants[1], true, 1).projection_bytes, 1 << 19)
     check.equal(bf16.mflop, f32.mflop)
     -- One panel of a block is unpacked at a time: 64 inputs of 16 outputs.
-    for i, v in ipairs(bf16.variants) do check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4) end
-    -- Integers have a float of scale an output of each block, and inputs of a block of 64 rounded to words, with the units of x and of a stage, and their inverses;
-    -- outputs take the place of inputs that were rounded: one buffer of 512 floats a token less.
+    for i, v in ipairs(bf16.variants) do
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, 64 * 16 * 4)
+    end
+    -- Integers have a float of scale an output of each block, and inputs of a block of 64 rounded to words, with the
+    -- units of x and of a stage, and their inverses; outputs take the place of inputs that were rounded: one buffer of
+    -- 512 floats a token less.
     local i16 = plan.build(m, sets, nil, nil, "i16")
     check.equal({ i16.projection_bytes, i16.packed_bytes - bf16.packed_bytes }, { 1 << 19, 2 * 4 * 512 * 4 })
     for i, v in ipairs(i16.variants) do
@@ -457,10 +574,25 @@ function test.types_of_projections()
         check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * 32 * 4 + tokens * 16 - tokens * 512 * 4)
     end
     -- 13 inputs fill 7 words: the last has one weight and zeros.
-    local odd = model.validate({ name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" }, "", "odd")
-    check.equal({ plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes }, { 13 * 20 * 4, 7 * 20 * 4 })
+    local odd = model.validate(
+        { name = "odd", d = 13, h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu" },
+        "",
+        "odd"
+    )
+    check.equal(
+        { plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes },
+        { 13 * 20 * 4, 7 * 20 * 4 }
+    )
     for _, name in ipairs { "f16", "i8", "f64", "" } do
-        check.fails_with('--projection: "' .. name .. '": must be one of f32, bf16, i16', plan.build, m, sets, nil, nil, name)
+        check.fails_with(
+            '--projection: "' .. name .. '": must be one of f32, bf16, i16',
+            plan.build,
+            m,
+            sets,
+            nil,
+            nil,
+            name
+        )
     end
 end
 
@@ -483,19 +615,46 @@ function test.models_that_need_other_blobs_have_other_digests()
     local seen, digests = {}, 0
     local function add(changes)
         local given = {}
-        for key, value in pairs(base) do given[key] = value end
-        for key, value in pairs(changes) do given[key] = value end
+        for key, value in pairs(base) do
+            given[key] = value
+        end
+        for key, value in pairs(changes) do
+            given[key] = value
+        end
         local digest = plan.build(model.validate(given, "", "m"), sets).digest
         check.matches(digest, "^" .. ("%x"):rep(64) .. "$")
         check.equal(seen[digest], nil)
         seen[digest], digests = true, digests + 1
     end
-    for _, changes in ipairs { {}, { name = "n" }, { d = 61 }, { d_out = 61 }, { h = 9 }, { tau = 7 }, { score = "softmax" }, { scale = "1/h" },
-        { projection = { kind = "bh4", block = 32 } }, { projection = { kind = "bh4", block = 16, decay = 0.6 } }, { projection = { kind = "dense" } },
-        { norm = { kind = "layernorm" } }, { norm = { kind = "layernorm", eps = 1e-6 } } } do add(changes) end
+    for _, changes in ipairs {
+        {},
+        { name = "n" },
+        { d = 61 },
+        { d_out = 61 },
+        { h = 9 },
+        { tau = 7 },
+        { score = "softmax" },
+        { scale = "1/h" },
+        { projection = { kind = "bh4", block = 32 } },
+        { projection = { kind = "bh4", block = 16, decay = 0.6 } },
+        { projection = { kind = "dense" } },
+        { norm = { kind = "layernorm" } },
+        { norm = { kind = "layernorm", eps = 1e-6 } },
+    } do
+        add(changes)
+    end
     check.equal(digests, 13)
     -- What is left out is what the default says.
-    local function digest(d_out) return plan.build(model.validate({ name = "m", d = 60, d_out = d_out, h = 8, tau = 6, projection = { kind = "dense" }, score = "gelu" }, "", "m"), sets).digest end
+    local function digest(d_out)
+        return plan.build(
+            model.validate(
+                { name = "m", d = 60, d_out = d_out, h = 8, tau = 6, projection = { kind = "dense" }, score = "gelu" },
+                "",
+                "m"
+            ),
+            sets
+        ).digest
+    end
     check.equal(digest(nil), digest(60))
 end
 
@@ -507,30 +666,54 @@ function test.threads_get_whole_tiles_and_enough_work()
                 local split = kernels.split
                 if split then
                     check.equal({ split.least % split.tile, kernels.chunk % split.tile }, { 0, 0 })
-                    check.equal({ split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 }, { true, true })
+                    check.equal(
+                        { split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 },
+                        { true, true }
+                    )
                 end
                 for _, tokens in ipairs { 1, 31, 1000, 65536 } do
                     local threads = plan.threads(kernels, tokens, 3)
-                    check.equal({ threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens }, { true, true, true })
+                    check.equal(
+                        { threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens },
+                        { true, true, true }
+                    )
                 end
             end
         end
     end)
     local v = plan_of("roberta_small").variants[3]
     check.equal({ v.split, v.few.split }, { { tile = 64, least = 64 }, { tile = 4, least = 12 } })
-    check.equal({ plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) }, { 1, 2, 2, 1 })
+    check.equal(
+        { plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) },
+        { 1, 2, 2, 1 }
+    )
     check.equal(plan_of("tiny").variants[3].few.split, nil)
 end
 
 function test.the_command_says_it()
     local result = process.run { check.lookupc, "plan", "gen/models/roberta_base.lua" }
     check.equal(result.status, 0)
-    check.matches(result.output, "MFLOP per token +1%.39 by the paper's formula, 1%.27 after folding; dense FFN 9%.44\n")
+    check.matches(
+        result.output,
+        "MFLOP per token +1%.39 by the paper's formula, 1%.27 after folding; dense FFN 9%.44\n"
+    )
     local decoded = json.decode(process.run({ check.lookupc, "plan", "gen/models/roberta_base.lua", "--json" }).output)
     local p = plan_of "roberta_base"
-    for key, value in pairs { d = 768, d_out = 768, h = 170, tau = 9, block = 64, padded = 1024, repeats = 2, mflop_per_token = 1.391616,
-        mflop_per_token_folded = 1.273338, dense_mflop_per_token = 9.437184, table_bytes = 267386880, packed_bytes = p.packed_bytes,
-        scratch_bytes = p.scratch_bytes } do
+    for key, value in pairs {
+        d = 768,
+        d_out = 768,
+        h = 170,
+        tau = 9,
+        block = 64,
+        padded = 1024,
+        repeats = 2,
+        mflop_per_token = 1.391616,
+        mflop_per_token_folded = 1.273338,
+        dense_mflop_per_token = 9.437184,
+        table_bytes = 267386880,
+        packed_bytes = p.packed_bytes,
+        scratch_bytes = p.scratch_bytes,
+    } do
         check.equal(decoded[key], value)
     end
 end

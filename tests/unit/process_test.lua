@@ -4,9 +4,7 @@ local check = require "tests.support.check"
 local host = require "host"
 local process = require "process"
 
-local function shell(script, options)
-    return assert(process.run({ "sh", "-c", script }, options))
-end
+local function shell(script, options) return assert(process.run({ "sh", "-c", script }, options)) end
 
 local test = {}
 
@@ -28,9 +26,7 @@ function test.signal()
     check.equal(shell("kill -SEGV $$"), { status = 139, signal = 11, timed_out = false, output = "" })
 end
 
-function test.ignored_signals_are_not_passed_on()
-    check.equal(shell("kill -PIPE $$").signal, 13)
-end
+function test.ignored_signals_are_not_passed_on() check.equal(shell("kill -PIPE $$").signal, 13) end
 
 function test.time_limit_ends_the_whole_group()
     local folder = process.temporary_directory()
@@ -46,7 +42,10 @@ end
 
 function test.environment_directory_and_output_file()
     local folder = process.temporary_directory()
-    check.equal(shell("echo $A-$HOME-$(pwd)", { env = { A = "1", HOME = "h" }, directory = folder }).output, "1-h-" .. folder .. "\n")
+    check.equal(
+        shell("echo $A-$HOME-$(pwd)", { env = { A = "1", HOME = "h" }, directory = folder }).output,
+        "1-h-" .. folder .. "\n"
+    )
     local result = shell("echo out; echo err >&2", { output = folder .. "/log" })
     check.equal(result.output, "")
     check.equal(host.read(folder .. "/log"), "out\nerr\n")
@@ -58,16 +57,18 @@ function test.long_output_keeps_its_end()
     check.matches(output, "end\n$")
 end
 
-function test.standard_input_is_empty()
-    check.equal(shell("cat").output, "")
-end
+function test.standard_input_is_empty() check.equal(shell("cat").output, "") end
 
 function test.several_at_a_time_give_results_in_order()
     local list = {}
-    for i = 1, 5 do list[i] = { "sh", "-c", "sleep 0." .. 6 - i .. "; echo " .. i .. "; exit " .. i } end
+    for i = 1, 5 do
+        list[i] = { "sh", "-c", "sleep 0." .. 6 - i .. "; echo " .. i .. "; exit " .. i }
+    end
     for _, at_once in ipairs { 1, 2, 64 } do
         local results = assert(process.run_all(list, { at_once = at_once }))
-        for i = 1, 5 do check.equal(results[i], { status = i, timed_out = false, output = i .. "\n" }) end
+        for i = 1, 5 do
+            check.equal(results[i], { status = i, timed_out = false, output = i .. "\n" })
+        end
     end
     check.equal(process.run_all {}, {})
 end
@@ -75,7 +76,12 @@ end
 function test.each_of_several_has_its_own_time_limit()
     local folder = process.temporary_directory()
     local forever = { "sh", "-c", "echo on; sleep 30" }
-    local results = assert(process.run_all({ forever, { "sh", "-c", "sleep 0.4; echo good" }, forever }, { timeout = 0.8, at_once = 2, directory = folder }))
+    local results = assert(
+        process.run_all(
+            { forever, { "sh", "-c", "sleep 0.4; echo good" }, forever },
+            { timeout = 0.8, at_once = 2, directory = folder }
+        )
+    )
     check.equal({ results[1].timed_out, results[2].timed_out, results[3].timed_out }, { true, false, true })
     check.equal({ results[1].output, results[2].output, results[2].status }, { "on\n", "good\n", 0 })
 end
@@ -83,15 +89,23 @@ end
 function test.programs_at_a_time_run_beside_each_other()
     -- each waits for the other's file
     local folder = process.temporary_directory()
-    local function meet(own, other) return { "sh", "-c", "touch " .. own .. "; until [ -e " .. other .. " ]; do sleep 0.01; done" } end
-    local results = assert(process.run_all({ meet("a", "b"), meet("b", "a") }, { at_once = 2, timeout = 20, directory = folder }))
+    local function meet(own, other)
+        return { "sh", "-c", "touch " .. own .. "; until [ -e " .. other .. " ]; do sleep 0.01; done" }
+    end
+    local results =
+        assert(process.run_all({ meet("a", "b"), meet("b", "a") }, { at_once = 2, timeout = 20, directory = folder }))
     check.equal({ results[1].status, results[2].status }, { 0, 0 })
 end
 
 function test.one_of_several_that_cannot_start_ends_the_others()
     local folder = process.temporary_directory()
     local late = { "sh", "-c", "sleep 1; touch late" }
-    check.fails_with("no-such-program: No such file or directory", process.run_all, { late, { "no-such-program" } }, { at_once = 2, directory = folder })
+    check.fails_with(
+        "no-such-program: No such file or directory",
+        process.run_all,
+        { late, { "no-such-program" } },
+        { at_once = 2, directory = folder }
+    )
     shell("sleep 1.2")
     check.equal(host.list(folder), {})
 end

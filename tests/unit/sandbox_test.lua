@@ -12,14 +12,13 @@ local function load(source)
     return sandbox.load(path)
 end
 
-local function fails(rule, source)
-    check.fails_with(path .. rule, load, source)
-end
+local function fails(rule, source) check.fails_with(path .. rule, load, source) end
 
 local test = {}
 
 function test.data_comes_back_as_a_copy_with_the_source()
-    local source = 'local n = 4\nreturn { name = "x", d = n * 16, eps = 1e-5, on = true, list = { 1, 2.5, { "deep" } }, [7] = -1 }'
+    local source =
+        'local n = 4\nreturn { name = "x", d = n * 16, eps = 1e-5, on = true, list = { 1, 2.5, { "deep" } }, [7] = -1 }'
     local data, text = load(source)
     check.equal(data, { name = "x", d = 64, eps = 1e-5, on = true, list = { 1, 2.5, { "deep" } }, [7] = -1 })
     check.equal(text, source)
@@ -36,37 +35,33 @@ function test.infinite_loop()
     fails(":2: took more than 10000000 instructions", "local function f()\n return f() end return f()")
 end
 
-function test.allocation_without_end()
-    fails(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = {} end")
-end
+function test.allocation_without_end() fails(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = {} end") end
 
-function test.doubled_string()
-    fails(": needs more than 16 MiB", 'local s = "x" while true do s = s .. s end')
-end
+function test.doubled_string() fails(": needs more than 16 MiB", 'local s = "x" while true do s = s .. s end') end
 
 function test.few_instructions_that_copy_much()
-    fails(":1: took more than 2 seconds", 'local s = "x" for i = 1, 22 do s = s .. s end while true do local t = s .. "y" end')
+    fails(
+        ":1: took more than 2 seconds",
+        'local s = "x" for i = 1, 22 do s = s .. s end while true do local t = s .. "y" end'
+    )
 end
 
 function test.recursion_without_end()
     fails(": needs more than 16 MiB", "local function f() return 1 + f() end return f()")
 end
 
-function test.compiled_code()
-    fails(": is compiled Lua: must be text", string.dump(assert(_ENV.load "return {}")))
-end
+function test.compiled_code() fails(": is compiled Lua: must be text", string.dump(assert(_ENV.load "return {}"))) end
 
 function test.no_libraries()
-    local names = "os io package require debug string table math print pcall load setmetatable getmetatable _G rawget collectgarbage"
+    local names =
+        "os io package require debug string table math print pcall load setmetatable getmetatable _G rawget collectgarbage"
     for name in names:gmatch("%S+") do
         fails((":1: unknown name '%s'"):format(name), "return " .. name .. " and {}")
     end
     fails(":1: attempt to index a string value", 'return { ("x"):rep(9) }')
 end
 
-function test.misspelt_name_is_not_nil()
-    fails(":2: unknown name 'widht'", "local width = 4\nreturn { d = widht }")
-end
+function test.misspelt_name_is_not_nil() fails(":2: unknown name 'widht'", "local width = 4\nreturn { d = widht }") end
 
 function test.what_must_be_returned()
     fails(": must return one table, returned nothing", "local x = 1")
@@ -80,13 +75,19 @@ end
 
 function test.cycles_and_depth()
     fails(": has tables nested more than 64 deep, or inside themselves", "local t = {} t.t = t return t")
-    fails(": has tables nested more than 64 deep, or inside themselves", "local t = {} for i = 1, 1000 do t = { t } end return t")
+    fails(
+        ": has tables nested more than 64 deep, or inside themselves",
+        "local t = {} for i = 1, 1000 do t = { t } end return t"
+    )
     fails(": C stack overflow", "return " .. ("{"):rep(100000))
 end
 
 function test.small_source_of_a_huge_result()
     fails(": returns more than 16 MiB", "local t = {} for i = 1, 40 do t = { t, t } end return t")
-    fails(": returns more than 16 MiB", 'local s = "x" for i = 1, 20 do s = s .. s end local t = {} for i = 1, 99 do t[i] = s end return t')
+    fails(
+        ": returns more than 16 MiB",
+        'local s = "x" for i = 1, 20 do s = s .. s end local t = {} for i = 1, 99 do t[i] = s end return t'
+    )
 end
 
 function test.syntax_errors_carry_the_line_and_are_one_line()

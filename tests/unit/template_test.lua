@@ -14,14 +14,27 @@ end
 local function fails(message, text, values)
     local good, actual = pcall(template.render, text, path, values or {})
     if good then error(string.format("got %q, expected a failure", actual), 2) end
-    if actual ~= path .. ":" .. message then error(string.format("got %q, expected %q", actual, path .. ":" .. message), 2) end
+    if actual ~= path .. ":" .. message then
+        error(string.format("got %q, expected %q", actual, path .. ":" .. message), 2)
+    end
 end
 
 local test = {}
 
 function test.text_passes_unchanged()
-    for _, text in ipairs { "\n", "int x;\n", "\n\n  a\tb \n\n", "a $ b (c) $d %s %d %%\n", '"quoted" \'c\' \\n \\\\ [[x]] ]==]\n', "ends with \\\n  next\n",
-        "é ü …\n", "\r\n", "\0\1\27\n", "// $ x\n", "/*$ x */\n" } do
+    for _, text in ipairs {
+        "\n",
+        "int x;\n",
+        "\n\n  a\tb \n\n",
+        "a $ b (c) $d %s %d %%\n",
+        "\"quoted\" 'c' \\n \\\\ [[x]] ]==]\n",
+        "ends with \\\n  next\n",
+        "é ü …\n",
+        "\r\n",
+        "\0\1\27\n",
+        "// $ x\n",
+        "/*$ x */\n",
+    } do
         gives(text, {}, text)
     end
 end
@@ -36,7 +49,11 @@ function test.substitutions()
     gives("float v[$(n)]; /* $(name) */\n", { n = 16, name = "v" }, "float v[16]; /* v */\n")
     gives("$(a)$(b)$(a)\n", { a = 1, b = "" }, "11\n")
     gives("$$(a)$\n", { a = 1 }, "$1$\n")
-    gives("$(a * 2 + 1) $(t.name) $(f(a))\n", { a = 3, t = { name = "n" }, f = function(n) return n + 1 end }, "7 n 4\n")
+    gives(
+        "$(a * 2 + 1) $(t.name) $(f(a))\n",
+        { a = 3, t = { name = "n" }, f = function(n) return n + 1 end },
+        "7 n 4\n"
+    )
     gives("$(-9223372036854775807 - 1)\n", {}, "-9223372036854775808\n")
 end
 
@@ -61,7 +78,11 @@ function test.a_lua_line_prints_nothing_and_stands_alone()
 end
 
 function test.template_functions_print_where_they_are_called()
-    gives("//$ local function row(n, i)\n$(i)r$(n);\n//$ end\na\n//$ row(1, '  ')\nb\n//$ row(2, '')\n", {}, "a\n  r1;\nb\nr2;\n")
+    gives(
+        "//$ local function row(n, i)\n$(i)r$(n);\n//$ end\na\n//$ row(1, '  ')\nb\n//$ row(2, '')\n",
+        {},
+        "a\n  r1;\nb\nr2;\n"
+    )
 end
 
 function test.lists_of_lines_are_indented_but_blank_lines_stay_blank()
@@ -115,8 +136,12 @@ function test.a_substitution_that_is_not_closed()
 end
 
 function test.nothing_that_depends_on_time_order_or_the_machine()
-    for name in ("pairs next os io math table string require package load loadfile dofile debug coroutine print warn pcall "
-        .. "rawget rawset getmetatable setmetatable select collectgarbage _G"):gmatch("%S+") do
+    for name in
+        (
+            "pairs next os io math table string require package load loadfile dofile debug coroutine print warn pcall "
+            .. "rawget rawset getmetatable setmetatable select collectgarbage _G"
+        ):gmatch("%S+")
+    do
         fails("1: unknown name '" .. name .. "'", "$(" .. name .. ")\n")
     end
     fails("1: tostring takes a string, a number or a boolean, got a table", "$(tostring({}))\n")

@@ -22,7 +22,9 @@ end
 
 local function count(list)
     local n = 0
-    for _ in pairs(list) do n = n + 1 end
+    for _ in pairs(list) do
+        n = n + 1
+    end
     return n
 end
 

@@ -1,4 +1,5 @@
--- Integer kernels: random models agree with the reference bit by bit, nothing in them needs floating point or a library, and wrong ones are found.
+-- Integer kernels: random models agree with the reference bit by bit, nothing in them needs floating point or a
+-- library, and wrong ones are found.
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
@@ -18,7 +19,9 @@ local works, refuses = program.works, program.refuses
 local test = {}
 local folder = program.folder()
 
-local function plan_of(given, projection) return integer_plan.build(model_file.validate(given, "", given.name), isa.select "scalar", nil, projection) end
+local function plan_of(given, projection)
+    return integer_plan.build(model_file.validate(given, "", given.name), isa.select "scalar", nil, projection)
+end
 
 -- Emits, compiles, packs random weights and checks: what harness.check returns.
 local function checked(p, seed, change)
@@ -41,8 +44,12 @@ end
 local kws = assert(model_file.load "gen/models/kws.lua")
 local function kws_with(changes)
     local m = {}
-    for key, value in pairs(kws) do m[key] = value end
-    for key, value in pairs(changes) do m[key] = value end
+    for key, value in pairs(kws) do
+        m[key] = value
+    end
+    for key, value in pairs(changes) do
+        m[key] = value
+    end
     return m
 end
 
@@ -54,11 +61,18 @@ function test.random_models_equal_the_reference_bit_by_bit()
         given.integer = index % 3 == 0 and { input = 4.0, fraction = 14 } or nil
         local projection = index % 2 == 0 and "i8" or "i16"
         local result = checked(plan_of(given, projection), index)
-        if not result.ok then error(string.format("%s, seed %d: %s\n%s", projection, index, failures(result), fuzz.text(given)), 0) end
+        if not result.ok then
+            error(string.format("%s, seed %d: %s\n%s", projection, index, failures(result), fuzz.text(given)), 0)
+        end
         -- Few values of y may nearly cancel.
         local most = projection == "i8" and 0.3 or 0.1
         if given.d_out ~= nil and given.d_out < 16 or given.d < 16 then most = math.huge end
-        if result.rel_err > most then error(string.format("%s, seed %d: relative error %g\n%s", projection, index, result.rel_err, fuzz.text(given)), 0) end
+        if result.rel_err > most then
+            error(
+                string.format("%s, seed %d: relative error %g\n%s", projection, index, result.rel_err, fuzz.text(given)),
+                0
+            )
+        end
         check.equal(result.code_flips <= (projection == "i8" and 0.2 or 0.02) * result.codes + 2, true)
     end
 end
@@ -67,15 +81,34 @@ function test.kws_is_within_two_percent_and_flips_few_codes()
     local fine, coarse = checked(plan_of(kws), 1), checked(plan_of(kws_with { budget = 0.05 }, "i8"), 1)
     check.equal({ fine.ok, failures(fine) }, { true, "" })
     check.equal({ coarse.ok, failures(coarse) }, { true, "" })
-    if not (fine.rel_err < 0.01 and fine.code_flips <= 8 and coarse.rel_err < 0.03 and coarse.code_flips < 200 and coarse.code_flips > fine.code_flips) then
-        error(string.format("%g, %d flips; %g, %d flips", fine.rel_err, fine.code_flips, coarse.rel_err, coarse.code_flips))
+    if
+        not (
+            fine.rel_err < 0.01
+            and fine.code_flips <= 8
+            and coarse.rel_err < 0.03
+            and coarse.code_flips < 200
+            and coarse.code_flips > fine.code_flips
+        )
+    then
+        error(
+            string.format(
+                "%g, %d flips; %g, %d flips",
+                fine.rel_err,
+                fine.code_flips,
+                coarse.rel_err,
+                coarse.code_flips
+            )
+        )
     end
 end
 
 function test.budget_of_an_error_that_is_too_large()
     local result = checked(plan_of(kws_with { budget = 1e-4 }), 1)
     check.equal(result.ok, false)
-    check.matches(failures(result), "^budget: relative error 0.00%d+ of y with the codes of integer arithmetic, the budget is 0.0001$")
+    check.matches(
+        failures(result),
+        "^budget: relative error 0.00%d+ of y with the codes of integer arithmetic, the budget is 0.0001$"
+    )
 end
 
 -- What check says of plan `p` with `find` replaced by `with` in the kernel whose name has `kernel`.
@@ -96,15 +129,22 @@ local function mutated(p, kernel, find, with)
     assert(host.write_directory(directory, contents, true))
     local library = directory .. "/wrong.so"
     local commands, link = compile.commands(units, directory, library, "gcc", "-O1")
-    for _, command in ipairs(commands) do check.equal(assert(process.run(command)).status, 0) end
+    for _, command in ipairs(commands) do
+        check.equal(assert(process.run(command)).status, 0)
+    end
     check.equal(assert(process.run(link)).status, 0)
     return failures(harness.check(p, library, files, 1))
 end
 
 -- Every kernel, wrong in one number, is found out.
 function test.wrong_kernels_are_found()
-    for _, case in ipairs { { "normalise", "places = 7", "places = 8" }, { "dense", "x %+ i, w", "x + 8, w" }, { "sign_hash", "value > 0", "value < 0" },
-        { "sign_hash", "32768, 31314", "32768, 31313" }, { "gather", "_add%(score%[table%]", "_add(score[0]" } } do
+    for _, case in ipairs {
+        { "normalise", "places = 7", "places = 8" },
+        { "dense", "x %+ i, w", "x + 8, w" },
+        { "sign_hash", "value > 0", "value < 0" },
+        { "sign_hash", "32768, 31314", "32768, 31313" },
+        { "gather", "_add%(score%[table%]", "_add(score[0]" },
+    } do
         check.matches(mutated(plan_of(kws), table.unpack(case)), "integers: ")
     end
 end
@@ -116,7 +156,8 @@ function test.zero_counts_as_bit_zero()
     check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
--- The tables of the score as they are emitted, at every size and every fraction that there is: README states these bounds.
+-- The tables of the score as they are emitted, at every size and every fraction that there is: README states these
+-- bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
     for _, file in ipairs(emit.files(plan_of(kws))) do
@@ -124,7 +165,9 @@ function test.tables_of_the_score_are_within_their_bounds()
     end
     local function entries(name)
         local list = {}
-        for number in text:match(name .. "%[%d+%] = {(.-)}"):gmatch("%d+") do list[#list + 1] = tonumber(number) end
+        for number in text:match(name .. "%[%d+%] = {(.-)}"):gmatch("%d+") do
+            list[#list + 1] = tonumber(number)
+        end
         return list
     end
     local log2, power = entries "kws_log2", entries "kws_power"
@@ -158,7 +201,8 @@ local function emitted(words)
     return to
 end
 
--- x86 without vector and floating-point registers; Cortex-M0+, which has neither floats nor long products, without a word from a library.
+-- x86 without vector and floating-point registers; Cortex-M0+, which has neither floats nor long products, without a
+-- word from a library.
 function test.kernels_need_neither_floats_nor_a_library()
     local compilers = { "gcc -O2 -mgeneral-regs-only", "clang -O2 -mgeneral-regs-only", "gcc -O3", "clang -O3" }
     if shell "command -v arm-none-eabi-gcc" == 0 then
@@ -169,19 +213,42 @@ function test.kernels_need_neither_floats_nor_a_library()
     for _, projection in ipairs { "i8", "i16" } do
         local bundle = emitted { "--projection", projection }
         for _, compiler in ipairs(compilers) do
-            local status, output = shell('cd "$1" && for f in kws_*.c; do ' .. compiler .. " " .. strict .. ' -c "$f" -o x.o && nm -u x.o || exit 1; done', bundle)
+            local status, output = shell(
+                'cd "$1" && for f in kws_*.c; do '
+                    .. compiler
+                    .. " "
+                    .. strict
+                    .. ' -c "$f" -o x.o && nm -u x.o || exit 1; done',
+                bundle
+            )
             local calls = output:gsub("%s*U kws_[%w_]+\n", "")
             check.equal({ compiler, status, calls }, { compiler, 0, "" })
         end
-        check.equal(shell('cd "$1" && for f in *.c; do gcc -O2 -mgeneral-regs-only ' .. strict .. ' -c "$f" -o x.o || exit 1; done', bundle), 0)
-        check.equal(shell('cd "$1" && echo "#include \\"kws.h\\"" | g++ -DKWS_FLOATS -Wall -Wextra -Wpedantic -Werror -x c++ -c - -o x.o -I.', bundle), 0)
+        check.equal(
+            shell(
+                'cd "$1" && for f in *.c; do gcc -O2 -mgeneral-regs-only '
+                    .. strict
+                    .. ' -c "$f" -o x.o || exit 1; done',
+                bundle
+            ),
+            0
+        )
+        check.equal(
+            shell(
+                'cd "$1" && echo "#include \\"kws.h\\"" | g++ -DKWS_FLOATS -Wall -Wextra -Wpedantic -Werror -x c++ -c - -o x.o -I.',
+                bundle
+            ),
+            0
+        )
     end
 end
 
 -- A host's own program: floats in, floats out, and what does not fit saturates.
 function test.floats_of_a_host_saturate()
     local bundle = emitted()
-    assert(host.write_file(bundle .. "/main.c", [[
+    assert(host.write_file(
+        bundle .. "/main.c",
+        [[
 #define KWS_FLOATS
 #include "kws.h"
 #include <stdio.h>
@@ -192,8 +259,10 @@ int main(void)
         kws_from_float(0.4f * KWS_X_SCALE), (double) kws_to_float(98304));
     return 0;
 }
-]]))
-    local status, output = shell('cd "$1" && gcc -O2 -Wall -Wextra -Wconversion -Werror main.c -o main && ./main', bundle)
+]]
+    ))
+    local status, output =
+        shell('cd "$1" && gcc -O2 -Wall -Wextra -Wconversion -Werror main.c -o main && ./main', bundle)
     check.equal({ status, output }, { 0, "4096 -4096 32767 -32768 0 0 1.5\n" })
 end
 
@@ -203,11 +272,34 @@ function test.plan_pack_run_verify_bench_and_check_know_it()
     check.equal({ plan.arithmetic, plan.projection, plan.tables, plan.y_scale }, { "integer", "i16", "i8", 2.0 ^ -16 })
     check.equal(plan.packed_bytes < 100 * 1024 and plan.scratch_bytes < 2048, true)
     works { "sample", "gen/models/kws.lua", "-o", work .. "/w.safetensors" }
-    check.matches(works { "pack", "gen/models/kws.lua", "--arithmetic", "integer", "--weights", work .. "/w.safetensors", "-o", work .. "/w.bin" }, "projection in i16, relative error .*tables in i8")
+    check.matches(
+        works {
+            "pack",
+            "gen/models/kws.lua",
+            "--arithmetic",
+            "integer",
+            "--weights",
+            work .. "/w.safetensors",
+            "-o",
+            work .. "/w.bin",
+        },
+        "projection in i16, relative error .*tables in i8"
+    )
     check.equal(#assert(host.read(work .. "/w.bin")), plan.packed_bytes)
-    local verified = json.decode(works { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--weights", work .. "/w.safetensors", "--json" })
+    local verified = json.decode(works {
+        "verify",
+        "gen/models/kws.lua",
+        "--arithmetic",
+        "integer",
+        "--weights",
+        work .. "/w.safetensors",
+        "--json",
+    })
     check.equal({ verified.ok, verified.arithmetic, verified.results[1].isa }, { true, "integer", "scalar" })
-    check.matches(works { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--batch", "1,4", "--repetitions", "1" }, "scalar +4 +%d+%.%d%d\n")
+    check.matches(
+        works { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--batch", "1,4", "--repetitions", "1" },
+        "scalar +4 +%d+%.%d%d\n"
+    )
     local bundle = emitted { "--projection", "i8" }
     check.equal(works { "check", bundle }, bundle .. ": fresh\n")
     check.equal(json.decode(assert(host.read(bundle .. "/MANIFEST.json"))).options.arithmetic, "integer")
@@ -221,21 +313,65 @@ end
 function test.what_integers_cannot_do_is_refused()
     local tiny = "gen/models/tiny.lua"
     refuses(1, '--arithmetic: "fixed": must be float or integer', { "plan", tiny, "--arithmetic", "fixed" })
-    refuses(1, '--tables: "f32": must be i8 with --arithmetic integer', { "plan", tiny, "--arithmetic", "integer", "--tables", "f32" })
-    refuses(1, '--projection: "bf16": must be one of i8, i16 with --arithmetic integer', { "plan", tiny, "--arithmetic", "integer", "--projection", "bf16" })
-    refuses(1, '--isa: "avx2": must be scalar with --arithmetic integer', { "plan", tiny, "--arithmetic", "integer", "--isa", "avx2" })
-    refuses(1, "--schedule: gather.group=1: integer arithmetic has one schedule", { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" })
+    refuses(
+        1,
+        '--tables: "f32": must be i8 with --arithmetic integer',
+        { "plan", tiny, "--arithmetic", "integer", "--tables", "f32" }
+    )
+    refuses(
+        1,
+        '--projection: "bf16": must be one of i8, i16 with --arithmetic integer',
+        { "plan", tiny, "--arithmetic", "integer", "--projection", "bf16" }
+    )
+    refuses(
+        1,
+        '--isa: "avx2": must be scalar with --arithmetic integer',
+        { "plan", tiny, "--arithmetic", "integer", "--isa", "avx2" }
+    )
+    refuses(
+        1,
+        "--schedule: gather.group=1: integer arithmetic has one schedule",
+        { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" }
+    )
     refuses(1, "--threads: 2: is for float arithmetic", { "verify", tiny, "--arithmetic", "integer", "--threads", "2" })
-    local function model(text) return program.model(folder, "m", 'return { name = "m", d = 8, h = 2, tau = 3, projection = { kind = "dense" }, score = "gelu", ' .. text .. " }\n") end
-    refuses(1, "neighbours = 2: must be 1 with --arithmetic integer", { "plan", model "neighbours = 2", "--arithmetic", "integer" })
-    refuses(1, "integer.input = 0: must be a number above 0, at most 1e6", { "plan", model "integer = { input = 0 }", "--arithmetic", "integer" })
-    refuses(1, "integer.fraction = 31: must be an integer from 0 to 30", { "plan", model "integer = { fraction = 31 }", "--arithmetic", "integer" })
+    local function model(text)
+        return program.model(
+            folder,
+            "m",
+            'return { name = "m", d = 8, h = 2, tau = 3, projection = { kind = "dense" }, score = "gelu", '
+                .. text
+                .. " }\n"
+        )
+    end
+    refuses(
+        1,
+        "neighbours = 2: must be 1 with --arithmetic integer",
+        { "plan", model "neighbours = 2", "--arithmetic", "integer" }
+    )
+    refuses(
+        1,
+        "integer.input = 0: must be a number above 0, at most 1e6",
+        { "plan", model "integer = { input = 0 }", "--arithmetic", "integer" }
+    )
+    refuses(
+        1,
+        "integer.fraction = 31: must be an integer from 0 to 30",
+        { "plan", model "integer = { fraction = 31 }", "--arithmetic", "integer" }
+    )
     -- y of these tables leaves int32 with 30 binary places.
     local path = model "integer = { fraction = 30 }"
     works { "sample", path, "-o", folder .. "/w.safetensors" }
-    refuses(1, "w.safetensors: y may reach ", { "pack", path, "--arithmetic", "integer", "--weights", folder .. "/w.safetensors", "-o", folder .. "/w.bin" })
+    refuses(
+        1,
+        "w.safetensors: y may reach ",
+        { "pack", path, "--arithmetic", "integer", "--weights", folder .. "/w.safetensors", "-o", folder .. "/w.bin" }
+    )
     check.equal(host.read(folder .. "/w.bin"), nil)
-    refuses(1, "--arithmetic: integer: is for a LookupFFN, not for a transformer", { "plan", "gen/models/mistral_7b_skipless.lua", "--arithmetic", "integer" })
+    refuses(
+        1,
+        "--arithmetic: integer: is for a LookupFFN, not for a transformer",
+        { "plan", "gen/models/mistral_7b_skipless.lua", "--arithmetic", "integer" }
+    )
 end
 
 return test

@@ -1,5 +1,6 @@
--- The rival: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in the same arithmetic, to be counted beside it.
--- A norm comes first, as in the model; its gain and offset are part of the first weights.
+-- The rival: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in the
+-- same arithmetic, to be counted beside it. A norm comes first, as in the model; its gain and offset are part of the
+-- first weights.
 local blob = require "gen.plan.blob"
 local cost = require "gen.plan.cost"
 local dtype = require "gen.plan.dtype"
@@ -19,43 +20,88 @@ local function tensors_of(shape)
     return {
         { name = "ffn.first.weight", shape = { shape.hidden, shape.d }, mean = 0.0, deviation = shape.d ^ -0.5 },
         { name = "ffn.first.bias", shape = { shape.hidden }, mean = 0.0, deviation = 0.1 },
-        { name = "ffn.second.weight", shape = { shape.d_out, shape.hidden }, mean = 0.0, deviation = shape.hidden ^ -0.5 },
+        {
+            name = "ffn.second.weight",
+            shape = { shape.d_out, shape.hidden },
+            mean = 0.0,
+            deviation = shape.hidden ^ -0.5,
+        },
         { name = "ffn.second.bias", shape = { shape.d_out }, mean = 0.0, deviation = 0.1 },
     }
 end
 
--- The choices of the product of gen/families/transformer/schedule.lua, for one token: as many sums as a model's own kernels have.
+-- The choices of the product of gen/families/transformer/schedule.lua, for one token: as many sums as a model's own
+-- kernels have.
 local function product_schedule(set)
     local panel = transformer_plan.panel // set.lanes
-    return { ["product.vectors"] = math.min(panel, 2), ["product.tokens"] = 1, ["product.depth"] = 1024, ["few.vectors"] = math.min(panel, 16), ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
-        ["few.ahead"] = 0, ["few.streams"] = 1 }
+    return {
+        ["product.vectors"] = math.min(panel, 2),
+        ["product.tokens"] = 1,
+        ["product.depth"] = 1024,
+        ["few.vectors"] = math.min(panel, 16),
+        ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
+        ["few.ahead"] = 0,
+        ["few.streams"] = 1,
+    }
 end
 
 local function float_parts(p, isas)
     local shape, f32, panel = p.shape, dtype.get "f32", transformer_plan.panel
     local function add(name, tensor, inputs, outputs)
         local map = { inputs = inputs, outputs = outputs, pitch = outputs }
-        p.sections[#p.sections + 1] = { name = name, dtype = f32, type = "f32", storage = "float", elements = inputs * outputs, count = inputs * outputs, from = tensor .. ".weight",
-            shape = { outputs, inputs }, slices = outputs // panel, steps = {}, boxes = transformer_plan.matrix_boxes(map, true), doc = "[" .. outputs // panel .. "][" .. inputs .. " inputs][" .. panel .. " outputs]" }
-        p.sections[#p.sections + 1] = { name = name .. "_bias", dtype = f32, type = "f32", storage = "float", elements = outputs, count = outputs, from = tensor .. ".bias", shape = { outputs },
-            steps = {}, boxes = { { from = 0, to = 0, dims = { { count = outputs, from = 1, to = 1 } } } }, doc = "bias" }
+        p.sections[#p.sections + 1] = {
+            name = name,
+            dtype = f32,
+            type = "f32",
+            storage = "float",
+            elements = inputs * outputs,
+            count = inputs * outputs,
+            from = tensor .. ".weight",
+            shape = { outputs, inputs },
+            slices = outputs // panel,
+            steps = {},
+            boxes = transformer_plan.matrix_boxes(map, true),
+            doc = "[" .. outputs // panel .. "][" .. inputs .. " inputs][" .. panel .. " outputs]",
+        }
+        p.sections[#p.sections + 1] = {
+            name = name .. "_bias",
+            dtype = f32,
+            type = "f32",
+            storage = "float",
+            elements = outputs,
+            count = outputs,
+            from = tensor .. ".bias",
+            shape = { outputs },
+            steps = {},
+            boxes = { { from = 0, to = 0, dims = { { count = outputs, from = 1, to = 1 } } } },
+            doc = "bias",
+        }
     end
     add("first", "ffn.first", shape.d, shape.hidden)
     add("second", "ffn.second", shape.hidden, shape.d_out)
     p.packed_bytes = blob.place(p.sections)
     shape.type = f32
     for i, set in ipairs(isas) do
-        local buffers = { { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" }, { name = "hidden", bytes = shape.hidden * 4, storage = "float" } }
+        local buffers = {
+            { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" },
+            { name = "hidden", bytes = shape.hidden * 4, storage = "float" },
+        }
         local v = { isa = set, schedule = product_schedule(set), buffers = buffers, tile = 1 }
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
-        v.names = { normalise = names.variant(p.names.model, "normalise_f32", set.name), product = names.variant(p.names.model, "product_f32", set.name), ffn = names.variant(p.names.model, "ffn", set.name) }
+        v.names = {
+            normalise = names.variant(p.names.model, "normalise_f32", set.name),
+            product = names.variant(p.names.model, "product_f32", set.name),
+            ffn = names.variant(p.names.model, "ffn", set.name),
+        }
         p.variants[i] = v
     end
     p.types = { f32 }
 end
 
 local function integer_parts(p, m, isas, projection)
-    if isas[1].name ~= "scalar" then error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0) end
+    if isas[1].name ~= "scalar" then
+        error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
+    end
     local shape, type = p.shape, integer_plan.projection_type(projection)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     shape.projection, shape.block, p.projection, p.arithmetic = type, 0, type, "integer"
@@ -63,43 +109,89 @@ local function integer_parts(p, m, isas, projection)
     p.normalise = integer_plan.normalise(m, p.unit)
     local by_name = {}
     local function section(name, dtype_row, elements, doc)
-        local s = { name = name, dtype = dtype_row, type = dtype_row.name, storage = dtype_row.storage, elements = elements, count = elements, doc = doc }
+        local s = {
+            name = name,
+            dtype = dtype_row,
+            type = dtype_row.name,
+            storage = dtype_row.storage,
+            elements = elements,
+            count = elements,
+            doc = doc,
+        }
         p.sections[#p.sections + 1], by_name[name] = s, s
     end
-    local layers = { { name = "first", inputs = shape.d, outputs = shape.hidden }, { name = "second", inputs = shape.hidden, outputs = shape.d_out } }
+    local layers = {
+        { name = "first", inputs = shape.d, outputs = shape.hidden },
+        { name = "second", inputs = shape.hidden, outputs = shape.d_out },
+    }
     for _, layer in ipairs(layers) do
         layer.projection, layer.steps = integer_plan.dense_layer(layer.inputs, layer.outputs)
         section(layer.name, type, layer.inputs * layer.outputs, "[" .. layer.outputs .. "][" .. layer.inputs .. "]")
-        section(layer.name .. "_multipliers", integer_plan.typed "i16", layer.outputs, "2^16 times the unit of each output's weights in that of its sum")
+        section(
+            layer.name .. "_multipliers",
+            integer_plan.typed "i16",
+            layer.outputs,
+            "2^16 times the unit of each output's weights in that of its sum"
+        )
         section(layer.name .. "_bias", integer_plan.typed "i32", layer.outputs, "bias in units of the sums")
     end
     section("shifts", integer_plan.typed "u8", 4, "of hidden values, and of y at 1")
     p.packed_bytes, p.layers, p.pieces, p.integer_packing = blob.place(p.sections), layers, {}, {}
     for i, layer in ipairs(layers) do
         p.integer_packing[i] = {
-            name = layer.name, d = layer.inputs, bits = layer.outputs, padded = layer.inputs, most = type.most, steps = layer.steps, residual_share = 0,
-            at = { projection = by_name[layer.name].at, multipliers = by_name[layer.name .. "_multipliers"].at, projection_bias = by_name[layer.name .. "_bias"].at, shifts = by_name.shifts.at + i - 1 },
-            unit = i == 2 and 2.0 ^ -hidden_fraction or p.normalise and 2.0 ^ -p.normalise.fraction or p.unit, length = i == 1 and p.normalise and m.d ^ 0.5 * (1 + 2 ^ -9) or 0,
+            name = layer.name,
+            d = layer.inputs,
+            bits = layer.outputs,
+            padded = layer.inputs,
+            most = type.most,
+            steps = layer.steps,
+            residual_share = 0,
+            at = {
+                projection = by_name[layer.name].at,
+                multipliers = by_name[layer.name .. "_multipliers"].at,
+                projection_bias = by_name[layer.name .. "_bias"].at,
+                shifts = by_name.shifts.at + i - 1,
+            },
+            unit = i == 2 and 2.0 ^ -hidden_fraction or p.normalise and 2.0 ^ -p.normalise.fraction or p.unit,
+            length = i == 1 and p.normalise and m.d ^ 0.5 * (1 + 2 ^ -9) or 0,
             size_fraction = i == 1 and hidden_fraction or p.fraction,
-            projection = { from = "ffn." .. layer.name .. ".weight", shape = { layer.outputs, layer.inputs }, steps = {} }, bias = { from = "ffn." .. layer.name .. ".bias", shape = { layer.outputs }, steps = {} },
+            projection = {
+                from = "ffn." .. layer.name .. ".weight",
+                shape = { layer.outputs, layer.inputs },
+                steps = {},
+            },
+            bias = { from = "ffn." .. layer.name .. ".bias", shape = { layer.outputs }, steps = {} },
         }
     end
-    -- |x| (1 - Phi(|x|)) every 2^-5 up to 8, in units of hidden values; GELU is max(x, 0) less that. Phi by its series, which ends before 8.
-    p.gelu = { fraction = hidden_fraction, step = hidden_fraction - 5, limit = 8 << hidden_fraction, rest = integer_plan.tabulated(256, function(i)
-        local x = i / 32
-        local term, sum, n = x, x, 1
-        while n < 400 do
-            term = term * x * x / (2 * n + 1)
-            sum, n = sum + term, n + 1
-        end
-        return (1 << hidden_fraction) * x * (0.5 - sum * math.exp(-x * x / 2) / (2 * math.pi) ^ 0.5)
-    end) }
-    local buffers = { { name = "normalised", bytes = p.normalise and shape.d * 2 or 0, storage = "int16_t" }, { name = "sums", bytes = math.max(shape.hidden, shape.d_out) * 4, storage = "int32_t" },
-        { name = "hidden", bytes = shape.hidden * 2, storage = "int16_t" } }
+    -- |x| (1 - Phi(|x|)) every 2^-5 up to 8, in units of hidden values; GELU is max(x, 0) less that. Phi by its series,
+    -- which ends before 8.
+    p.gelu = {
+        fraction = hidden_fraction,
+        step = hidden_fraction - 5,
+        limit = 8 << hidden_fraction,
+        rest = integer_plan.tabulated(256, function(i)
+            local x = i / 32
+            local term, sum, n = x, x, 1
+            while n < 400 do
+                term = term * x * x / (2 * n + 1)
+                sum, n = sum + term, n + 1
+            end
+            return (1 << hidden_fraction) * x * (0.5 - sum * math.exp(-x * x / 2) / (2 * math.pi) ^ 0.5)
+        end),
+    }
+    local buffers = {
+        { name = "normalised", bytes = p.normalise and shape.d * 2 or 0, storage = "int16_t" },
+        { name = "sums", bytes = math.max(shape.hidden, shape.d_out) * 4, storage = "int32_t" },
+        { name = "hidden", bytes = shape.hidden * 2, storage = "int16_t" },
+    }
     local v = { isa = integer_plan.words(isas[1]), tile = 1, buffers = buffers, projection = layers[1].projection }
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers, 8)
-    v.names = { normalise = names.variant(p.names.model, "normalise_i16", "scalar"), first = names.variant(p.names.model, "first_" .. type.name, "scalar"),
-        second = names.variant(p.names.model, "second_" .. type.name, "scalar"), ffn = names.variant(p.names.model, "ffn", "scalar") }
+    v.names = {
+        normalise = names.variant(p.names.model, "normalise_i16", "scalar"),
+        first = names.variant(p.names.model, "first_" .. type.name, "scalar"),
+        second = names.variant(p.names.model, "second_" .. type.name, "scalar"),
+        ffn = names.variant(p.names.model, "ffn", "scalar"),
+    }
     p.variants = { v }
 end
 
@@ -107,24 +199,54 @@ end
 function dense_ffn_plan.build(m, isas, integer, projection)
     model_file.only_lookup(m)
     local hidden = cost.dense_hidden { d = m.d }
-    if hidden % transformer_plan.panel ~= 0 then model_file.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it") end
-    if m.d_out % transformer_plan.panel ~= 0 then model_file.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it") end
-    if m.d > integer_plan.most_d then model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " for the dense FFN beside it") end
+    if hidden % transformer_plan.panel ~= 0 then
+        model_file.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
+    end
+    if m.d_out % transformer_plan.panel ~= 0 then
+        model_file.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
+    end
+    if m.d > integer_plan.most_d then
+        model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " for the dense FFN beside it")
+    end
     local shape = { kind = "dense_ffn", d = m.d, d_out = m.d_out, hidden = hidden }
-    local p = { model = m, rival = true, shape = shape, names = names.public(m.name .. "_dense"), sections = {}, variants = {}, norm = m.norm, types = {}, options = { rival = true },
-        tensors = tensors_of(shape), scratch_bytes = 0 }
+    local p = {
+        model = m,
+        rival = true,
+        shape = shape,
+        names = names.public(m.name .. "_dense"),
+        sections = {},
+        variants = {},
+        norm = m.norm,
+        types = {},
+        options = { rival = true },
+        tensors = tensors_of(shape),
+        scratch_bytes = 0,
+    }
     if integer then
         integer_parts(p, m, isas, projection)
         p.options.arithmetic, p.options.projection = "integer", p.projection.name
     else
-        if projection then error('--projection: "' .. projection .. '": the dense FFN is float32 without --arithmetic integer', 0) end
+        if projection then
+            error('--projection: "' .. projection .. '": the dense FFN is float32 without --arithmetic integer', 0)
+        end
         float_parts(p, isas)
     end
-    for _, v in ipairs(p.variants) do p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes) end
+    for _, v in ipairs(p.variants) do
+        p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
+    end
     p.weights_struct_bytes = 8 * #p.sections + 8
     local described = {}
-    for i, s in ipairs(p.sections) do described[i] = { s.name, s.type, s.elements, s.at } end
-    p.digest = host.sha256(json.encode({ format = blob.format, rival = m.name, norm = m.norm, sections = described, unit = p.unit, fraction = p.fraction }, "compact"))
+    for i, s in ipairs(p.sections) do
+        described[i] = { s.name, s.type, s.elements, s.at }
+    end
+    p.digest = host.sha256(json.encode({
+        format = blob.format,
+        rival = m.name,
+        norm = m.norm,
+        sections = described,
+        unit = p.unit,
+        fraction = p.fraction,
+    }, "compact"))
     return p
 end
 

@@ -1,4 +1,5 @@
--- What the templates of the dense FFN beside a model print: kernels of transformers in float32, those of dense projections in integers.
+-- What the templates of the dense FFN beside a model print: kernels of transformers in float32, those of dense
+-- projections in integers.
 local integer_kernels = require "gen.families.integer.print"
 local kernels = require "gen.families.lookup.print"
 local literal = require "gen.print.literal"
@@ -10,15 +11,20 @@ local dense_ffn_kernels = {}
 local function values_of(p)
     local integer = p.arithmetic ~= nil
     return {
-        integer = integer, norm = p.norm ~= nil, input = integer and "int16_t" or "float", output = integer and "int32_t" or "float",
-        x_scale = integer and literal.float(p.unit) or "", y_scale = integer and literal.float(2.0 ^ -p.fraction) or "",
+        integer = integer,
+        norm = p.norm ~= nil,
+        input = integer and "int16_t" or "float",
+        output = integer and "int32_t" or "float",
+        x_scale = integer and literal.float(p.unit) or "",
+        y_scale = integer and literal.float(2.0 ^ -p.fraction) or "",
     }
 end
 
 -- The templates of the model's own files, and what they read beside the plan.
 function dense_ffn_kernels.api(p)
     local values = values_of(p)
-    values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses = "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, false, {}
+    values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
+        "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, false, {}
     if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
     return values
 end
@@ -28,9 +34,24 @@ function dense_ffn_kernels.files(p, v)
     local files = {}
     local function add(path, symbol, helper, extend)
         local values = values_of(p)
-        local own = { isa = v.isa, v = v, lanes = v.isa.lanes, symbol = symbol, prologue = kernels.prologue(p, v.isa), helper = p.names.model .. "_" .. helper, normalise = p.normalise or false,
-            residual = false, panel = transformer_plan.panel, type = p.shape.type or false, activation = "gelu", gelu = p.gelu or false, lines_of = integer_kernels.initialiser }
-        for key, value in pairs(own) do values[key] = value end
+        local own = {
+            isa = v.isa,
+            v = v,
+            lanes = v.isa.lanes,
+            symbol = symbol,
+            prologue = kernels.prologue(p, v.isa),
+            helper = p.names.model .. "_" .. helper,
+            normalise = p.normalise or false,
+            residual = false,
+            panel = transformer_plan.panel,
+            type = p.shape.type or false,
+            activation = "gelu",
+            gelu = p.gelu or false,
+            lines_of = integer_kernels.initialiser,
+        }
+        for key, value in pairs(own) do
+            values[key] = value
+        end
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
@@ -40,15 +61,27 @@ function dense_ffn_kernels.files(p, v)
                 values.eps, values.one_over_d = literal.float(p.norm.eps), literal.float(1 / p.shape.d)
             end)
         end
-        add("templates/transformer_product.c", v.names.product, "product", function(values) transformer_kernels.product_values(p, v, values) end)
+        add(
+            "templates/transformer_product.c",
+            v.names.product,
+            "product",
+            function(values) transformer_kernels.product_values(p, v, values) end
+        )
         add("templates/dense_ffn_float.c", v.names.ffn, "ffn")
         return files
     end
     if p.norm then add("templates/integer_normalise.c", v.names.normalise, "normalise") end
     for _, layer in ipairs(p.layers) do
         add("templates/integer_projection.c", v.names[layer.name], layer.name, function(values)
-            values.layer = { weights = layer.name, multipliers = layer.name .. "_multipliers", bias = layer.name .. "_bias", inputs = layer.inputs, outputs = layer.outputs,
-                storage = p.projection.storage, bh4 = false }
+            values.layer = {
+                weights = layer.name,
+                multipliers = layer.name .. "_multipliers",
+                bias = layer.name .. "_bias",
+                inputs = layer.inputs,
+                outputs = layer.outputs,
+                storage = p.projection.storage,
+                bh4 = false,
+            }
             integer_kernels.projection_values(p, v, layer.projection, values)
         end)
     end

@@ -1,4 +1,5 @@
--- What the templates of integer kernels print: from the plan's numbers to the names, lists and words that a template loops over.
+-- What the templates of integer kernels print: from the plan's numbers to the names, lists and words that a template
+-- loops over.
 local kernels = require "gen.families.lookup.print"
 local literal = require "gen.print.literal"
 
@@ -6,7 +7,8 @@ local integer_kernels = {}
 
 local sum = literal.sum
 
--- Sums of products in <model>_runtime.h, by the C type of weights: portable C, and instructions of cores that have better ones.
+-- Sums of products in <model>_runtime.h, by the C type of weights: portable C, and instructions of cores that have
+-- better ones.
 local products = {
     int16_t = [[
 #if defined(__ARM_FEATURE_DSP)
@@ -156,10 +158,20 @@ local function eights(storage)
     add "#if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1"
     add "    const int16x8_t inputs = vld1q_s16(x);"
     local function row(s, at) return s == 0 and sum("w", at) or sum("w + " .. (s == 1 and "step" or s .. " * step"), at) end
-    for s = 0, together - 1 do add("    sum[%d] = vmladavaq_s16(sum[%d], inputs, %s(%s));", s, s, storage == "int16_t" and "vld1q_s16" or "vldrbq_s16", row(s, 0)) end
+    for s = 0, together - 1 do
+        add(
+            "    sum[%d] = vmladavaq_s16(sum[%d], inputs, %s(%s));",
+            s,
+            s,
+            storage == "int16_t" and "vld1q_s16" or "vldrbq_s16",
+            row(s, 0)
+        )
+    end
     add "#else"
     for at = 0, 7, width do
-        for s = 0, together - 1 do add("    sum[%d] = $dot%d(sum[%d], %s, %s);", s, width, s, sum("x", at), row(s, at)) end
+        for s = 0, together - 1 do
+            add("    sum[%d] = $dot%d(sum[%d], %s, %s);", s, width, s, sum("x", at), row(s, at))
+        end
     end
     add "#endif"
     add "}"
@@ -169,30 +181,58 @@ end
 -- The lines of all these words, and of `gathers`, if there are any.
 function integer_kernels.functions(storage, gathers)
     local lines = {}
-    local text = words .. "\n" .. products[storage]:gsub("\n$", "") .. "\n\n" .. eights(storage) .. "\n" .. (gathers and "\n" .. gathers or "")
-    for line in text:gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+    local text = words
+        .. "\n"
+        .. products[storage]:gsub("\n$", "")
+        .. "\n\n"
+        .. eights(storage)
+        .. "\n"
+        .. (gathers and "\n" .. gathers or "")
+    for line in text:gmatch("([^\n]*)\n") do
+        lines[#lines + 1] = line
+    end
     return lines
 end
 
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
     return {
-        header = p.target and "templates/firmware.h" or "templates/integer_model.h", source = p.target and "templates/firmware.c" or "templates/integer_model.c",
-        prototypes = "templates/integer_prototypes.h", openmp = false, keeps = false, statuses = {}, integers = true, input = "int16_t", output = "int32_t",
-        layer_text = "templates/integer_layer.h", shape_text = "templates/integer_shape.h", ffn_text = "templates/integer_ffn_prototype.h",
-        formula = kernels.formula(p), x_scale = literal.float(p.unit), y_scale = literal.float(2.0 ^ -p.fraction), fraction = p.fraction,
-        norm = p.normalise ~= nil, functions = integer_kernels.functions(p.projection.storage, integer_kernels.gather_functions:gsub("%$%$", p.names.model:upper())),
+        header = p.target and "templates/firmware.h" or "templates/integer_model.h",
+        source = p.target and "templates/firmware.c" or "templates/integer_model.c",
+        prototypes = "templates/integer_prototypes.h",
+        openmp = false,
+        keeps = false,
+        statuses = {},
+        integers = true,
+        input = "int16_t",
+        output = "int32_t",
+        layer_text = "templates/integer_layer.h",
+        shape_text = "templates/integer_shape.h",
+        ffn_text = "templates/integer_ffn_prototype.h",
+        formula = kernels.formula(p),
+        x_scale = literal.float(p.unit),
+        y_scale = literal.float(2.0 ^ -p.fraction),
+        fraction = p.fraction,
+        norm = p.normalise ~= nil,
+        functions = integer_kernels.functions(
+            p.projection.storage,
+            integer_kernels.gather_functions:gsub("%$%$", p.names.model:upper())
+        ),
     }
 end
 
 -- Integers as lines of a C initialiser, 16 to a line.
 function integer_kernels.initialiser(list)
     local lines = {}
-    for first = 1, #list, 16 do lines[#lines + 1] = table.concat(list, ", ", first, math.min(first + 15, #list)) .. "," end
+    for first = 1, #list, 16 do
+        lines[#lines + 1] = table.concat(list, ", ", first, math.min(first + 15, #list)) .. ","
+    end
     return lines
 end
 
-local function block_name(p) return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "") end
+local function block_name(p)
+    return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "")
+end
 
 -- Outputs of a block in strips of so many that share their inputs: { {at, count, together} }.
 local function strips_of(outputs, together)
@@ -217,15 +257,23 @@ function integer_kernels.projection_values(p, v, projection, values)
                 item.name, item.offset = block_name(item), item.at - group.at
                 if not seen[item.name] then
                     seen[item.name] = true
-                    blocks[#blocks + 1] = { name = item.name, rows = item.rows, outputs = item.outputs, folds = item.folds, fold_gap = item.fold_gap,
-                        depth = item.folds * item.rows, strips = strips_of(item.outputs, together) }
+                    blocks[#blocks + 1] = {
+                        name = item.name,
+                        rows = item.rows,
+                        outputs = item.outputs,
+                        folds = item.folds,
+                        fold_gap = item.fold_gap,
+                        depth = item.folds * item.rows,
+                        strips = strips_of(item.outputs, together),
+                    }
                 end
             end
             kernels.name_passes(stage.passes, passes, seen)
         end
     end
     values.blocks, values.passes, values.groups = blocks, passes, groups
-    values.blocks_total, values.stage_text = p.shape.block > 0 and p.shape.padded // p.shape.block or 1, kernels.describe_stage
+    values.blocks_total, values.stage_text =
+        p.shape.block > 0 and p.shape.padded // p.shape.block or 1, kernels.describe_stage
     values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
 end
 
@@ -233,14 +281,33 @@ end
 function integer_kernels.files(p, v)
     local files = {}
     local function add(path, symbol, extend)
-        local values = { isa = v.isa, v = v, symbol = symbol, prologue = kernels.prologue(p, v.isa), helper = p.names.helper(false), normalise = p.normalise or false,
-            size = p.score, pitch = p.pitch, residual = p.residual, fraction = p.fraction, lines_of = integer_kernels.initialiser }
+        local values = {
+            isa = v.isa,
+            v = v,
+            symbol = symbol,
+            prologue = kernels.prologue(p, v.isa),
+            helper = p.names.helper(false),
+            normalise = p.normalise or false,
+            size = p.score,
+            pitch = p.pitch,
+            residual = p.residual,
+            fraction = p.fraction,
+            lines_of = integer_kernels.initialiser,
+        }
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     if p.normalise then add("templates/integer_normalise.c", v.names.normalise) end
     add("templates/integer_projection.c", v.names.projection, function(values)
-        values.layer = { weights = "projection", multipliers = "multipliers", bias = "projection_bias", inputs = p.shape.d, outputs = p.shape.bits, storage = p.projection.storage, bh4 = p.shape.kind == "bh4" }
+        values.layer = {
+            weights = "projection",
+            multipliers = "multipliers",
+            bias = "projection_bias",
+            inputs = p.shape.d,
+            outputs = p.shape.bits,
+            storage = p.projection.storage,
+            bh4 = p.shape.kind == "bh4",
+        }
         integer_kernels.projection_values(p, v, v.projection, values)
     end)
     add("templates/integer_hash.c", v.names.hash)

@@ -1,4 +1,5 @@
--- Plans the BH4 projection (LookupFFN, "Efficient projection: BH4"): for every repeat four stages of block product and Hadamard transform.
+-- Plans the BH4 projection (LookupFFN, "Efficient projection: BH4"): for every repeat four stages of block product and
+-- Hadamard transform.
 --
 -- Exact folding, all of it done when weights are packed: the Hadamard inside a block (H_b W), decay (fourth W), the
 -- gain of LayerNorm (first W) and its offset (bias). What remains at run time is H_{N/b} over whole blocks. Zero blocks
@@ -10,8 +11,8 @@ local product = require "gen.families.lookup.product"
 
 local bh4 = {}
 
--- The four stages of a repeat of which the first `need` outputs are read. It starts at element `from` of the tensor and at word
--- `at` of the packed weights.
+-- The four stages of a repeat of which the first `need` outputs are read. It starts at element `from` of the tensor and
+-- at word `at` of the packed weights.
 local function stages(shape, radix, align, need, from, at, repeats)
     local b, N, blocks = shape.block, shape.padded, shape.padded // shape.block
     local list, words = {}, 0
@@ -22,7 +23,13 @@ local function stages(shape, radix, align, need, from, at, repeats)
         local stage = { number = s, source = buffers[s][1], target = buffers[s][2], products = {} }
         local source = { at = from + (s - 1) * N * b, block = b * b, fold = 0, row = 1, output = b }
         local function add(first_block, spec)
-            local shifted = { at = source.at + first_block * source.block, block = source.block, fold = source.fold, row = source.row, output = source.output }
+            local shifted = {
+                at = source.at + first_block * source.block,
+                block = source.block,
+                fold = source.fold,
+                row = source.row,
+                output = source.output,
+            }
             local p = product.plan(spec, at + words, shape.projection.word.rows, shifted, repeats)
             p.first_block, p.scale_at = first_block, (s - 1) * N + first_block * b
             words = words + p.words
@@ -38,23 +45,30 @@ local function stages(shape, radix, align, need, from, at, repeats)
             out_blocks = lookup_model.power_of_two_at_least((need + b - 1) // b)
             read = need
             source.fold = out_blocks * b * b
-            add(0, { count = out_blocks, rows = b, outputs = out_blocks == 1 and need or b, folds = blocks // out_blocks,
-                fold_gap = out_blocks * b, x_stride = b })
+            add(0, {
+                count = out_blocks,
+                rows = b,
+                outputs = out_blocks == 1 and need or b,
+                folds = blocks // out_blocks,
+                fold_gap = out_blocks * b,
+                x_stride = b,
+            })
         else
             add(0, { count = blocks, rows = b, outputs = b, folds = 1, x_stride = b })
         end
         stage.outputs = out_blocks == 1 and math.min(read, b) or out_blocks * b
-        stage.passes = butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or (read + align - 1) // align * align)
+        stage.passes =
+            butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or (read + align - 1) // align * align)
         list[s] = stage
     end
     return list, words
 end
 
 -- A product's scale_at is where the scales of its outputs begin among those of a repeat, 4 N.
--- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align: butterflies
--- work on so many rows at a time (the lanes, where they hold rows).
--- Returns { groups = { {count, first, words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a
--- block), boxes, rows = {x, a, b (nil if not used), z}, flops }.
+-- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align:
+-- butterflies work on so many rows at a time (the lanes, where they hold rows). Returns { groups = { {count, first,
+-- words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a block),
+-- boxes, rows = {x, a, b (nil if not used), z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
     local plan = { groups = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0 }
@@ -62,17 +76,30 @@ function bh4.plan(shape, radix, align)
     local function add(first, count, need)
         -- Planned twice: the distance of two repeats is known once the words of one are counted.
         local _, words = stages(shape, radix, align, need, 0, 0)
-        local list = stages(shape, radix, align, need, first * tensor_repeat, plan.words, { count = count, words = words, source = tensor_repeat })
-        plan.groups[#plan.groups + 1] = { first = first, count = count, words = words, at = plan.words, stages = list, need = need }
+        local list = stages(
+            shape,
+            radix,
+            align,
+            need,
+            first * tensor_repeat,
+            plan.words,
+            { count = count, words = words, source = tensor_repeat }
+        )
+        plan.groups[#plan.groups + 1] =
+            { first = first, count = count, words = words, at = plan.words, stages = list, need = need }
         plan.words = plan.words + count * words
         for _, stage in ipairs(list) do
             for _, p in ipairs(stage.products) do
                 plan.flops = plan.flops + count * p.flops
                 plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
                 plan.most_lines = math.max(plan.most_lines, p.depth)
-                for _, box in ipairs(p.boxes) do plan.boxes[#plan.boxes + 1] = box end
+                for _, box in ipairs(p.boxes) do
+                    plan.boxes[#plan.boxes + 1] = box
+                end
             end
-            for _, pass in ipairs(stage.passes) do plan.flops = plan.flops + count * pass.additions end
+            for _, pass in ipairs(stage.passes) do
+                plan.flops = plan.flops + count * pass.additions
+            end
         end
     end
     local whole, rest = shape.bits // N, shape.bits % N
@@ -80,7 +107,12 @@ function bh4.plan(shape, radix, align)
     if rest > 0 then add(whole, 1, rest) end
     local last = plan.groups[#plan.groups]
     local z = (shape.repeats - 1) * N + last.stages[4].outputs
-    plan.rows = { x = shape.d, a = N, b = not shape.projection.word.integers and N or nil, z = (z + align - 1) // align * align }
+    plan.rows = {
+        x = shape.d,
+        a = N,
+        b = not shape.projection.word.integers and N or nil,
+        z = (z + align - 1) // align * align,
+    }
     return plan
 end
 

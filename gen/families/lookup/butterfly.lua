@@ -6,7 +6,9 @@ local butterfly = {}
 -- first `need` outputs are read: { operations = { {name, op = "add"|"sub", left, right} }, results = { name } }.
 function butterfly.network(radix, live, need)
     local nodes, wires, number = {}, {}, 0
-    for k = 0, radix - 1 do wires[k] = k < live and { name = "v" .. k } or false end
+    for k = 0, radix - 1 do
+        wires[k] = k < live and { name = "v" .. k } or false
+    end
     local half = radix // 2
     while half >= 1 do
         local level = {}
@@ -31,16 +33,24 @@ function butterfly.network(radix, live, need)
     local function mark(node)
         if read[node] then return end
         read[node] = true
-        if node.op then mark(node.left) mark(node.right) end
+        if node.op then
+            mark(node.left)
+            mark(node.right)
+        end
     end
-    for k = 0, need - 1 do mark(wires[k]) end
+    for k = 0, need - 1 do
+        mark(wires[k])
+    end
     local network = { operations = {}, results = {} }
     for _, node in ipairs(nodes) do
         if read[node] then
-            network.operations[#network.operations + 1] = { name = node.name, op = node.op, left = node.left.name, right = node.right.name }
+            network.operations[#network.operations + 1] =
+                { name = node.name, op = node.op, left = node.left.name, right = node.right.name }
         end
     end
-    for k = 0, need - 1 do network.results[#network.results + 1] = wires[k].name end
+    for k = 0, need - 1 do
+        network.results[#network.results + 1] = wires[k].name
+    end
     return network
 end
 
@@ -61,8 +71,12 @@ end
 function butterfly.passes(blocks, rows, radix, live, need)
     assert(2 * live >= blocks * rows and (live >= blocks * rows or need >= blocks * rows))
     local bits, widest = 0, 0
-    while 1 << bits < blocks do bits = bits + 1 end
-    while 2 << widest <= radix do widest = widest + 1 end
+    while 1 << bits < blocks do
+        bits = bits + 1
+    end
+    while 2 << widest <= radix do
+        widest = widest + 1
+    end
     local count = (bits + widest - 1) // widest
     local passes, left, stride = {}, bits, blocks
     for i = 1, count do
@@ -74,20 +88,25 @@ function butterfly.passes(blocks, rows, radix, live, need)
     -- Zeros are met by the widest stride first, unread outputs by the widest stride last.
     local widest_pass = passes[1]
     if need < blocks * rows then
-        for i = 1, count // 2 do passes[i], passes[count + 1 - i] = passes[count + 1 - i], passes[i] end
+        for i = 1, count // 2 do
+            passes[i], passes[count + 1 - i] = passes[count + 1 - i], passes[i]
+        end
     end
     for _, pass in ipairs(passes) do
         pass.segments, pass.additions = {}, 0
         local all = blocks * rows
         local key = need < all and "need" or "live"
         pass.live, pass.need = pass.radix * pass.stride, pass.radix * pass.stride
-        if pass == widest_pass then pass.live, pass.need = live, need end
+        if pass == widest_pass then
+            pass.live, pass.need = live, need
+        end
         local segments = split(pass.stride, pass == widest_pass and math.min(live, need) or all, pass.radix)
         for _, segment in ipairs(segments) do
             local wires = { live = pass.radix, need = pass.radix }
             wires[key] = segment.wires
             local network = butterfly.network(pass.radix, wires.live, wires.need)
-            pass.segments[#pass.segments + 1] = { from = segment.from, to = segment.to, live = wires.live, need = wires.need, network = network }
+            pass.segments[#pass.segments + 1] =
+                { from = segment.from, to = segment.to, live = wires.live, need = wires.need, network = network }
             pass.additions = pass.additions + #network.operations * (segment.to - segment.from) * pass.groups
         end
     end

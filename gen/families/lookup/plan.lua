@@ -17,15 +17,28 @@ local plan = {}
 
 plan.most_threads = 1024 -- that an OpenMP build may have
 
--- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they come back once for all of these.
+-- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they
+-- come back once for all of these.
 local few_chunk = 32
 
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
 function plan.shape(m, tables, projection)
-    local shape = { tables = tables, projection = projection, d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, rows = 1 << m.tau, bits = m.h * m.tau, kind = m.projection.kind,
-        neighbours = m.neighbours, slots = m.h * m.neighbours, -- slots: rows that a token takes
-        x_step = m.d, y_step = m.d_out }
+    local shape = {
+        tables = tables,
+        projection = projection,
+        d = m.d,
+        d_out = m.d_out,
+        h = m.h,
+        tau = m.tau,
+        rows = 1 << m.tau,
+        bits = m.h * m.tau,
+        kind = m.projection.kind,
+        neighbours = m.neighbours,
+        slots = m.h * m.neighbours, -- slots: rows that a token takes
+        x_step = m.d,
+        y_step = m.d_out,
+    }
     if shape.kind == "bh4" then
         shape.block = m.projection.block
         shape.decay = m.projection.decay
@@ -53,25 +66,46 @@ function plan.scratch_of(list, align)
 end
 
 -- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
---   integers, units   inputs rounded to words of integers, and the units of the tokens. Few tokens round all inputs, many the blocks one after the other
---   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a panel at a time
+--   integers, units   inputs rounded to words of integers, and the units of the tokens. Few tokens round all inputs,
+--                     many the blocks one after the other
+--   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a
+--                     panel at a time
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
     if word.integers then
         local pitch = many and projection.most_lines or blob.round_up((shape.padded + 1) // 2, lanes)
         return {
-            { name = "integers", storage = word.storage, pitch = pitch, bytes = tokens * pitch * 4, text = "[tiles][" .. pitch .. "]" .. (many and "[tile]" or "") .. " words" },
-            { name = "units", storage = "float", bytes = tokens * (many and 16 or 4), text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tiles]" },
+            {
+                name = "integers",
+                storage = word.storage,
+                pitch = pitch,
+                bytes = tokens * pitch * 4,
+                text = "[tiles][" .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
+            },
+            {
+                name = "units",
+                storage = "float",
+                bytes = tokens * (many and 16 or 4),
+                text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tiles]",
+            },
         }
     end
     if word.rows > 1 and many then
-        return { { name = "unpacked", storage = "float", bytes = projection.panel_floats * 4, text = "[" .. projection.panel_floats .. "]" } }
+        return {
+            {
+                name = "unpacked",
+                storage = "float",
+                bytes = projection.panel_floats * 4,
+                text = "[" .. projection.panel_floats .. "]",
+            },
+        }
     end
     return {}
 end
 
 local function buffers_of(shape, projection, hash, chunk, tokens, work)
-    local list = { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
+    local list =
+        { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
@@ -86,32 +120,50 @@ local function gather_tiles(shape, isa, columns, vectors)
     return gather.tiles(shape, columns, isa.lanes, vectors)
 end
 
--- How calls of up to `most` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least `least`; nil if
--- none is large enough.
+-- How calls of up to `most` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least
+-- `least`; nil if none is large enough.
 local function split_of(shape, projection, tile, most)
     local least = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
     return 2 * least <= most and { tile = tile, least = least } or nil
 end
 
--- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features and tables are in the lanes.
+-- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features
+-- and tables are in the lanes.
 local function few_of(m, shape, isa, choices, chunk)
     local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
     local few = {
-        regime = "few", isa = isa, threshold = choices["few.threshold"], tile = 1, vectors = choices["few.vectors"], tokens = choices["few.tokens"],
-        chunk = chunk, group = choices["few.group"], unroll = 1, dot = dot,
-        prefetch = choices["few.prefetch"] > 0, early = choices["few.prefetch"] == 2 and gather.early(shape) or nil, projection = projection, hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
+        regime = "few",
+        isa = isa,
+        threshold = choices["few.threshold"],
+        tile = 1,
+        vectors = choices["few.vectors"],
+        tokens = choices["few.tokens"],
+        chunk = chunk,
+        group = choices["few.group"],
+        unroll = 1,
+        dot = dot,
+        prefetch = choices["few.prefetch"] > 0,
+        early = choices["few.prefetch"] == 2 and gather.early(shape) or nil,
+        projection = projection,
+        hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.split = split_of(shape, projection, few.tokens, few.threshold)
-    -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked one at a time
-    -- and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
+    -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked
+    -- one at a time and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
     local rows = shape.projection.word.rows
     few.vectors_alone = rows > 1 and 2 * few.vectors + rows + 2 <= isa.registers and 2 * few.vectors or few.vectors
     few.work = work_of(shape, projection, few.chunk, isa.lanes, false)
-    few.scratch, few.scratch_bytes = plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
+    few.scratch, few.scratch_bytes =
+        plan.scratch_of(buffers_of(shape, projection, few.hash, few.chunk, few.chunk, few.work))
     few.names = {
         load = names.variant(m.name, "normalise_f32", isa.name, "few"),
-        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, "few_v" .. few.vectors .. "_n" .. few.tokens),
+        projection = names.variant(
+            m.name,
+            shape.kind .. "_" .. shape.projection.name,
+            isa.name,
+            "few_v" .. few.vectors .. "_n" .. few.tokens
+        ),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
@@ -126,23 +178,39 @@ local function variant_of(m, shape, isa, choices, openmp)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
-        regime = "many", isa = isa, schedule = choices, schedule_text = schedule.text(choices), projection = projection,
-        vectors = choices["tile.vectors"], tile = tile, tiles = choices["project.tiles"], chunk = choices["chunk.tokens"],
-        outputs = choices["product.outputs"], product_unroll = choices["product.unroll"],
-        group = choices["gather.group"], unroll = choices["gather.unroll"], prefetch = choices["gather.prefetch"] == 1,
-        ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"]) or nil,
-        pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"]) or nil,
+        regime = "many",
+        isa = isa,
+        schedule = choices,
+        schedule_text = schedule.text(choices),
+        projection = projection,
+        vectors = choices["tile.vectors"],
+        tile = tile,
+        tiles = choices["project.tiles"],
+        chunk = choices["chunk.tokens"],
+        outputs = choices["product.outputs"],
+        product_unroll = choices["product.unroll"],
+        group = choices["gather.group"],
+        unroll = choices["gather.unroll"],
+        prefetch = choices["gather.prefetch"] == 1,
+        ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"])
+            or nil,
+        pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"])
+            or nil,
         stream = choices["gather.stream"] == 1,
-        packs_from = 2 * tile, -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as long as none
+        -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as
+        -- long as none
+        packs_from = 2 * tile,
         hash = neighbours.plan(m, shape, isa.lanes, false),
-        dot = gather.dot(shape, isa), gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
+        dot = gather.dot(shape, isa),
+        gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
     }
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
     if v.dot then
-        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between groups of tables.
+        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
+        -- groups of tables.
         local pitch = gather.dot_pitch(v.dot, choices["gather.columns"])
         v.spans = gather.spans(shape, v.group)
         buffers[#buffers + 1] = { name = "words", bytes = v.chunk * blob.round_up(shape.h, v.dot.rows) * 2 }
@@ -157,10 +225,25 @@ local function variant_of(m, shape, isa, choices, openmp)
     local t = "t" .. tile
     v.names = {
         load = names.variant(m.name, "load_f32", isa.name, t),
-        projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, isa.name, t .. "_o" .. v.outputs .. "_m" .. v.tiles),
+        projection = names.variant(
+            m.name,
+            shape.kind .. "_" .. shape.projection.name,
+            isa.name,
+            t .. "_o" .. v.outputs .. "_m" .. v.tiles
+        ),
         hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
-        gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]),
-        columns = openmp and v.parts > 1 and names.variant(m.name, "gather_columns_" .. shape.tables.name, isa.name, t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]) or nil,
+        gather = names.variant(
+            m.name,
+            "gather_" .. shape.tables.name,
+            isa.name,
+            t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]
+        ),
+        columns = openmp and v.parts > 1 and names.variant(
+            m.name,
+            "gather_columns_" .. shape.tables.name,
+            isa.name,
+            t .. "_g" .. v.group .. "_c" .. choices["gather.columns"]
+        ) or nil,
         project = names.variant(m.name, "project", isa.name, "many"),
         many = names.variant(m.name, "ffn", isa.name, "many"),
         ffn = names.variant(m.name, "ffn", isa.name),
@@ -175,9 +258,28 @@ end
 -- What firmware has: kernels for one token at a time only, and no threads.
 local function firmware_of(m, shape, isa, choices)
     if not schedule.few_possible(shape, isa) then
-        error(string.format("%s: projection.block = %d: must be a multiple of the %d lanes of %s", m.name, shape.block, isa.lanes, isa.name), 0)
+        error(
+            string.format(
+                "%s: projection.block = %d: must be a multiple of the %d lanes of %s",
+                m.name,
+                shape.block,
+                isa.lanes,
+                isa.name
+            ),
+            0
+        )
     end
-    if isa.sizeless and m.neighbours > 1 then error(string.format("%s: neighbours = %d: must be 1 for %s, whose vectors cannot lie in arrays", m.name, m.neighbours, isa.name), 0) end
+    if isa.sizeless and m.neighbours > 1 then
+        error(
+            string.format(
+                "%s: neighbours = %d: must be 1 for %s, whose vectors cannot lie in arrays",
+                m.name,
+                m.neighbours,
+                isa.name
+            ),
+            0
+        )
+    end
     choices["few.tokens"] = 1
     local v = few_of(m, shape, isa, choices, 1)
     v.schedule, v.schedule_text = choices, schedule.text(choices)
@@ -187,16 +289,20 @@ end
 -- Buffers of the gather, which a plan that takes another's codes may have elsewhere.
 local of_gather = { words = true, score_units = true, zeros = true, sums = true, slice = true }
 
--- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in scratch.
+-- Makes `kernels` use the codes and scores that those of another plan make: they have the same choices and places in
+-- scratch.
 local function take_codes(kernels, others)
-    for _, stage in ipairs { "load", "projection", "hash", "project" } do kernels.names[stage] = others.names[stage] end
+    for _, stage in ipairs { "load", "projection", "hash", "project" } do
+        kernels.names[stage] = others.names[stage]
+    end
     for place, at in pairs(others.scratch) do
         assert(kernels.scratch[place] == at or of_gather[place], place)
     end
 end
 
--- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by name of the
--- instruction set, and tables and projection of the types of those names (default f32). `part`: of another model, for one thread:
+-- Builds the plan of model `m` (validated) for the instruction sets `isas`, with the choices in `wanted` (optional), by
+-- name of the instruction set, and tables and projection of the types of those names (default f32). `part`: of another
+-- model, for one thread:
 --   names           of the part (gen/model/names.lua)
 --   x_step, y_step  floats from token to token
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
@@ -211,28 +317,50 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         shape.x_step, shape.y_step = part.x_step, part.y_step
     else
         local sets = {}
-        for i, set in ipairs(isas) do sets[i] = isa_list.with_types(set, { shape.tables, shape.projection }) end
+        for i, set in ipairs(isas) do
+            sets[i] = isa_list.with_types(set, { shape.tables, shape.projection })
+        end
         isas = sets
     end
     local choices = {}
-    for i, isa in ipairs(isas) do choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {}) end
+    for i, isa in ipairs(isas) do
+        choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {})
+    end
     local layout = gather.layout(shape, target ~= nil)
     local projection = projection_plan(shape, 2, 1)
     local sections, packed_bytes = blob.sections(m, shape, projection, layout)
 
     local p = {
-        model = m, shape = shape, names = part and part.names or names.public(m.name), openmp = not part, makes_codes = not (part and part.codes_of), sections = sections, tensors = blob.tensors(m, shape),
-        packed_bytes = packed_bytes, table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
-        projection_bytes = projection.words * 4, variants = {}, scratch_bytes = 0, most_threads = plan.most_threads,
-        schedules = schedule, wanted = wanted or {}, tables = shape.tables, projection = shape.projection, pitch = layout.pitch, residual = shape.kind == "bh4" and shape.decay < 1,
-        weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8, target = target,
+        model = m,
+        shape = shape,
+        names = part and part.names or names.public(m.name),
+        openmp = not part,
+        makes_codes = not (part and part.codes_of),
+        sections = sections,
+        tensors = blob.tensors(m, shape),
+        packed_bytes = packed_bytes,
+        table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
+        projection_bytes = projection.words * 4,
+        variants = {},
+        scratch_bytes = 0,
+        most_threads = plan.most_threads,
+        schedules = schedule,
+        wanted = wanted or {},
+        tables = shape.tables,
+        projection = shape.projection,
+        pitch = layout.pitch,
+        residual = shape.kind == "bh4" and shape.decay < 1,
+        weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8,
+        target = target,
         dense_hidden = cost.dense_hidden(shape),
         types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
-        options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name }, -- as the manifest records them
+        -- as the manifest records them
+        options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = target and firmware_of(m, shape, isa, choices[i]) or variant_of(m, shape, isa, choices[i], p.openmp)
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i])
+            or variant_of(m, shape, isa, choices[i], p.openmp)
         if not p.makes_codes then
             local others = part.codes_of.variants[i]
             take_codes(p.variants[i], others)
@@ -241,7 +369,12 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
     local folded = p.variants[#p.variants].projection.flops
-    p.mflop = { lookup = cost.lookup(shape), projection = folded / 1e6, folded = cost.folded(shape, folded), dense = cost.dense(shape) }
+    p.mflop = {
+        lookup = cost.lookup(shape),
+        projection = folded / 1e6,
+        folded = cost.folded(shape, folded),
+        dense = cost.dense(shape),
+    }
     return p
 end
 
@@ -250,11 +383,18 @@ function plan.threads(kernels, tokens, threads)
     return kernels.split and math.max(1, math.min(threads, tokens // kernels.split.least)) or 1
 end
 
--- What variant `v` does for a call of `tokens` tokens, as gen/plan/cost.lua wants it; `few`: with its kernels for few tokens.
+-- What variant `v` does for a call of `tokens` tokens, as gen/plan/cost.lua wants it; `few`: with its kernels for few
+-- tokens.
 function plan.work(p, v, few, tokens)
     return {
-        projection_flops = p.mflop.projection * 1e6, products_at_once = p.projection.word.integers and 2 or nil, projection_bytes = p.projection_bytes, pass = few and v.few.tokens or v.tile * v.tiles,
-        row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours, table_bytes = p.table_bytes, tokens = tokens, chunk = v.chunk,
+        projection_flops = p.mflop.projection * 1e6,
+        products_at_once = p.projection.word.integers and 2 or nil,
+        projection_bytes = p.projection_bytes,
+        pass = few and v.few.tokens or v.tile * v.tiles,
+        row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours,
+        table_bytes = p.table_bytes,
+        tokens = tokens,
+        chunk = v.chunk,
     }
 end
 
@@ -262,16 +402,40 @@ end
 function plan.summary(p)
     local variants = {}
     for i, v in ipairs(p.variants) do
-        variants[i] = { isa = v.isa.name, schedule = v.schedule_text, tile = v.tile, chunk = v.chunk, scratch_bytes = v.scratch_bytes }
+        variants[i] = {
+            isa = v.isa.name,
+            schedule = v.schedule_text,
+            tile = v.tile,
+            chunk = v.chunk,
+            scratch_bytes = v.scratch_bytes,
+        }
     end
     local sections = {}
-    for i, s in ipairs(p.sections) do sections[i] = { name = s.name, type = s.type, elements = s.elements, offset = s.at } end
+    for i, s in ipairs(p.sections) do
+        sections[i] = { name = s.name, type = s.type, elements = s.elements, offset = s.at }
+    end
     local s = p.shape
     return {
-        model = p.model, digest = p.digest, d = s.d, d_out = s.d_out, h = s.h, tau = s.tau, block = s.block, padded = s.padded, repeats = s.repeats,
-        mflop_per_token = p.mflop.lookup, mflop_per_token_folded = p.mflop.folded, dense_mflop_per_token = p.mflop.dense,
-        projection = s.projection.name, projection_bytes = p.projection_bytes, tables = s.tables.name, table_bytes = p.table_bytes, packed_bytes = p.packed_bytes, scratch_bytes = p.scratch_bytes,
-        sections = sections, variants = variants,
+        model = p.model,
+        digest = p.digest,
+        d = s.d,
+        d_out = s.d_out,
+        h = s.h,
+        tau = s.tau,
+        block = s.block,
+        padded = s.padded,
+        repeats = s.repeats,
+        mflop_per_token = p.mflop.lookup,
+        mflop_per_token_folded = p.mflop.folded,
+        dense_mflop_per_token = p.mflop.dense,
+        projection = s.projection.name,
+        projection_bytes = p.projection_bytes,
+        tables = s.tables.name,
+        table_bytes = p.table_bytes,
+        packed_bytes = p.packed_bytes,
+        scratch_bytes = p.scratch_bytes,
+        sections = sections,
+        variants = variants,
     }
 end
 

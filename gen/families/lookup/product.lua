@@ -2,9 +2,9 @@
 --
 -- A block has `rows` inputs and `outputs` outputs; with `folds` > 1 its input is the concatenation of `folds` blocks
 -- that lie `fold_gap` rows apart. Packed weights are 32-bit words, each of one weight or of those of `together` rows
--- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * rows / together, the last panel of a block
--- narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that do not fill a word
--- have zeros beside them.
+-- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * rows / together, the last panel of a
+-- block narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that do not fill
+-- a word have zeros beside them.
 local product = {}
 
 product.panel = 16
@@ -14,21 +14,31 @@ product.panel = 16
 -- together     rows that share a word
 -- source       where the tensor keeps W: { at =, block =, fold =, row =, output = } strides in elements
 -- repeats      { count =, words =, source = }: the same product again, so many words and elements on (optional)
--- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields of `blocks`.
+-- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields
+-- of `blocks`.
 function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
     assert(blocks.folds == 1 or blocks.rows % together == 0, "a word must not span two folds")
     local depth = (blocks.rows * blocks.folds + together - 1) // together
     local full, tail = blocks.outputs // panel, blocks.outputs % panel
     local plan = {
-        count = blocks.count, rows = blocks.rows, outputs = blocks.outputs, folds = blocks.folds,
-        fold_gap = blocks.fold_gap or 0, x_stride = blocks.x_stride,
-        full_panels = full, tail_outputs = tail,
-        together = together, depth = depth, at = at,
-        block_words = depth * blocks.outputs, words = depth * blocks.outputs * blocks.count,
+        count = blocks.count,
+        rows = blocks.rows,
+        outputs = blocks.outputs,
+        folds = blocks.folds,
+        fold_gap = blocks.fold_gap or 0,
+        x_stride = blocks.x_stride,
+        full_panels = full,
+        tail_outputs = tail,
+        together = together,
+        depth = depth,
+        at = at,
+        block_words = depth * blocks.outputs,
+        words = depth * blocks.outputs * blocks.count,
         panel_floats = depth * together * math.min(panel, blocks.outputs),
         flops = 2 * blocks.rows * blocks.folds * blocks.outputs * blocks.count,
-        source = source, boxes = {},
+        source = source,
+        boxes = {},
     }
     -- The rows that have place number `part` in their words.
     local function box(first_output, panels, width, part)
@@ -38,7 +48,11 @@ function product.plan(blocks, at, together, source, repeats)
             from = source.at + first_output * source.output + part * source.row,
             to = (at + first_output * depth) * together + part,
             dims = {
-                { count = repeats and repeats.count or 1, from = repeats and repeats.source or 0, to = (repeats and repeats.words or 0) * together },
+                {
+                    count = repeats and repeats.count or 1,
+                    from = repeats and repeats.source or 0,
+                    to = (repeats and repeats.words or 0) * together,
+                },
                 { count = blocks.count, from = source.block, to = plan.block_words * together },
                 { count = panels, from = panel * source.output, to = panel * depth * together },
                 { count = blocks.folds, from = source.fold, to = blocks.rows * width },
@@ -64,8 +78,13 @@ function product.strips(p, lanes, vectors)
         local width = whole and panel or p.tail_outputs
         local column = whole and output % panel or output - p.full_panels * panel
         local floats = math.min(lanes, width - column)
-        return { at = (whole and output // panel or p.full_panels) * depth * panel + column, step = width, y = output,
-            floats = floats, partial = floats < lanes }
+        return {
+            at = (whole and output // panel or p.full_panels) * depth * panel + column,
+            step = width,
+            y = output,
+            floats = floats,
+            partial = floats < lanes,
+        }
     end
     local strips, wide = {}, vectors * lanes
     local count = p.full_panels * panel // wide
@@ -75,16 +94,22 @@ function product.strips(p, lanes, vectors)
             list[#list + 1] = vector(output)
             output = output + list[#list].floats
         end
-        if #list > 0 then strips[#strips + 1] = { count = times, w_step = wide * depth, y_step = wide, vectors = list } end
+        if #list > 0 then
+            strips[#strips + 1] = { count = times, w_step = wide * depth, y_step = wide, vectors = list }
+        end
     end
     if count > 0 then strip(0, wide, count) end
     local rest = {}
-    for output = count * wide, p.outputs - 1, wide do rest[#rest + 1] = output end
+    for output = count * wide, p.outputs - 1, wide do
+        rest[#rest + 1] = output
+    end
     for _, first in ipairs(rest) do
         -- Weights and outputs of what follows a repeated strip are counted from its end.
         strip(first, math.min(first + wide, p.outputs), 1)
         for _, v in ipairs(strips[#strips].vectors) do
-            if count > 1 then v.at, v.y = v.at - count * wide * depth, v.y - count * wide end
+            if count > 1 then
+                v.at, v.y = v.at - count * wide * depth, v.y - count * wide
+            end
         end
     end
     return strips

@@ -7,22 +7,27 @@ local powers = space.powers
 
 local function power_of_two_at_most(n)
     local power = 1
-    while power * 2 <= n do power = power * 2 end
+    while power * 2 <= n do
+        power = power * 2
+    end
     return power
 end
 
 local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
 
 local most_waiting = 4096 -- tokens of a chunk, unless asked for
-local two_lines = 128     -- bytes
+local two_lines = 128 -- bytes
 local most_dot_lines = 16 -- of four rows each, written out
 local most_code_bytes = 128 << 20 -- codes and scores of a pass, unless asked for
 
-local function tables_in_cache(shape, isa) return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2 end
+local function tables_in_cache(shape, isa)
+    return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2
+end
 
 local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
 
--- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows several times.
+-- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
+-- several times.
 local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
@@ -54,16 +59,19 @@ end
 -- See gen/plan/space.lua. The kernels for few tokens have choices of their own.
 local choices = {
     {
-        key = "tile.vectors", doc = "vectors of tokens in a tile, whose features lie side by side",
+        key = "tile.vectors",
+        doc = "vectors of tokens in a tile, whose features lie side by side",
         values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4, 8 } or { 1, 2, 3, 4 } end,
-        -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10: 1.5 to 2 % of the layer (Cascade Lake).
+        -- With 32 registers 4 vectors by 4 outputs load 8 words for 16 products, 2 by 8 load 10: 1.5 to 2 % of the
+        -- layer (Cascade Lake).
         default = function(shape, isa)
             if isa.lanes == 1 then return 8 end
             return isa.registers >= 32 and code_bytes(shape, 4 * isa.lanes) <= most_code_bytes and 4 or 2
         end,
     },
     {
-        key = "product.outputs", doc = "outputs of the block product held in registers",
+        key = "product.outputs",
+        doc = "outputs of the block product held in registers",
         values = function(_, isa, s) return fitting(isa, powers(1, product.panel), s["tile.vectors"]) end,
         default = function(_, isa, s)
             if isa.lanes == 1 then return 4 end -- compilers make vectors of 8 tokens' floats
@@ -71,7 +79,8 @@ local choices = {
         end,
     },
     {
-        key = "product.unroll", doc = "lines of weights written out in one step of the block product's loop",
+        key = "product.unroll",
+        doc = "lines of weights written out in one step of the block product's loop",
         values = function(shape)
             local lines = product_lines(shape)
             return powers(1, math.min(4, lines & -lines))
@@ -80,52 +89,63 @@ local choices = {
         default = function(shape, isa) return isa.lanes > 1 and product_lines(shape) & 1 == 0 and 2 or 1 end,
     },
     {
-        key = "project.tiles", doc = "tiles that share one pass over the projection's weights",
+        key = "project.tiles",
+        doc = "tiles that share one pass over the projection's weights",
         values = function(shape, isa, s)
             local list = {}
             for _, tiles in ipairs(powers(1, 16)) do
-                if tiles == 1 or codes_fit(shape, tiles * s["tile.vectors"] * isa.lanes) then list[#list + 1] = tiles end
+                if tiles == 1 or codes_fit(shape, tiles * s["tile.vectors"] * isa.lanes) then
+                    list[#list + 1] = tiles
+                end
             end
             return list
         end,
         default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
             local tile = s["tile.vectors"] * isa.lanes
-            local tiles = math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), most_code_bytes // code_bytes(shape, tile))
+            local tiles =
+                math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), most_code_bytes // code_bytes(shape, tile))
             tiles = clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
             -- Weights are shared enough by 64 tokens: no more where inputs and outputs beside those buffers leave L2.
             local rows = shape.d + (2 + shape.repeats) * shape.padded
-            while tiles > 1 and tiles * tile > 64 and rows * tiles * tile * 4 > isa.l2_bytes do tiles = tiles // 2 end
+            while tiles > 1 and tiles * tile > 64 and rows * tiles * tile * 4 > isa.l2_bytes do
+                tiles = tiles // 2
+            end
             return tiles
         end,
     },
     {
-        key = "butterfly.radix", doc = "wires of the widest butterfly held in registers",
+        key = "butterfly.radix",
+        doc = "wires of the widest butterfly held in registers",
         values = function(_, isa) return powers(2, isa.registers // 2) end,
         default = function(_, isa) return isa.registers // 2 end,
     },
     {
-        key = "gather.columns", doc = "columns of the tables gathered in one pass over the tokens",
+        key = "gather.columns",
+        doc = "columns of the tables gathered in one pass over the tokens",
         values = function(shape)
             local list = powers(math.min(16, shape.d_out), shape.d_out)
             if list[#list] ~= shape.d_out then list[#list + 1] = shape.d_out end
             return list
         end,
         default = function(shape, isa)
-            -- Pieces under two lines cost more to find than to read. Where they are copied, over 64 columns leave a group too few tables.
+            -- Pieces under two lines cost more to find than to read. Where they are copied, over 64 columns leave a
+            -- group too few tables.
             if packs(shape, isa) then
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
                 if gather.dot(shape, isa) then return math.min(shape.d_out, 64) end
                 return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
             end
-            -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums it is then
-            -- full); otherwise, and for short elements, whole rows.
-            local columns = power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
+            -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
+            -- it is then full); otherwise, and for short elements, whole rows.
+            local columns =
+                power_of_two_at_most(math.max(1, isa.l2_bytes // 4 // (8 * shape.rows * shape.tables.bytes)))
             local pieces = tables_in_cache(shape, isa) and 64 or columns >= 32 and math.min(columns, 64) or 1024
             return math.min(shape.d_out, shape.tables.bytes < 4 and 1024 or pieces)
         end,
     },
     {
-        key = "gather.group", doc = "tables gathered in one pass over the tokens",
+        key = "gather.group",
+        doc = "tables gathered in one pass over the tokens",
         values = function(shape, isa)
             local dot = gather.dot(shape, isa) -- whole words of scores
             local list = powers(dot and math.min(shape.h, dot.rows) or 1, math.min(shape.h, 64))
@@ -133,20 +153,24 @@ local choices = {
             return list
         end,
         default = function(shape, isa, s)
-            -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it where rows are
-            -- short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs more than the misses it saves.
-            -- Of a table that gives m rows the m-th part is enough.
-            -- Sums of integers that wait cost as much, but their kernels have no loop to start: 32.
+            -- A group's slice of the tables in half of L2 if it is copied, otherwise in a quarter, or in all of it
+            -- where rows are short. Over 16 rows gain nothing; under 4, reading and writing sums once a group costs
+            -- more than the misses it saves. Of a table that gives m rows the m-th part is enough. Sums of integers
+            -- that wait cost as much, but their kernels have no loop to start: 32.
             local m = shape.neighbours
             local most = packs(shape, isa) and gather.dot(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
-            local room = packs(shape, isa) and isa.l2_bytes // 2 or shape.tables.bytes < 4 and isa.l2_bytes or isa.l2_bytes // 4
+            local room = packs(shape, isa) and isa.l2_bytes // 2
+                or shape.tables.bytes < 4 and isa.l2_bytes
+                or isa.l2_bytes // 4
             local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (most + m - 1) // m), shape.h)
-            return gather.dot(shape, isa) and tables < gather.dot(shape, isa).rows and tables or power_of_two_at_most(tables)
+            return gather.dot(shape, isa) and tables < gather.dot(shape, isa).rows and tables
+                or power_of_two_at_most(tables)
         end,
     },
     {
-        key = "gather.vectors", doc = "accumulators of the gather",
+        key = "gather.vectors",
+        doc = "accumulators of the gather",
         values = accumulators,
         default = function(shape, isa)
             if gather.dot(shape, isa) then return 2 * gather.dot(shape, isa).vectors end
@@ -154,23 +178,31 @@ local choices = {
         end,
     },
     {
-        key = "gather.unroll", doc = "tables written out in one step of the gather's loop",
+        key = "gather.unroll",
+        doc = "tables written out in one step of the gather's loop",
         values = function(shape, isa, s)
             local dot = gather.dot(shape, isa)
-            return dot and powers(dot.rows, math.max(dot.rows, s["gather.group"])) or powers(1, math.min(8, s["gather.group"]))
+            return dot and powers(dot.rows, math.max(dot.rows, s["gather.group"]))
+                or powers(1, math.min(8, s["gather.group"]))
         end,
         default = function(shape, isa, s)
             -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
             local dot = gather.dot(shape, isa)
             if dot then
-                local lines = math.max(1, math.min(s["gather.vectors"] // dot.vectors, (s["gather.columns"] + dot.columns - 1) // dot.columns))
-                return power_of_two_at_most(clamp(most_dot_lines // lines * dot.rows, dot.rows, math.max(dot.rows, s["gather.group"])))
+                local lines = math.max(
+                    1,
+                    math.min(s["gather.vectors"] // dot.vectors, (s["gather.columns"] + dot.columns - 1) // dot.columns)
+                )
+                return power_of_two_at_most(
+                    clamp(most_dot_lines // lines * dot.rows, dot.rows, math.max(dot.rows, s["gather.group"]))
+                )
             end
             return isa.lanes == 1 and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
         end,
     },
     {
-        key = "chunk.tokens", doc = "tokens whose codes wait in scratch between projection and gather",
+        key = "chunk.tokens",
+        doc = "tokens whose codes wait in scratch between projection and gather",
         values = function(shape, isa, s)
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             local list = {}
@@ -182,7 +214,8 @@ local choices = {
         default = function(shape, isa, s) -- tables that leave L2 are read once a chunk: each row is used about 16 times
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             if tables_in_cache(shape, isa) then return step end
-            return step * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, most_waiting) // step))
+            return step
+                * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, most_waiting) // step))
         end,
     },
 }
@@ -194,18 +227,25 @@ end
 
 local function add(choice) choices[#choices + 1] = choice end
 add {
-    key = "few.threshold", doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
-    values = function(shape, isa) return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 } end,
+    key = "few.threshold",
+    doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
+    values = function(shape, isa)
+        return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 }
+    end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
         -- Tables in cache: as soon as half a tile is filled, tokens in the lanes win. Larger tables: only a call of a
-        -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in pieces.
-        if tables_in_cache(shape, isa) then return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2)) end
+        -- few hundred tokens, each with one row, uses a group of tables often enough to make up for leaving rows in
+        -- pieces.
+        if tables_in_cache(shape, isa) then
+            return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2))
+        end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
 add {
-    key = "few.vectors", doc = "vectors of outputs of a few-token product held in registers",
+    key = "few.vectors",
+    doc = "vectors of outputs of a few-token product held in registers",
     values = function(_, isa)
         local list = {}
         for _, vectors in ipairs(powers(1, product.panel)) do
@@ -218,7 +258,8 @@ add {
     default = function(_, isa) return isa.lanes == 1 and product.panel or 4 end,
 }
 add {
-    key = "few.tokens", doc = "tokens of a few-token product held in registers",
+    key = "few.tokens",
+    doc = "tokens of a few-token product held in registers",
     values = function(_, isa, s) return fitting(isa, powers(1, isa.lanes == 1 and 1 or 8), s["few.vectors"]) end,
     default = function(_, isa, s)
         local list = fitting(isa, powers(1, isa.lanes == 1 and 1 or 4), s["few.vectors"])
@@ -226,20 +267,24 @@ add {
     end,
 }
 add {
-    key = "few.accumulators", doc = "accumulators of the few-token gather",
+    key = "few.accumulators",
+    doc = "accumulators of the few-token gather",
     values = accumulators,
     default = function(shape, isa)
-        -- One token's rows come from memory: those of a few tables side by side, a strip of two lines of each after the other and the
-        -- next one asked for, they come as fast as it can give them.
+        -- One token's rows come from memory: those of a few tables side by side, a strip of two lines of each after the
+        -- other and the next one asked for, they come as fast as it can give them.
         local dot = gather.dot(shape, isa)
         if dot then return 2 * dot.vectors end
         if isa.lanes == 1 then return 4 end
-        if from_memory(shape, isa) then return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2) end
+        if from_memory(shape, isa) then
+            return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
+        end
         return isa.registers // 2
     end,
 }
 add {
-    key = "few.group", doc = "tables gathered in one pass over a few tokens",
+    key = "few.group",
+    doc = "tables gathered in one pass over a few tokens",
     values = function(shape, isa)
         local most = gather.dot(shape, isa) and math.min(shape.h, gather.most_dot_tables) or shape.h
         local list = powers(1, most)
@@ -249,11 +294,15 @@ add {
     default = function(shape, isa)
         if gather.dot(shape, isa) then return math.min(shape.h, gather.most_dot_tables) end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
-        return from_memory(shape, isa) and shape.d_out * shape.tables.bytes >= 1024 and power_of_two_at_most(math.min(shape.h, 16)) or shape.h
+        return from_memory(shape, isa)
+                and shape.d_out * shape.tables.bytes >= 1024
+                and power_of_two_at_most(math.min(shape.h, 16))
+            or shape.h
     end,
 }
 add {
-    key = "gather.pack", doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
+    key = "gather.pack",
+    doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
     values = function(shape, isa, s)
         local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
         return pack and pack.bytes <= 4 * isa.l2_bytes and { 0, 1 } or { 0 }
@@ -264,37 +313,48 @@ add {
     end,
 }
 add {
-    key = "gather.stream", doc = "whether aligned y is written past the caches; 0: no, 1: yes",
+    key = "gather.stream",
+    doc = "whether aligned y is written past the caches; 0: no, 1: yes",
     values = function(shape, isa, s)
         return isa.stream and gather.streams(shape, gather.dot(shape, isa), s) and { 0, 1 } or { 0 }
     end,
     -- Where y is larger than L2: reading its lines before they are overwritten takes 1 to 2 % of the layer.
     default = function(shape, isa, s)
         local fits = s["chunk.tokens"] * shape.d_out * 4 <= 2 * isa.l2_bytes
-        return isa.stream and not fits and from_memory(shape, isa) and gather.streams(shape, gather.dot(shape, isa), s) and 1 or 0
+        return isa.stream
+                and not fits
+                and from_memory(shape, isa)
+                and gather.streams(shape, gather.dot(shape, isa), s)
+                and 1
+            or 0
     end,
 }
 add {
-    key = "gather.next", doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
+    key = "gather.next",
+    doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
-    default = function(shape, isa, s) -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
+    -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
+    default = function(shape, isa, s)
         return from_memory(shape, isa) and s["gather.pack"] == 0 and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
     end,
 }
 add {
-    key = "gather.prefetch", doc = "whether the gather asks for the next strip of its rows; 0: no, 1: yes",
+    key = "gather.prefetch",
+    doc = "whether the gather asks for the next strip of its rows; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
     default = function() return 0 end,
 }
 add {
-    key = "few.prefetch", doc = "what is asked for ahead of the few-token gather: 0: nothing, 1: the next strip of its rows, 2: the first one, too, by the hash",
+    key = "few.prefetch",
+    doc = "what is asked for ahead of the few-token gather: 0: nothing, 1: the next strip of its rows, 2: the first one, too, by the hash",
     values = function(shape, isa)
         if not isa.prefetch then return { 0 } end
         return gather.early(shape) and { 0, 1, 2 } or { 0, 1 }
     end,
     default = function(shape, isa)
         if not from_memory(shape, isa) then return 0 end
-        -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long, eight 1.05 times.
+        -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long,
+        -- eight 1.05 times.
         return gather.dot(shape, isa) and 2 or 1
     end,
 }

@@ -12,8 +12,16 @@ local neighbours = {}
 function neighbours.plan(m, shape, lanes, spread)
     if shape.neighbours == 1 then return { template = "templates/hash_lanes.c", bytes = 0 } end
     local all = shape.neighbours == shape.rows
-    local plan = { template = all and "templates/all_lanes.c" or "templates/nearest_lanes.c", bytes = 0, at = {}, grown = 0, spread = spread }
-    while 1 << plan.grown < shape.neighbours do plan.grown = plan.grown + 1 end
+    local plan = {
+        template = all and "templates/all_lanes.c" or "templates/nearest_lanes.c",
+        bytes = 0,
+        at = {},
+        grown = 0,
+        spread = spread,
+    }
+    while 1 << plan.grown < shape.neighbours do
+        plan.grown = plan.grown + 1
+    end
     plan.count = 1 << plan.grown
     local function add(name, bytes)
         plan.at[name] = plan.bytes

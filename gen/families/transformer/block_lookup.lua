@@ -1,4 +1,5 @@
--- Plans the lookup FFNs of a transformer's blocks: LookupFFN kernels whose weights are those of a layer, and where these lie in the blob.
+-- Plans the lookup FFNs of a transformer's blocks: LookupFFN kernels whose weights are those of a layer, and where
+-- these lie in the blob.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
@@ -12,13 +13,26 @@ local block_lookup = {}
 local shared = { projection = true, projection_bias = true }
 
 -- The choices of a schedule that decide how codes and scores are made, and where they wait.
-local of_codes = { "tile.vectors", "product.outputs", "product.unroll", "project.tiles", "butterfly.radix", "chunk.tokens", "few.threshold", "few.vectors", "few.tokens" }
+local of_codes = {
+    "tile.vectors",
+    "product.outputs",
+    "product.unroll",
+    "project.tiles",
+    "butterfly.radix",
+    "chunk.tokens",
+    "few.threshold",
+    "few.vectors",
+    "few.tokens",
+}
 
 -- The layers of model `m` by the width of their tables' rows: { word, first, count, d_out }: those of the last block
 -- make no block's input.
 local function ranges_of(m, width)
     if width == m.d or m.layers == 1 then return { { word = "lookup", first = 0, count = m.layers, d_out = m.d } } end
-    return { { word = "lookup", first = 0, count = m.layers - 1, d_out = width }, { word = "last", first = m.layers - 1, count = 1, d_out = m.d } }
+    return {
+        { word = "lookup", first = 0, count = m.layers - 1, d_out = width },
+        { word = "last", first = m.layers - 1, count = 1, d_out = m.d },
+    }
 end
 
 -- The FFN as a LookupFFN of its own.
@@ -30,18 +44,22 @@ local function model_of(m, range)
     return ffn
 end
 
--- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the choices of `first`, whose
--- codes it reads.
+-- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together; a second part has the
+-- choices of `first`, whose codes it reads.
 local function choices_of(ffn, isas, block_choices, type, first)
     local wanted = {}
     for i, isa in ipairs(isas) do
         local own = {}
         if first then
-            for _, key in ipairs(of_codes) do own[key] = first.variants[i].schedule[key] end
+            for _, key in ipairs(of_codes) do
+                own[key] = first.variants[i].schedule[key]
+            end
         else
             local shape, key = plan.shape(ffn, type, dtype.get "f32"), "chunk.tokens"
             for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, {}))) do
-                if choice.key == key then own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key])) end
+                if choice.key == key then
+                    own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key]))
+                end
             end
         end
         wanted[isa.name] = own
@@ -49,9 +67,9 @@ local function choices_of(ffn, isas, block_choices, type, first)
     return wanted
 end
 
--- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The weights that a layer's kernels
--- call `field` are those of a section: { field, name, first, layers, stride, of, own }, of layers `first` on, `stride` elements apart; own: not one of
--- another part; of: the section of one layer.
+-- The parts of the FFNs of model `m` for layers first … first + count - 1: { word, first, count, plan, sections }. The
+-- weights that a layer's kernels call `field` are those of a section: { field, name, first, layers, stride, of, own },
+-- of layers `first` on, `stride` elements apart; own: not one of another part; of: the section of one layer.
 --   choices   of the blocks' schedule, for each of `isas`
 --   type      of the tables; `isas` have what they need for it, if they want it
 --   of        public names of the model
@@ -63,15 +81,25 @@ function block_lookup.parts(m, isas, choices, type, of, width, x_step, y_step)
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of, range.word)
         if first then part_names.weights = first.plan.names.weights end
-        local p = plan.build(ffn, isas, choices_of(ffn, isas, choices, type, first and first.plan), type.name, "f32",
-            { names = part_names, x_step = x_step, y_step = y_step, codes_of = first and first.plan })
+        local p = plan.build(
+            ffn,
+            isas,
+            choices_of(ffn, isas, choices, type, first and first.plan),
+            type.name,
+            "f32",
+            { names = part_names, x_step = x_step, y_step = y_step, codes_of = first and first.plan }
+        )
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }
         for _, section in ipairs(p.sections) do
             local all = shared[section.name]
             part.sections[#part.sections + 1] = {
-                field = section.name, of = section, stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
-                name = (all and parts[1] and parts[1].word or range.word) .. "_" .. section.name, own = not (all and parts[1]),
-                first = all and 0 or range.first, layers = all and m.layers or range.count,
+                field = section.name,
+                of = section,
+                stride = blob.round_up(section.bytes, blob.align) // section.dtype.bytes,
+                name = (all and parts[1] and parts[1].word or range.word) .. "_" .. section.name,
+                own = not (all and parts[1]),
+                first = all and 0 or range.first,
+                layers = all and m.layers or range.count,
             }
         end
         parts[i] = part
@@ -96,13 +124,24 @@ function block_lookup.prefix(m, layer)
     return family.layer:format(layer) .. family.lookup
 end
 
--- Adds the sections of `parts` by add(name, dtype, elements, doc), and what the packer fills them with by piece(section, index, elements, more).
+-- Adds the sections of `parts` by add(name, dtype, elements, doc), and what the packer fills them with by
+-- piece(section, index, elements, more).
 function block_lookup.add_sections(m, parts, add, piece)
     for _, part in ipairs(parts) do
         for _, section in ipairs(part.sections) do
             if section.own then
                 local of = section.of
-                section.placed = add(section.name, of.dtype, section.layers * section.stride, of.doc .. (section.layers > 1 and ", of " .. section.layers .. " layers, " .. section.stride .. " apart" or ""))
+                section.placed = add(
+                    section.name,
+                    of.dtype,
+                    section.layers * section.stride,
+                    of.doc
+                        .. (
+                            section.layers > 1
+                                and ", of " .. section.layers .. " layers, " .. section.stride .. " apart"
+                            or ""
+                        )
+                )
             end
         end
         local scales
@@ -111,8 +150,14 @@ function block_lookup.add_sections(m, parts, add, piece)
             if section.own and of.from then
                 for index = 0, section.layers - 1 do
                     piece(section.placed, index, section.stride, {
-                        name = section.name .. " of layer " .. section.first + index, from = block_lookup.prefix(m, section.first + index) .. of.from, shape = of.shape,
-                        slices = of.slices, steps = of.steps, boxes = of.boxes, blocks = of.blocks, row = of.row,
+                        name = section.name .. " of layer " .. section.first + index,
+                        from = block_lookup.prefix(m, section.first + index) .. of.from,
+                        shape = of.shape,
+                        slices = of.slices,
+                        steps = of.steps,
+                        boxes = of.boxes,
+                        blocks = of.blocks,
+                        row = of.row,
                         scales = of.scales and scales.placed.at + index * scales.stride * scales.of.dtype.bytes,
                     })
                 end
@@ -122,14 +167,18 @@ function block_lookup.add_sections(m, parts, add, piece)
     end
 end
 
--- The tensors of a layer's FFN, with rows of that width, as `sample` writes them. A wide bias, and tables that make up for gelu scores, which grow with z:
--- values neither grow nor vanish from block to block.
+-- The tensors of a layer's FFN, with rows of that width, as `sample` writes them. A wide bias, and tables that make up
+-- for gelu scores, which grow with z: values neither grow nor vanish from block to block.
 function block_lookup.samples(m, layer, width)
     local ffn = model_of(m, { word = "lookup", d_out = width })
     local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
     for _, tensor in ipairs(list) do
         if tensor.name == "bias" then tensor.deviation = 0.7 end
-        if tensor.name == "tables" then tensor.deviation = tensor.deviation * (ffn.score == "gelu" and 1 / ffn.tau or 1) * (ffn.scale == "1/h" and ffn.h or 1) end
+        if tensor.name == "tables" then
+            tensor.deviation = tensor.deviation
+                * (ffn.score == "gelu" and 1 / ffn.tau or 1)
+                * (ffn.scale == "1/h" and ffn.h or 1)
+        end
         tensor.name = block_lookup.prefix(m, layer) .. tensor.name
     end
     return list

@@ -1,11 +1,12 @@
--- The model file of a transformer: its keys, and the rules between them. Q, K, V and P are the attention's projections, M and O the FFN's
--- input and output (arXiv 2404.12362).
+-- The model file of a transformer: its keys, and the rules between them. Q, K, V and P are the attention's projections,
+-- M and O the FFN's input and output (arXiv 2404.12362).
 local lookup_model = require "gen.families.lookup.model"
 local schema = require "gen.model.schema"
 
 local transformer_model = { title = "A transformer" }
 
--- The words of `eliminate`: the projections that a block does without. The first letter is the one whose inverse is merged into the others.
+-- The words of `eliminate`: the projections that a block does without. The first letter is the one whose inverse is
+-- merged into the others.
 local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
 
 local function rows_of_lookup(...)
@@ -14,7 +15,9 @@ local function rows_of_lookup(...)
         for _, row in ipairs(lookup_model.keys) do
             if row.key == wanted then
                 local copy = { only = "lookup" }
-                for key, value in pairs(row) do copy[key] = value end
+                for key, value in pairs(row) do
+                    copy[key] = value
+                end
                 rows[#rows + 1] = copy
             end
         end
@@ -25,48 +28,119 @@ end
 local function positive(last) return schema.integer(1, last) end
 local eps_rule = schema.number("must be a number from 1e-12 to 1", function(v) return v >= 1e-12 and v <= 1 end)
 local rope_keys = {
-    { key = "theta", rule = schema.number("must be a number from 1 to 1e12", function(v) return v >= 1 and v <= 1e12 end), default = 10000, doc = "base of the frequencies" },
-    { key = "share", rule = schema.number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end), default = 1, doc = "share of a head that is rotated, its first part" },
-    { key = "pairs", rule = schema.choice("half", "interleaved"), default = "half", doc = "what is rotated together: i and i + half of that part, or 2i and 2i + 1" },
+    {
+        key = "theta",
+        rule = schema.number("must be a number from 1 to 1e12", function(v) return v >= 1 and v <= 1e12 end),
+        default = 10000,
+        doc = "base of the frequencies",
+    },
+    {
+        key = "share",
+        rule = schema.number("must be a number above 0, at most 1", function(v) return v > 0 and v <= 1 end),
+        default = 1,
+        doc = "share of a head that is rotated, its first part",
+    },
+    {
+        key = "pairs",
+        rule = schema.choice("half", "interleaved"),
+        default = "half",
+        doc = "what is rotated together: i and i + half of that part, or 2i and 2i + 1",
+    },
 }
 local attention_keys = {
-    { key = "eliminate", rule = schema.choice(table.unpack(eliminations)), default = "none", doc = "projections that are merged into others" },
+    {
+        key = "eliminate",
+        rule = schema.choice(table.unpack(eliminations)),
+        default = "none",
+        doc = "projections that are merged into others",
+    },
     { key = "context", rule = positive(1 << 24), doc = "most tokens that are attended to" },
     { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
     { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
-    { key = "rope", rule = schema.table("theta, share, pairs", rope_keys), optional = true, doc = "rotary positions of q and k" },
-    { key = "scale", rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end), optional = true,
-        doc = "factor of q k; absent: 1 / sqrt(d / heads)" },
+    {
+        key = "rope",
+        rule = schema.table("theta, share, pairs", rope_keys),
+        optional = true,
+        doc = "rotary positions of q and k",
+    },
+    {
+        key = "scale",
+        rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
+        optional = true,
+        doc = "factor of q k; absent: 1 / sqrt(d / heads)",
+    },
 }
 local dense = { "mlp", "glu" }
 local ffn_keys = {
-    { key = "kind", rule = schema.choice("mlp", "glu", "lookup"), doc = "two products, a gated one with a third, or a LookupFFN" },
+    {
+        key = "kind",
+        rule = schema.choice("mlp", "glu", "lookup"),
+        doc = "two products, a gated one with a third, or a LookupFFN",
+    },
     { key = "f", rule = positive(1 << 20), only = dense, doc = "hidden width" },
-    { key = "activation", rule = schema.choice("gelu", "gelu_tanh", "silu", "relu"), only = dense, doc = "of the hidden values, or of their gates" },
+    {
+        key = "activation",
+        rule = schema.choice("gelu", "gelu_tanh", "silu", "relu"),
+        only = dense,
+        doc = "of the hidden values, or of their gates",
+    },
     table.unpack(rows_of_lookup("h", "tau", "projection", "score", "scale", "neighbours")),
 }
 local norm_keys = {
     { key = "kind", rule = schema.choice("layernorm", "rmsnorm"), doc = "normalisation in a block" },
     { key = "eps", rule = eps_rule, default = 1e-5, doc = "added to the variance, or to the mean square" },
-    { key = "place", rule = schema.choice("pre", "post"), default = "pre", doc = "before attention and FFN, or after each and its skip connection" },
+    {
+        key = "place",
+        rule = schema.choice("pre", "post"),
+        default = "pre",
+        doc = "before attention and FFN, or after each and its skip connection",
+    },
 }
 
 transformer_model.keys = {
     lookup_model.keys[1], -- name
     { key = "d", rule = positive(65536), doc = "width of a token" },
     { key = "heads", rule = positive(65536), doc = "heads of q, a divisor of d" },
-    { key = "kv_heads", rule = positive(65536), default = "heads", doc = "heads of k and v, a divisor of heads: heads for MHA, 1 for MQA" },
+    {
+        key = "kv_heads",
+        rule = positive(65536),
+        default = "heads",
+        doc = "heads of k and v, a divisor of heads: heads for MHA, 1 for MQA",
+    },
     { key = "layers", rule = positive(4096), doc = "number of blocks" },
     { key = "vocab", rule = positive(1 << 24), doc = "rows of the embeddings" },
-    { key = "tied", rule = schema.boolean, default = false, doc = "the checkpoint's output embedding is its input embedding" },
+    {
+        key = "tied",
+        rule = schema.boolean,
+        default = false,
+        doc = "the checkpoint's output embedding is its input embedding",
+    },
     { key = "positions", rule = positive(1 << 24), optional = true, doc = "rows of learned position embeddings" },
     { key = "token_types", rule = positive(1 << 16), optional = true, doc = "rows of token type embeddings" },
-    { key = "parallel", rule = schema.boolean, default = false, doc = "attention and FFN side by side on one input, summed" },
-    { key = "attention", rule = schema.table("eliminate, context, window, causal, rope, scale", attention_keys), doc = "makes it a transformer" },
-    { key = "ffn", rule = schema.table("kind, f, activation, or those of a LookupFFN", ffn_keys), doc = "the feed-forward network" },
+    {
+        key = "parallel",
+        rule = schema.boolean,
+        default = false,
+        doc = "attention and FFN side by side on one input, summed",
+    },
+    {
+        key = "attention",
+        rule = schema.table("eliminate, context, window, causal, rope, scale", attention_keys),
+        doc = "makes it a transformer",
+    },
+    {
+        key = "ffn",
+        rule = schema.table("kind, f, activation, or those of a LookupFFN", ffn_keys),
+        doc = "the feed-forward network",
+    },
     { key = "skip", rule = schema.boolean, default = false, doc = "skip connections around attention and FFN" },
     { key = "norm", rule = schema.table("kind, eps, place", norm_keys), optional = true, doc = "normalisation" },
-    { key = "checkpoint", rule = schema.choice("llama", "gpt_neox", "roberta"), default = "llama", doc = "whose tensor names the weights have" },
+    {
+        key = "checkpoint",
+        rule = schema.choice("llama", "gpt_neox", "roberta"),
+        default = "llama",
+        doc = "whose tensor names the weights have",
+    },
 }
 
 -- e, the width of k and v.
@@ -75,13 +149,22 @@ function transformer_model.kv_width(m) return m.d // m.heads * m.kv_heads end
 -- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
 function transformer_model.impossible(m, eliminate)
     local known = {}
-    for _, word in ipairs(eliminations) do known[word] = true end
+    for _, word in ipairs(eliminations) do
+        known[word] = true
+    end
     if not known[eliminate] then return attention_keys[1].rule.words end
     local first = eliminate:sub(1, 1)
     if eliminate:find("QKV", 1, true) then
-        if m.ffn.kind ~= "lookup" or m.parallel then return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v' end
+        if m.ffn.kind ~= "lookup" or m.parallel then
+            return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v'
+        end
     elseif (first == "K" or first == "V") and m.kv_heads ~= m.heads then
-        return string.format("needs kv_heads = heads: %s is a %d by %d matrix and has no inverse; Q can be eliminated", first, m.d, transformer_model.kv_width(m))
+        return string.format(
+            "needs kv_heads = heads: %s is a %d by %d matrix and has no inverse; Q can be eliminated",
+            first,
+            m.d,
+            transformer_model.kv_width(m)
+        )
     end
     if m.skip or m.norm then return nil end -- an architecture of its own, into which nothing is merged
     local merged = m.parallel and eliminate ~= "none" and first .. "^-1" or eliminate:find("P", 1, true) and "P"
@@ -95,20 +178,36 @@ function transformer_model.check(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
     if m.d % m.heads ~= 0 then refuse({ "heads" }, m.heads, string.format("must divide d = %d", m.d)) end
-    if m.heads % m.kv_heads ~= 0 then refuse({ "kv_heads" }, m.kv_heads, string.format("must divide heads = %d", m.heads)) end
+    if m.heads % m.kv_heads ~= 0 then
+        refuse({ "kv_heads" }, m.kv_heads, string.format("must divide heads = %d", m.heads))
+    end
     local attention, width = m.attention, m.d // m.heads
     if attention.window and attention.window > attention.context then
-        refuse({ "attention", "window" }, attention.window, string.format("must be at most attention.context = %d", attention.context))
+        refuse(
+            { "attention", "window" },
+            attention.window,
+            string.format("must be at most attention.context = %d", attention.context)
+        )
     end
     if attention.rope then
         local rotated = attention.rope.share * width
         if rotated % 2 ~= 0 then
-            refuse({ "attention", "rope" }, nil, string.format("rotates share = %g of heads of d / heads = %d: must be an even number of elements", attention.rope.share, width))
+            refuse(
+                { "attention", "rope" },
+                nil,
+                string.format(
+                    "rotates share = %g of heads of d / heads = %d: must be an even number of elements",
+                    attention.rope.share,
+                    width
+                )
+            )
         end
     end
     if m.ffn.kind == "lookup" then
         local ffn = { d = m.d, d_out = m.d }
-        for key, value in pairs(m.ffn) do ffn[key] = value end
+        for key, value in pairs(m.ffn) do
+            ffn[key] = value
+        end
         lookup_model.check(context, ffn, { "ffn" })
     end
     local reason = transformer_model.impossible(m, attention.eliminate)

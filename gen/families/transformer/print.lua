@@ -1,4 +1,5 @@
--- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops over.
+-- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
+-- over.
 local attention_ahead = require "gen.families.transformer.attention_prefetch"
 local kernels = require "gen.families.lookup.print"
 local literal = require "gen.print.literal"
@@ -9,8 +10,16 @@ local transformer_kernels = {}
 -- What the attention kernel takes of queries, cache and positions.
 local function attention_parameters(p)
     local shape, kept = p.shape, p.shape.cache.type
-    local function cached(name) return "const " .. kept.storage .. " *restrict " .. name .. (kept.scaled and ", const float *restrict " .. name .. "_scale" or "") end
-    local positions = shape.causal and "size_t first, size_t queries" or shape.window and "size_t first, size_t queries, size_t end" or "size_t queries, size_t end"
+    local function cached(name)
+        return "const "
+            .. kept.storage
+            .. " *restrict "
+            .. name
+            .. (kept.scaled and ", const float *restrict " .. name .. "_scale" or "")
+    end
+    local positions = shape.causal and "size_t first, size_t queries"
+        or shape.window and "size_t first, size_t queries, size_t end"
+        or "size_t queries, size_t end"
     return table.concat({ "const float *restrict query", cached "key", cached "value", positions }, ", ")
 end
 
@@ -21,29 +30,53 @@ function transformer_kernels.api(p)
     local parts, inlines = {}, false
     for i, part in ipairs(p.parts) do
         inlines = inlines or kernels.inlines(part.plan)
-        parts[i] = { names = part.plan.names, shape = part.plan.shape, variants = part.plan.variants, sections = part.plan.sections, openmp = false,
-            makes_codes = part.plan.makes_codes, norm = false, projection_parameters = kernels.projection_parameters }
+        parts[i] = {
+            names = part.plan.names,
+            shape = part.plan.shape,
+            variants = part.plan.variants,
+            sections = part.plan.sections,
+            openmp = false,
+            makes_codes = part.plan.makes_codes,
+            norm = false,
+            projection_parameters = kernels.projection_parameters,
+        }
     end
     return {
-        parts = parts, dense = #p.maps > 0, keeps = false, inlines = inlines,
-        header = "templates/transformer.h", source = "templates/transformer.c", prototypes = "templates/transformer_prototypes.h", openmp = false,
-        attention_parameters = attention_parameters(p), context = shape.context .. (shape.ring and "u" or ""), cache_bytes = p.cache_bytes, decode_scratch_bytes = p.decode_scratch_bytes, eliminated_text = eliminate == "none" and "" or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
-        returns_text = "the functions return", statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
+        parts = parts,
+        dense = #p.maps > 0,
+        keeps = false,
+        inlines = inlines,
+        header = "templates/transformer.h",
+        source = "templates/transformer.c",
+        prototypes = "templates/transformer_prototypes.h",
+        openmp = false,
+        attention_parameters = attention_parameters(p),
+        context = shape.context .. (shape.ring and "u" or ""),
+        cache_bytes = p.cache_bytes,
+        decode_scratch_bytes = p.decode_scratch_bytes,
+        eliminated_text = eliminate == "none" and ""
+            or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
+        returns_text = "the functions return",
+        statuses = { { name = "ERROR_POSITION", code = 9, doc = "a position beyond the context" } },
     }
 end
 
 -- So many at a time, then a `part`-th of that, down to one.
 local function falling(count, part)
     local list = { count }
-    while list[#list] > 1 do list[#list + 1] = math.max(1, list[#list] // part) end
+    while list[#list] > 1 do
+        list[#list + 1] = math.max(1, list[#list] // part)
+    end
     return list
 end
 
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
     local isa, type, s = v.isa, p.shape.type, v.schedule
-    values.strip_vectors, values.alone_vectors, values.unroll, values.depth = s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
-    values.strip, values.alone_outputs, values.together = values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
+    values.strip_vectors, values.alone_vectors, values.unroll, values.depth =
+        s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
+    values.strip, values.alone_outputs, values.together =
+        values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
     values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
     values.read_together = s["few.streams"] > 1 and { s["few.streams"], 1 } or { 1 }
     values.unpacks = v.unpacked_at ~= nil
@@ -55,7 +88,8 @@ end
 
 local function attention_values(p, v, values)
     local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
-    values.together, values.score_vectors, values.rows_most = falling(s["attention.rows"], 2), s["attention.scores"], v.rows
+    values.together, values.score_vectors, values.rows_most =
+        falling(s["attention.rows"], 2), s["attention.scores"], v.rows
     values.kept, values.attention_parameters = kept, attention_parameters(p)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
@@ -78,7 +112,8 @@ end
 local function blocks_values(p, v, values)
     local reads_input, activates = false, false
     for _, step in ipairs(p.after) do
-        reads_input, activates = reads_input or step.from == "in" or step.a == "in" or step.b == "in", activates or step.op == "activate"
+        reads_input, activates =
+            reads_input or step.from == "in" or step.a == "in" or step.b == "in", activates or step.op == "activate"
     end
     -- The weights of a layer as the kernels of a part of its FFN find them, in the order of their fields.
     values.layer_weights = function(part)
@@ -89,14 +124,17 @@ local function blocks_values(p, v, values)
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
-    values.before, values.after, values.reads_input, values.activates, values.tile = p.before, p.after, reads_input, activates, transformer_plan.keys
+    values.before, values.after, values.reads_input, values.activates, values.tile =
+        p.before, p.after, reads_input, activates, transformer_plan.keys
     values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
     values.hidden_pitch = v.buffers.pitches.hidden
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.
     values.cached = function(form)
         local list = {}
-        for i, part in ipairs(p.shape.cache.parts) do list[i] = string.format(form, part.storage, part.name) end
+        for i, part in ipairs(p.shape.cache.parts) do
+            list[i] = string.format(form, part.storage, part.name)
+        end
         return table.concat(list, ", ")
     end
     values.kept, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
@@ -108,13 +146,22 @@ function transformer_kernels.files(p, v)
     local files = {}
     local function add(path, symbol, helper, extend)
         local values = {
-            isa = v.isa, v = v, lanes = v.isa.lanes, symbol = symbol, prologue = kernels.prologue(p, v.isa), type = p.shape.type,
-            panel = transformer_plan.panel, keys = transformer_plan.keys, helper = p.names.model .. "_" .. helper,
+            isa = v.isa,
+            v = v,
+            lanes = v.isa.lanes,
+            symbol = symbol,
+            prologue = kernels.prologue(p, v.isa),
+            type = p.shape.type,
+            panel = transformer_plan.panel,
+            keys = transformer_plan.keys,
+            helper = p.names.model .. "_" .. helper,
         }
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if #p.maps > 0 then add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values) end
+    if #p.maps > 0 then
+        add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values)
+    end
     add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
     for _, part in ipairs(p.parts) do

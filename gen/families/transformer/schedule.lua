@@ -29,105 +29,144 @@ local function distances(_, isa) return isa.prefetch and { 0, 512, 1024, 2048, 4
 local function chunks(shape)
     if shape.delivered and not shape.causal then return { shape.context } end
     local list = { 12, 24, 48, 96, 192, 384, 768, 1536 }
-    while list[2] and list[#list - 1] >= shape.context do list[#list] = nil end
+    while list[2] and list[#list - 1] >= shape.context do
+        list[#list] = nil
+    end
     return list
 end
 
 -- See gen/plan/space.lua. The kernels for few tokens are those for the products of a token alone.
 return space.new {
     {
-        key = "few.threshold", doc = "calls of up to so many tokens take the products of a token alone",
+        key = "few.threshold",
+        doc = "calls of up to so many tokens take the products of a token alone",
         values = function() return { 1 } end,
         default = function() return 1 end,
     },
     {
-        key = "few.vectors", doc = "vectors of outputs of a token alone held in registers",
+        key = "few.vectors",
+        doc = "vectors of outputs of a token alone held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
         default = function(_, isa) return isa.lanes == 1 and 4 or panel // isa.lanes end,
     },
     {
-        key = "few.streams", doc = "panels that a token alone reads side by side",
+        key = "few.streams",
+        doc = "panels that a token alone reads side by side",
         values = function(_, isa, s)
             local list = {}
             for _, streams in ipairs { 1, 2, 4, 8 } do
-                if streams == 1 or isa.lanes > 1 and s["few.vectors"] * (streams + 1) + 1 <= isa.registers then list[#list + 1] = streams end
+                if streams == 1 or isa.lanes > 1 and s["few.vectors"] * (streams + 1) + 1 <= isa.registers then
+                    list[#list + 1] = streams
+                end
             end
             return list
         end,
         -- Memory gives four a tenth more than one.
-        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, (isa.registers - 1) // s["few.vectors"] - 1) end,
+        default = function(_, isa, s)
+            return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, (isa.registers - 1) // s["few.vectors"] - 1)
+        end,
     },
     {
-        key = "few.unroll", doc = "inputs of a token alone with sums of their own",
+        key = "few.unroll",
+        doc = "inputs of a token alone with sums of their own",
         values = function(_, isa, s)
             local list = {}
             for _, inputs in ipairs { 1, 2, 4, 8 } do
-                if inputs == 1 or isa.lanes == 1 or s["few.vectors"] * (s["few.streams"] * inputs + 1) + 1 <= isa.registers then list[#list + 1] = inputs end
+                if
+                    inputs == 1
+                    or isa.lanes == 1
+                    or s["few.vectors"] * (s["few.streams"] * inputs + 1) + 1 <= isa.registers
+                then
+                    list[#list + 1] = inputs
+                end
             end
             return list
         end,
         -- Half of the registers hold sums: they hide the latency of an addition, and lines are used whole.
         default = function(_, isa, s)
             local sums = s["few.vectors"] * s["few.streams"]
-            return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, math.min(-(-isa.registers // 2 // sums), (isa.registers - 1 - s["few.vectors"]) // sums))
+            return isa.lanes == 1 and 1
+                or largest(
+                    { 1, 2, 4 },
+                    math.min(-(-isa.registers // 2 // sums), (isa.registers - 1 - s["few.vectors"]) // sums)
+                )
         end,
     },
     {
-        key = "few.ahead", doc = "bytes of weights that a token alone asks for ahead; 0: none",
+        key = "few.ahead",
+        doc = "bytes of weights that a token alone asks for ahead; 0: none",
         values = distances,
         default = function(_, isa, s) return isa.prefetch and (s["few.streams"] > 1 and 1024 or 4096) or 0 end,
     },
     {
-        key = "product.vectors", doc = "vectors of outputs of several tokens held in registers",
+        key = "product.vectors",
+        doc = "vectors of outputs of several tokens held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
         default = function(_, isa) return isa.lanes == 1 and 8 or math.min(panel // isa.lanes, 2) end,
     },
     {
-        key = "product.tokens", doc = "tokens of a product held in registers",
+        key = "product.tokens",
+        doc = "tokens of a product held in registers",
         values = function(_, isa, s)
             local list = {}
             for _, tokens in ipairs { 1, 2, 3, 4, 6, 8, 12, 14 } do
-                if tokens == 1 or isa.lanes > 1 and space.product_fits(isa, tokens, s["product.vectors"]) then list[#list + 1] = tokens end
+                if tokens == 1 or isa.lanes > 1 and space.product_fits(isa, tokens, s["product.vectors"]) then
+                    list[#list + 1] = tokens
+                end
             end
             return list
         end,
-        default = function(_, isa, s) return isa.lanes == 1 and 1 or largest({ 1, 2, 3, 4, 6, 12 }, (isa.registers - 1) // s["product.vectors"] - 1) end,
+        default = function(_, isa, s)
+            return isa.lanes == 1 and 1
+                or largest({ 1, 2, 3, 4, 6, 12 }, (isa.registers - 1) // s["product.vectors"] - 1)
+        end,
     },
     {
-        key = "product.depth", doc = "inputs of a product of several tokens that stay in cache",
+        key = "product.depth",
+        doc = "inputs of a product of several tokens that stay in cache",
         values = function() return { 128, 256, 512, 1024, 2048, 4096 } end,
         default = function() return 1024 end,
     },
     {
-        key = "chunk.tokens", doc = "tokens that go through a block together",
+        key = "chunk.tokens",
+        doc = "tokens that go through a block together",
         values = chunks,
-        -- Their hidden values in memory's larger caches, weights read seldom; where rows of tables are gathered, more of them meet the same rows.
+        -- Their hidden values in memory's larger caches, weights read seldom; where rows of tables are gathered, more
+        -- of them meet the same rows.
         default = function(shape) return largest(chunks(shape), shape.lookup and 768 or 192) end,
     },
     {
-        key = "attention.tokens", doc = "tokens that attend together to each tile of the cache",
+        key = "attention.tokens",
+        doc = "tokens that attend together to each tile of the cache",
         values = function() return powers(1, tile) end, -- a ring has room for no more
         default = function(shape) return largest(powers(1, tile), math.max(1, 16 // shape.group)) end,
     },
     {
-        key = "attention.rows", doc = "rows of queries that share a load of keys or values",
+        key = "attention.rows",
+        doc = "rows of queries that share a load of keys or values",
         values = function(_, isa) return isa.lanes == 1 and { 1, 2, 4 } or { 1, 2, 4, 8 } end,
         default = function() return 4 end,
     },
     {
-        key = "attention.scores", doc = "vectors of scores of a row held in registers",
+        key = "attention.scores",
+        doc = "vectors of scores of a row held in registers",
         values = function(_, isa, s) return parts(isa, tile, s["attention.rows"]) end,
         default = function(_, isa, s) return largest(parts(isa, tile, s["attention.rows"]), isa.lanes == 1 and 8 or 2) end,
     },
     {
-        key = "attention.sums", doc = "vectors of sums of a row held in registers",
+        key = "attention.sums",
+        doc = "vectors of sums of a row held in registers",
         values = function(_, isa, s) return parts(isa, 8 * isa.lanes, s["attention.rows"]) end,
         default = function(_, isa, s) return largest(parts(isa, 8 * isa.lanes, s["attention.rows"]), 4) end,
     },
     {
-        key = "attention.ahead", doc = "what is read next is asked for: 1: line by line, 2: a line of each of some pages in turn; 0: the core is on its own",
+        key = "attention.ahead",
+        doc = "what is read next is asked for: 1: line by line, 2: a line of each of some pages in turn; 0: the core is on its own",
         values = function(_, isa) return isa.prefetch and { 0, 1, 2 } or { 0 } end,
-        -- Where short vectors take longer to convert what is kept than memory to deliver it, the order does not count, only what asking costs.
-        default = function(shape, isa) return not isa.prefetch and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2 end,
+        -- Where short vectors take longer to convert what is kept than memory to deliver it, the order does not count,
+        -- only what asking costs.
+        default = function(shape, isa)
+            return not isa.prefetch and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2
+        end,
     },
 }

@@ -19,29 +19,35 @@ local function ffn_weights(m)
     return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 
--- What tables of rows of d + 2e instead of d elements add to all blocks, of that the rows that a token takes, and wider embeddings to the model.
+-- What tables of rows of d + 2e instead of d elements add to all blocks, of that the rows that a token takes, and wider
+-- embeddings to the model.
 local function widened(m, e)
     if not m.attention.eliminate:find("QKV", 1, true) then return 0, 0, 0 end
     local a_row = m.ffn.h * 2 * e * (m.layers - 1)
     return a_row << m.ffn.tau, a_row * m.ffn.neighbours, m.vocab * 2 * e
 end
 
--- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not counted.
+-- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not
+-- counted.
 function weight_count.of(m)
     local d, e = m.d, transformer_model.kv_width(m)
     local per_letter = { Q = d * d, P = d * d, K = d * e, V = d * e }
     local eliminated, word = 0, m.attention.eliminate
     if word ~= "none" then
-        for letter in word:gmatch "%u" do eliminated = eliminated + per_letter[letter] end
+        for letter in word:gmatch "%u" do
+            eliminated = eliminated + per_letter[letter]
+        end
     end
     local ffn, ffn_met = ffn_weights(m)
-    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = 2 * d * m.vocab, eliminated = eliminated }
+    local c =
+        { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = 2 * d * m.vocab, eliminated = eliminated }
     local tables, rows, embedding = widened(m, e)
     c.total = m.layers * (c.qp + c.kv + ffn) + c.embeddings
     c.total_without = c.total - m.layers * eliminated + tables + embedding
     c.savings = 1 - c.total_without / c.total
     local met = c.total - m.layers * (ffn - ffn_met)
-    c.speedup = met / (met - m.layers * eliminated + rows) -- as the paper counts, but for rows that a token does not take
+    -- as the paper counts, but for rows that a token does not take
+    c.speedup = met / (met - m.layers * eliminated + rows)
     return c
 end
 

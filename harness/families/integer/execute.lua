@@ -15,13 +15,29 @@ local harness = {}
 local function build(path, options)
     local p = request.plan(path, isa.select(options.isa or "scalar"), options)
     local directory = process.temporary_directory()
-    return { plan = p, files = lookup.packed(p, directory, options), library = compile.library({ p }, directory, options.cc, options.cflags) }
+    return {
+        plan = p,
+        files = lookup.packed(p, directory, options),
+        library = compile.library({ p }, directory, options.cc, options.cflags),
+    }
 end
 
 -- What the module `integer` needs to know to run plan `p` with the packed weights `blob`.
 local function job_of(p, library, blob)
-    return { library = library, bind = p.names.bind, ffn = p.names.ffn, project = p.variants[1].names.project, blob = blob, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h,
-        scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes, x_unit = p.unit, y_unit = 2.0 ^ -p.fraction }
+    return {
+        library = library,
+        bind = p.names.bind,
+        ffn = p.names.ffn,
+        project = p.variants[1].names.project,
+        blob = blob,
+        d = p.shape.d,
+        d_out = p.shape.d_out,
+        h = p.shape.h,
+        scratch_bytes = p.scratch_bytes,
+        weights_struct_bytes = p.weights_struct_bytes,
+        x_unit = p.unit,
+        y_unit = 2.0 ^ -p.fraction,
+    }
 end
 
 function harness.run(path, options)
@@ -33,13 +49,16 @@ end
 -- The same with what the reference needs to know of the blob.
 local function reference_job_of(p, library, files, seed)
     local job = job_of(p, library, files.output)
-    job.model, job.weights, job.prefix, job.blocks_in_out = lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
+    job.model, job.weights, job.prefix, job.blocks_in_out =
+        lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
     job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
     return job
 end
 
 -- `count` tokens and what the reference makes of them: { {x, y} }. Needs no library.
-function harness.vectors(p, files, seed, count) return assert(integer.vectors(reference_job_of(p, "", files, seed), count)) end
+function harness.vectors(p, files, seed, count)
+    return assert(integer.vectors(reference_job_of(p, "", files, seed), count))
+end
 
 -- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.
 function harness.check(p, library, files, seed)
@@ -51,8 +70,15 @@ function harness.check(p, library, files, seed)
     if budget then
         local within = result.rel_err <= budget -- NaN is not
         result.ok = result.ok and within
-        result.checks[#result.checks + 1] = { name = "budget", ok = within,
-            detail = string.format("relative error %.2g of y with the codes of integer arithmetic, the budget is %g", result.rel_err, budget) }
+        result.checks[#result.checks + 1] = {
+            name = "budget",
+            ok = within,
+            detail = string.format(
+                "relative error %.2g of y with the codes of integer arithmetic, the budget is %g",
+                result.rel_err,
+                budget
+            ),
+        }
     end
     return result
 end
@@ -62,12 +88,45 @@ function harness.verify(path, options)
     local p = b.plan
     local r = harness.check(p, b.library, b.files, options.seed)
     if options.json then
-        host.print(assert(json.encode { model = p.model.name, arithmetic = "integer", ok = r.ok, seed = options.seed, results = json.array { r } }))
+        host.print(assert(json.encode {
+            model = p.model.name,
+            arithmetic = "integer",
+            ok = r.ok,
+            seed = options.seed,
+            results = json.array { r },
+        }))
         return r.ok and 0 or 1
     end
-    host.print(string.format("%-8s %-8s %-10s %-6s %7s %9s %9s %7s %6s %10s", p.model.name, "", "projection", "tables", "tokens", "rel error", "max error", "codes", "flips", "with flips"))
-    host.print(string.format("%-8s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d %10.1e", r.isa, r.ok and "ok" or "FAILED", r.projection, r.tables, r.tokens, r.rel_err, r.max_abs_err,
-        r.codes, r.code_flips, r.rel_err_flips))
+    host.print(
+        string.format(
+            "%-8s %-8s %-10s %-6s %7s %9s %9s %7s %6s %10s",
+            p.model.name,
+            "",
+            "projection",
+            "tables",
+            "tokens",
+            "rel error",
+            "max error",
+            "codes",
+            "flips",
+            "with flips"
+        )
+    )
+    host.print(
+        string.format(
+            "%-8s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d %10.1e",
+            r.isa,
+            r.ok and "ok" or "FAILED",
+            r.projection,
+            r.tables,
+            r.tokens,
+            r.rel_err,
+            r.max_abs_err,
+            r.codes,
+            r.code_flips,
+            r.rel_err_flips
+        )
+    )
     for _, check in ipairs(r.checks) do
         if not check.ok then host.note(string.format("lookupc verify: %s: %s: %s", r.isa, check.name, check.detail)) end
     end
@@ -79,20 +138,50 @@ function harness.bench(path, options)
     local p, results = b.plan, {}
     local checked = harness.check(p, b.library, b.files, options.seed)
     for _, check in ipairs(checked.checks) do
-        if not check.ok then error(string.format("%s: the integer kernels fail verification: %s: %s: nothing was timed", path, check.name, check.detail), 0) end
+        if not check.ok then
+            error(
+                string.format(
+                    "%s: the integer kernels fail verification: %s: %s: nothing was timed",
+                    path,
+                    check.name,
+                    check.detail
+                ),
+                0
+            )
+        end
     end
     for i, batch in ipairs(options.batches) do
         local samples = assert(integer.time(job_of(p, b.library, b.files.output), batch, options.repetitions))
-        results[i] = { model = p.model.name, isa = checked.isa, arithmetic = "integer", projection_dtype = p.projection.name, table_dtype = p.tables.name, batch = batch,
-            us_per_token = statistics.median(samples), rel_err = checked.rel_err, code_flips = checked.code_flips }
+        results[i] = {
+            model = p.model.name,
+            isa = checked.isa,
+            arithmetic = "integer",
+            projection_dtype = p.projection.name,
+            table_dtype = p.tables.name,
+            batch = batch,
+            us_per_token = statistics.median(samples),
+            rel_err = checked.rel_err,
+            code_flips = checked.code_flips,
+        }
     end
     if options.json then
         host.print(assert(json.encode { results = json.array(results) }))
         return 0
     end
-    host.print(string.format("%s, %s %s, one thread, integers, projection in %s, tables in %s", p.model.name, compile.version(options.cc), options.cflags, p.projection.name, p.tables.name))
+    host.print(
+        string.format(
+            "%s, %s %s, one thread, integers, projection in %s, tables in %s",
+            p.model.name,
+            compile.version(options.cc),
+            options.cflags,
+            p.projection.name,
+            p.tables.name
+        )
+    )
     host.print(string.format("%-7s %7s %9s", "isa", "tokens", "us/token"))
-    for _, r in ipairs(results) do host.print(string.format("%-7s %7d %9.2f", r.isa, r.batch, r.us_per_token)) end
+    for _, r in ipairs(results) do
+        host.print(string.format("%-7s %7d %9.2f", r.isa, r.batch, r.us_per_token))
+    end
     host.print("us/token: medians of CPU times.")
     return 0
 end

@@ -13,7 +13,9 @@ local bench = {}
 
 -- Raises one line for an option that cannot be measured with.
 function bench.check_repetitions(repetitions)
-    if repetitions < 1 or repetitions > 1000 then error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0) end
+    if repetitions < 1 or repetitions > 1000 then
+        error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0)
+    end
 end
 
 -- The token counts of --batch; raises one line for what cannot be measured.
@@ -21,7 +23,9 @@ function bench.batches(text)
     local list = {}
     for word in (text .. ","):gmatch("([^,]*),") do
         local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
-        if not batch or batch < 1 or batch > 65536 then error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0) end
+        if not batch or batch < 1 or batch > 65536 then
+            error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0)
+        end
         list[#list + 1] = batch
     end
     return list
@@ -41,7 +45,9 @@ local function rows_limit(p) return "random_rows_" .. p.tables.name .. "_gbytes"
 -- The limits of this core as the measuring process found them.
 function bench.core_limits(context)
     local limits = {}
-    for _, name in ipairs(limit_names) do limits[name] = assert(tonumber(context[name])) end
+    for _, name in ipairs(limit_names) do
+        limits[name] = assert(tonumber(context[name]))
+    end
     return limits
 end
 
@@ -52,16 +58,29 @@ local function limits_of(context, p)
     return limits
 end
 
--- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the rivals.
+-- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
+-- rivals.
 function bench.host_facts(facts, isa, cc, cflags, context)
-    return { cpu = facts.model, isa = json.array(facts.isa), compiler = compile.version(cc), flags = table.concat(compile.flags(isa, cflags), " "),
-        l1d = facts.l1d, l2 = facts.l2, l3 = facts.l3, openblas = context.openblas_corename, onednn = context.onednn_version }
+    return {
+        cpu = facts.model,
+        isa = json.array(facts.isa),
+        compiler = compile.version(cc),
+        flags = table.concat(compile.flags(isa, cflags), " "),
+        l1d = facts.l1d,
+        l2 = facts.l2,
+        l3 = facts.l3,
+        openblas = context.openblas_corename,
+        onednn = context.onednn_version,
+    }
 end
 
 -- What a variant's kernels are called in the measuring process.
-local function variant_name(b, v, regime) return table.concat({ v.isa.name, b.plan.projection.name, b.plan.tables.name, "of", b.number, regime }, "_") end
+local function variant_name(b, v, regime)
+    return table.concat({ v.isa.name, b.plan.projection.name, b.plan.tables.name, "of", b.number, regime }, "_")
+end
 
--- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall time counts.
+-- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall
+-- time counts.
 local function results_of(builds, job, samples, context)
     local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
     local clock = job.threads > 1 and "wall" or "cpu"
@@ -72,27 +91,51 @@ local function results_of(builds, job, samples, context)
         local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
         local name = variant_name(b, v, regime) .. "/" .. batch
         local best, library = measure.fastest_dense(samples, job.dense, batch, clock)
-        local ffn, project, gather = time("ffn/" .. name .. "/uniform_warm", clock), time("project/" .. name, "cpu"), time("gather/" .. name, "cpu")
+        local ffn, project, gather =
+            time("ffn/" .. name .. "/uniform_warm", clock),
+            time("project/" .. name, "cpu"),
+            time("gather/" .. name, "cpu")
         local again = time("ffn_again/" .. name, clock)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
         results[#results + 1] = {
-            model = p.model.name, batch = batch, threads = job.threads, isa = v.isa.name, regime = regime, schedule = v.schedule_text,
-            table_dtype = p.tables.name, projection_dtype = p.projection.name, tuned = b.tuned,
-            us_per_token = ffn / batch, stages = { project = project / batch, gather = gather / batch },
-            dense_us_per_token = best / batch, dense_library = library, speedup = best / ffn,
-            gflops = p.mflop.folded * 1e3 * batch / ffn, project_gflops = p.mflop.projection * 1e3 * batch / project,
-            limit_us = limit_us, limit_share = limit_us * batch / ffn, random_rows_gbytes = limits.random_rows_gbytes,
-            flop_per_byte = { project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes, gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes },
+            model = p.model.name,
+            batch = batch,
+            threads = job.threads,
+            isa = v.isa.name,
+            regime = regime,
+            schedule = v.schedule_text,
+            table_dtype = p.tables.name,
+            projection_dtype = p.projection.name,
+            tuned = b.tuned,
+            us_per_token = ffn / batch,
+            stages = { project = project / batch, gather = gather / batch },
+            dense_us_per_token = best / batch,
+            dense_library = library,
+            speedup = best / ffn,
+            gflops = p.mflop.folded * 1e3 * batch / ffn,
+            project_gflops = p.mflop.projection * 1e3 * batch / project,
+            limit_us = limit_us,
+            limit_share = limit_us * batch / ffn,
+            random_rows_gbytes = limits.random_rows_gbytes,
+            flop_per_byte = {
+                project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes,
+                gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes,
+            },
             gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
-            again_ratio = again and again / ffn, cpu_over_wall = time("ffn/" .. name .. "/uniform_warm", "share") / sharing,
-            rel_err = checked.rel_err, max_abs_err = checked.max_abs_err, code_flips = checked.code_flips,
+            again_ratio = again and again / ffn,
+            cpu_over_wall = time("ffn/" .. name .. "/uniform_warm", "share") / sharing,
+            rel_err = checked.rel_err,
+            max_abs_err = checked.max_abs_err,
+            code_flips = checked.code_flips,
         }
     end
     for _, b in ipairs(builds) do
         local limits = limits_of(context, b.plan)
         for _, v in ipairs(b.plan.variants) do
-            for _, batch in ipairs(job.batches) do add(b, v, batch, limits) end
+            for _, batch in ipairs(job.batches) do
+                add(b, v, batch, limits)
+            end
         end
     end
     return results
@@ -102,8 +145,8 @@ local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
 local function differently_tuned(a, b) return a.tuned ~= b.tuned end
 local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
--- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is there when
--- that says of two results that they differ.
+-- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is
+-- there when that says of two results that they differ.
 local columns = {
     { "isa", -7, "%s", function(r) return r.isa end },
     { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
@@ -126,7 +169,9 @@ local function kinds_of(results, differ)
     local list = {}
     for _, r in ipairs(results) do
         local new = true
-        for _, known in ipairs(list) do new = new and differ(r, known) end
+        for _, known in ipairs(list) do
+            new = new and differ(r, known)
+        end
         if new then list[#list + 1] = r end
     end
     return list
@@ -135,16 +180,27 @@ end
 local function print_table(host_facts, cflags, limits, results)
     local threads, types = results[1].threads, kinds_of(results, different_tables)
     local one_projection = #kinds_of(results, different_projections) == 1
-    local lines = { string.format("%s on %s, %s %s, %s, float32%s%s", results[1].model, host_facts.cpu, host_facts.compiler, cflags,
-        threads == 1 and "one thread" or threads .. " threads", one_projection and ", projection in " .. results[1].projection_dtype or "",
-        #types == 1 and ", tables in " .. results[1].table_dtype or "") }
+    local lines = {
+        string.format(
+            "%s on %s, %s %s, %s, float32%s%s",
+            results[1].model,
+            host_facts.cpu,
+            host_facts.compiler,
+            cflags,
+            threads == 1 and "one thread" or threads .. " threads",
+            one_projection and ", projection in " .. results[1].projection_dtype or "",
+            #types == 1 and ", tables in " .. results[1].table_dtype or ""
+        ),
+    }
     local shown = {}
     for _, column in ipairs(columns) do
         if not column.several or #kinds_of(results, column.several) > 1 then shown[#shown + 1] = column end
     end
     local function add(cell, mark)
         local cells = {}
-        for i, column in ipairs(shown) do cells[i] = string.format("%" .. column[2] .. "s", cell(column)) end
+        for i, column in ipairs(shown) do
+            cells[i] = string.format("%" .. column[2] .. "s", cell(column))
+        end
         lines[#lines + 1] = table.concat(cells, " ") .. mark
     end
     add(function(column) return column[1] end, "")
@@ -154,21 +210,44 @@ local function print_table(host_facts, cflags, limits, results)
         contended = contended or mark
         add(function(column) return string.format(column[3], column[4](r)) end, mark and " *" or "")
     end
-    lines[#lines + 1] = threads == 1 and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
-        or string.format("us/token: medians of interleaved wall times, FFN and dense FFN on up to %d threads; project, gather, GFLOP/s and GB/s: of one thread, CPU time.", threads)
+    lines[#lines + 1] = threads == 1
+            and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
+        or string.format(
+            "us/token: medians of interleaved wall times, FFN and dense FFN on up to %d threads; project, gather, GFLOP/s and GB/s: of one thread, CPU time.",
+            threads
+        )
     local rows = {}
-    for i, r in ipairs(types) do rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes) end
-    lines[#lines + 1] = string.format("of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s) over us/token.",
-        threads == 1 and "this core's limits (" or "the limits of the cores at work (each ", limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes, limits.l3_gbytes, limits.memory_gbytes, table.concat(rows, ", "))
+    for i, r in ipairs(types) do
+        rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes)
+    end
+    lines[#lines + 1] = string.format(
+        "of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s) over us/token.",
+        threads == 1 and "this core's limits (" or "the limits of the cores at work (each ",
+        limits.fma_gflops,
+        limits.l1_gbytes,
+        limits.l2_gbytes,
+        limits.l3_gbytes,
+        limits.memory_gbytes,
+        table.concat(rows, ", ")
+    )
     local worst, controls
     for _, r in ipairs(results) do
         local difference = r.again_ratio and math.abs(r.again_ratio - 1) * 100
         controls = (controls or 0) + (difference and 1 or 0)
-        if difference and difference >= (worst and worst.difference or 0) then worst = { isa = r.isa, batch = r.batch, difference = difference } end
+        if difference and difference >= (worst and worst.difference or 0) then
+            worst = { isa = r.isa, batch = r.batch, difference = difference }
+        end
     end
-    lines[#lines + 1] = string.format("A/A control: the same %s at %d tokens measured twice %s by %.1f %%.", controls == 1 and worst.isa .. " kernel" or "kernels",
-        worst.batch, controls == 1 and "differs" or "differ at most", worst.difference)
-    if contended then lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count." end
+    lines[#lines + 1] = string.format(
+        "A/A control: the same %s at %d tokens measured twice %s by %.1f %%.",
+        controls == 1 and worst.isa .. " kernel" or "kernels",
+        worst.batch,
+        controls == 1 and "differs" or "differ at most",
+        worst.difference
+    )
+    if contended then
+        lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count."
+    end
     host.print(table.concat(lines, "\n"))
 end
 
@@ -176,15 +255,40 @@ end
 local function job_of(builds, facts, options)
     local p = builds[1].plan
     local job = {
-        model = p.model.name, d = p.shape.d, d_out = p.shape.d_out, h = p.shape.h, tau = p.shape.tau, neighbours = p.shape.neighbours, dense_hidden = p.dense_hidden,
-        seed = options.seed, batches = options.batches, threads = options.threads, repetitions = options.repetitions, min_time = 0.05,
-        draw_order = true, order_seed = options.seed, stages = true, conditions = { "uniform_warm" }, take_turns = false, alike = false, sweep_bytes = 0,
-        dense = { "openblas", "onednn" }, variants = {}, limits = true, sizes = bench.caches_of(facts),
+        model = p.model.name,
+        d = p.shape.d,
+        d_out = p.shape.d_out,
+        h = p.shape.h,
+        tau = p.shape.tau,
+        neighbours = p.shape.neighbours,
+        dense_hidden = p.dense_hidden,
+        seed = options.seed,
+        batches = options.batches,
+        threads = options.threads,
+        repetitions = options.repetitions,
+        min_time = 0.05,
+        draw_order = true,
+        order_seed = options.seed,
+        stages = true,
+        conditions = { "uniform_warm" },
+        take_turns = false,
+        alike = false,
+        sweep_bytes = 0,
+        dense = { "openblas", "onednn" },
+        variants = {},
+        limits = true,
+        sizes = bench.caches_of(facts),
     }
     job.sizes.rows = {}
     local known = {}
     for _, b in ipairs(builds) do
-        if not known[b.plan.tables] then table.insert(job.sizes.rows, { name = rows_limit(b.plan), row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows), table = b.plan.table_bytes }) end
+        if not known[b.plan.tables] then
+            table.insert(job.sizes.rows, {
+                name = rows_limit(b.plan),
+                row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows),
+                table = b.plan.table_bytes,
+            })
+        end
         known[b.plan.tables] = true
         for _, v in ipairs(b.plan.variants) do
             local threshold = v.few and v.few.threshold or 0
@@ -210,7 +314,13 @@ function bench.run(builds, options)
     local p = builds[1].plan
     local limits = limits_of(context, p)
     local results = results_of(builds, job, samples, context)
-    local host_facts = bench.host_facts(facts, p.variants[#p.variants].isa, options.cc, compile.threaded(p, options.cflags, options.threads), context)
+    local host_facts = bench.host_facts(
+        facts,
+        p.variants[#p.variants].isa,
+        options.cc,
+        compile.threaded(p, options.cflags, options.threads),
+        context
+    )
     if options.json then
         host.print(assert(json.encode { host = host_facts, limits = limits, results = json.array(results) }))
     else

@@ -6,7 +6,12 @@ local lookup = {}
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 function lookup.packed(p, directory, options)
-    local files = { weights = options.weights, prefix = options.prefix or "", blocks_in_out = options["blocks-in-out"], output = directory .. "/weights.bin" }
+    local files = {
+        weights = options.weights,
+        prefix = options.prefix or "",
+        blocks_in_out = options["blocks-in-out"],
+        output = directory .. "/weights.bin",
+    }
     if not files.weights then
         files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
         assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
@@ -19,8 +24,17 @@ end
 function lookup.reference_model(p)
     local m = p.model
     return {
-        d = m.d, d_out = m.d_out, h = m.h, tau = m.tau, neighbours = m.neighbours, projection = m.projection.kind, block = m.projection.block, decay = m.projection.decay,
-        score = m.score, scale = m.scale == "1/h" and 1 / m.h or 1.0, norm_eps = m.norm and m.norm.eps,
+        d = m.d,
+        d_out = m.d_out,
+        h = m.h,
+        tau = m.tau,
+        neighbours = m.neighbours,
+        projection = m.projection.kind,
+        block = m.projection.block,
+        decay = m.projection.decay,
+        score = m.score,
+        scale = m.scale == "1/h" and 1 / m.h or 1.0,
+        norm_eps = m.norm and m.norm.eps,
     }
 end
 

@@ -1,5 +1,5 @@
--- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against reading what they read, and
--- against their products and their attention through other libraries.
+-- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against
+-- reading what they read, and against their products and their attention through other libraries.
 local bench = require "harness.families.lookup.bench"
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
@@ -20,7 +20,8 @@ local transformer_bench = {}
 
 local libraries = { "openblas", "onednn" }
 
--- The types of weights that a rival's products are timed with beside those of the type `type`: float32, and the same where a library has it.
+-- The types of weights that a rival's products are timed with beside those of the type `type`: float32, and the same
+-- where a library has it.
 local function rival_kinds(type)
     local kinds = { { library = "openblas", type = "f32" }, { library = "onednn", type = "f32" } }
     if type == "bf16" or type == "i8" then kinds[3] = { library = "onednn", type = type } end
@@ -33,10 +34,14 @@ local function cache_read(p, last) return p.shape.cache.position_bytes * math.mi
 -- Weights that a token meets in all layers: of linear maps and projections, and of the rows that it takes of tables.
 local function met(p, map_cost, projection_cost, row_cost)
     local sum = 0
-    for _, map in ipairs(p.maps) do sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost end
+    for _, map in ipairs(p.maps) do
+        sum = sum + p.shape.layers * map.inputs * map.outputs * map_cost
+    end
     for _, part in ipairs(p.parts) do
         local own = part.plan
-        sum = sum + part.count * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
+        sum = sum
+            + part.count
+                * (own.projection_bytes // 4 * projection_cost + own.shape.slots * own.shape.d_out * row_cost)
     end
     return sum
 end
@@ -46,7 +51,9 @@ local function weights_met(p) return met(p, 1, 1, 1) end
 -- Operations of a token with them, all layers.
 local function operations(p)
     local sum = met(p, 2, 0, 2)
-    for _, part in ipairs(p.parts) do sum = sum + part.count * part.plan.mflop.projection * 1e6 end
+    for _, part in ipairs(p.parts) do
+        sum = sum + part.count * part.plan.mflop.projection * 1e6
+    end
     return sum
 end
 
@@ -62,49 +69,91 @@ end
 
 -- Blocks as the job names them.
 local function described(p, name, library, blob_path)
-    return { name = name, library = library, bind = p.names.bind, call = parts.call(p), blob = blob_path, scratch_bytes = p.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes }
+    return {
+        name = name,
+        library = library,
+        bind = p.names.bind,
+        call = parts.call(p),
+        blob = blob_path,
+        scratch_bytes = p.scratch_bytes,
+        weights_struct_bytes = p.weights_struct_bytes,
+    }
 end
 
--- Verifies plan `p` in `library` with its packed weights; raises one line if a call is wrong. Returns the largest relative error.
+-- Verifies plan `p` in `library` with its packed weights; raises one line if a call is wrong. Returns the largest
+-- relative error.
 local function verified(path, p, library, prepared)
     local worst = 0.0
     for _, result in ipairs(transformer.check_library(p, library, prepared)) do
-        if not result.ok then error(string.format("%s: the %s blocks fail verification: %s: %s: nothing was timed", path, result.isa, result.call, result.message), 0) end
+        if not result.ok then
+            error(
+                string.format(
+                    "%s: the %s blocks fail verification: %s: %s: nothing was timed",
+                    path,
+                    result.isa,
+                    result.call,
+                    result.message
+                ),
+                0
+            )
+        end
         worst = math.max(worst, result.kernel_rel_err)
     end
     return worst
 end
 
--- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused, attention, filling, entries,
--- rel_err }.
+-- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
+-- attention, filling, entries, rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = request.plan(path, { isa }, { type = type, cache = options.cache, schedule = options.schedule, tuned = options.tuned }).options.schedule
-    local function build(model) return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted }) end
+    local wanted = request.plan(
+        path,
+        { isa },
+        { type = type, cache = options.cache, schedule = options.schedule, tuned = options.tuned }
+    ).options.schedule
+    local function build(model)
+        return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted })
+    end
     local whole = build(m)
     local one = parts.sample(m, whole, caches)
     local p = build(one)
     local products = parts.products(p)
-    local attention, filling = parts.attention(one, math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)), isa, options.cache)
+    local attention, filling = parts.attention(
+        one,
+        math.max(one.layers, parts.layers_of(whole.cache_bytes // m.layers, caches, 64)),
+        isa,
+        options.cache
+    )
     local directory = process.temporary_directory()
     local prepared = transformer.prepare(p, directory, { seed = options.seed, large = true })
-    local library = compile.library({ p, products, attention, filling }, directory .. "/fused", options.cc, options.cflags .. " " .. parts.cflags)
+    local library = compile.library(
+        { p, products, attention, filling },
+        directory .. "/fused",
+        options.cc,
+        options.cflags .. " " .. parts.cflags
+    )
     local b = { plan = p, attention = attention, filling = filling, rel_err = verified(path, p, library, prepared) }
     local angles = directory .. "/angles.bin"
     assert(weights.pack(blob.packing(attention, { weights = prepared.packed_from, output = angles, prefix = "" })))
-    b.entries = { described(p, "fused", library, prepared.blob), described(products, "products", library, prepared.blob), described(attention, "attention", library, angles),
-        described(filling, "filling", library, angles) }
+    b.entries = {
+        described(p, "fused", library, prepared.blob),
+        described(products, "products", library, prepared.blob),
+        described(attention, "attention", library, angles),
+        described(filling, "filling", library, angles),
+    }
     if m.attention.eliminate ~= "none" then
         b.unfused = build(parts.changed(one, { name = m.name .. "_unfused" }, { eliminate = "none" }))
         local unfused_directory = process.temporary_directory()
         local unfused_weights = transformer.prepare(b.unfused, unfused_directory, { seed = options.seed, large = true })
-        local unfused_library = compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
+        local unfused_library =
+            compile.library({ b.unfused }, unfused_directory .. "/unfused", options.cc, options.cflags)
         b.unfused_rel_err = verified(path, b.unfused, unfused_library, unfused_weights)
         b.entries[#b.entries + 1] = described(b.unfused, "unfused", unfused_library, unfused_weights.blob)
     end
     return b
 end
 
--- The attention that is timed: one token with all of its context, if it is causal, and the calls of many tokens from the first position on.
+-- The attention that is timed: one token with all of its context, if it is causal, and the calls of many tokens from
+-- the first position on.
 local function attention_calls(m, options)
     local list = { m.attention.causal and { tokens = 1, position = m.attention.context - 1 } or nil }
     for _, tokens in ipairs(options.batches) do
@@ -117,33 +166,75 @@ end
 local function job_of(b, type, caches, with_attention, options)
     local p, s, list = b.plan, b.plan.shape, json.array
     local job = {
-        model = p.model.name, seed = options.seed, threads = 1, repetitions = options.repetitions, min_time = 0.05, draw_order = true, order_seed = options.seed, alike = false,
-        sweep_bytes = 0, limits = with_attention, sizes = with_attention and caches or nil, d = s.input, cache_bytes = b.filling.cache_bytes, fill = "filling", filled = s.ring and s.cache.positions or s.context,
-        heads = s.heads, kv_heads = s.kv_heads, width = s.width, layers = b.attention.shape.layers, causal = s.causal,
-        blocks = list(b.entries), calls = list {}, reads = list {}, products = list {}, product_calls = list {}, attention_calls = list {},
+        model = p.model.name,
+        seed = options.seed,
+        threads = 1,
+        repetitions = options.repetitions,
+        min_time = 0.05,
+        draw_order = true,
+        order_seed = options.seed,
+        alike = false,
+        sweep_bytes = 0,
+        limits = with_attention,
+        sizes = with_attention and caches or nil,
+        d = s.input,
+        cache_bytes = b.filling.cache_bytes,
+        fill = "filling",
+        filled = s.ring and s.cache.positions or s.context,
+        heads = s.heads,
+        kv_heads = s.kv_heads,
+        width = s.width,
+        layers = b.attention.shape.layers,
+        causal = s.causal,
+        blocks = list(b.entries),
+        calls = list {},
+        reads = list {},
+        products = list {},
+        product_calls = list {},
+        attention_calls = list {},
     }
-    local function call(name, blocks, tokens, position) table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position }) end
+    local function call(name, blocks, tokens, position)
+        table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position })
+    end
     table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = parts.weight_bytes(p) })
     for _ = 1, s.layers do
-        for _, map in ipairs(p.maps) do table.insert(job.products, { inputs = map.inputs, outputs = map.outputs }) end
+        for _, map in ipairs(p.maps) do
+            table.insert(job.products, { inputs = map.inputs, outputs = map.outputs })
+        end
     end
     for i, tokens in ipairs(options.batches) do
         call("fused/" .. tokens, "fused", tokens, options.position)
-        if i == 1 then call("fused_again/" .. tokens, "fused", tokens, options.position) end -- A/A control: how far apart two figures for the same code are
+        -- A/A control: how far apart two figures for the same code are
+        if i == 1 then call("fused_again/" .. tokens, "fused", tokens, options.position) end
         if b.unfused then call("unfused/" .. tokens, "unfused", tokens, options.position) end
         if #p.maps > 0 then
             call("products/" .. tokens, "products", tokens, options.position)
             for _, kind in ipairs(rival_kinds(type)) do
-                table.insert(job.product_calls, { name = "products/" .. kind.library .. "/" .. kind.type .. "/" .. tokens, library = kind.library, type = kind.type, tokens = tokens })
+                table.insert(job.product_calls, {
+                    name = "products/" .. kind.library .. "/" .. kind.type .. "/" .. tokens,
+                    library = kind.library,
+                    type = kind.type,
+                    tokens = tokens,
+                })
             end
         end
     end
     if with_attention then
-        table.insert(job.reads, { name = "read/cache", cache = true, blocks = "attention", bytes = cache_read(b.attention, p.model.attention.context) })
+        table.insert(job.reads, {
+            name = "read/cache",
+            cache = true,
+            blocks = "attention",
+            bytes = cache_read(b.attention, p.model.attention.context),
+        })
         for _, of in ipairs(attention_calls(p.model, options)) do
             call("attention/" .. of.tokens, "attention", of.tokens, of.position)
             for _, library in ipairs(libraries) do
-                table.insert(job.attention_calls, { name = "attention/" .. library .. "/" .. of.tokens, library = library, tokens = of.tokens, position = of.position })
+                table.insert(job.attention_calls, {
+                    name = "attention/" .. library .. "/" .. of.tokens,
+                    library = library,
+                    tokens = of.tokens,
+                    position = of.position,
+                })
             end
         end
     end
@@ -162,14 +253,26 @@ local function results_of(b, type, samples, options)
         end
         local us = each "fused"
         local r = {
-            model = p.model.name, isa = p.variants[1].isa.name, type = type, tokens = tokens, position = options.position, layers = s.layers, us_per_token = us,
-            gbytes = (parts.bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers), read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
-            gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens) * 1e-3 / us,
-            cpu_over_wall = time(samples, "fused/" .. tokens, "share"), again_ratio = i == 1 and each "fused_again" / us or nil, rel_err = b.rel_err,
+            model = p.model.name,
+            isa = p.variants[1].isa.name,
+            type = type,
+            tokens = tokens,
+            position = options.position,
+            layers = s.layers,
+            us_per_token = us,
+            gbytes = (parts.bytes_met(p) + cache_read(p, options.position + tokens)) * 1e-3 / (us * tokens * s.layers),
+            read_gbytes = parts.weight_bytes(p) * 1e-3 / time(samples, "read/weights"),
+            gflops = (operations(p) / s.layers + attention_operations(s, tokens, options.position) / tokens)
+                * 1e-3
+                / us,
+            cpu_over_wall = time(samples, "fused/" .. tokens, "share"),
+            again_ratio = i == 1 and each "fused_again" / us or nil,
+            rel_err = b.rel_err,
         }
         r.read_share = r.gbytes / r.read_gbytes
         if b.unfused then
-            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err = each "unfused", weights_met(b.unfused) / weights_met(p), b.unfused_rel_err
+            r.unfused_us_per_token, r.predicted_speedup, r.unfused_rel_err =
+                each "unfused", weights_met(b.unfused) / weights_met(p), b.unfused_rel_err
             r.speedup = r.unfused_us_per_token / us
             r.speedup_share = r.speedup / r.predicted_speedup
         end
@@ -177,12 +280,18 @@ local function results_of(b, type, samples, options)
         if r.products_us_per_token then
             r.products_gflops, r.rivals = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
             for _, kind in ipairs(rival_kinds(type)) do
-                local rival = { library = kind.library, type = kind.type, us_per_token = each("products/" .. kind.library .. "/" .. kind.type) }
+                local rival = {
+                    library = kind.library,
+                    type = kind.type,
+                    us_per_token = each("products/" .. kind.library .. "/" .. kind.type),
+                }
                 if rival.us_per_token then table.insert(r.rivals, rival) end -- some have no such product for this CPU
                 -- One that rounds the inputs to 8 bits, too, computes something else.
                 if kind.type == "i8" then
                     r.rival_in_i8_us_per_token = rival.us_per_token
-                elseif rival.us_per_token and (not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token) then
+                elseif
+                    rival.us_per_token and (not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token)
+                then
                     r.rival_us_per_token, r.rival_library, r.rival_type = rival.us_per_token, rival.library, rival.type
                 end
             end
@@ -201,14 +310,23 @@ local function attention_results(b, samples, options)
         local function each(name) return time(samples, name .. "/" .. of.tokens) / s.layers / of.tokens end
         local us = each "attention"
         local r = {
-            model = b.plan.model.name, isa = p.variants[1].isa.name, type = s.cache.type.name, tokens = of.tokens, position = of.position, layers = s.layers, us_per_token = us,
-            gbytes = cache_read(p, of.position + of.tokens) * 1e-3 / (us * of.tokens * s.layers), read_gbytes = cache_read(p, b.plan.model.attention.context) * 1e-3 / time(samples, "read/cache"),
+            model = b.plan.model.name,
+            isa = p.variants[1].isa.name,
+            type = s.cache.type.name,
+            tokens = of.tokens,
+            position = of.position,
+            layers = s.layers,
+            us_per_token = us,
+            gbytes = cache_read(p, of.position + of.tokens) * 1e-3 / (us * of.tokens * s.layers),
+            read_gbytes = cache_read(p, b.plan.model.attention.context) * 1e-3 / time(samples, "read/cache"),
             gflops = attention_operations(s, of.tokens, of.position) / of.tokens * 1e-3 / us,
         }
         r.read_share = r.gbytes / r.read_gbytes
         for _, library in ipairs(libraries) do
             local rival = each("attention/" .. library)
-            if not r.rival_us_per_token or rival < r.rival_us_per_token then r.rival_us_per_token, r.rival_library = rival, library end
+            if not r.rival_us_per_token or rival < r.rival_us_per_token then
+                r.rival_us_per_token, r.rival_library = rival, library
+            end
         end
         r.speedup = r.rival_us_per_token / us
         list[i] = r
@@ -220,7 +338,8 @@ local function percent(value) return value and string.format("%.0f %%", 100 * va
 local function number(format, value) return value and string.format(format, value) end
 local function alone(r) return r.tokens == 1 end
 
--- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One that says nothing at all is left out.
+-- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One
+-- that says nothing at all is left out.
 local block_columns = {
     { "isa", -7, function(r) return r.isa end },
     { "weights", -7, function(r) return r.type end },
@@ -258,49 +377,90 @@ local function add_table(lines, columns, results)
         local cells = {}
         for _, column in ipairs(columns) do
             local said = false
-            for _, r in ipairs(results) do said = said or column[3](r) end
+            for _, r in ipairs(results) do
+                said = said or column[3](r)
+            end
             if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
         end
         lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
     end
     add(function(column) return column[1] end, "")
-    for _, r in ipairs(results) do add(function(column) return column[3](r) end, r.cpu_over_wall and r.cpu_over_wall < 0.97 and " *" or "") end
+    for _, r in ipairs(results) do
+        add(function(column) return column[3](r) end, r.cpu_over_wall and r.cpu_over_wall < 0.97 and " *" or "")
+    end
 end
 
 local function print_tables(m, host_facts, cflags, limits, results, attention)
-    local lines = { string.format("%s on %s, %s %s, one thread: one of %d blocks", m.name, host_facts.cpu, host_facts.compiler, cflags, m.layers) }
+    local lines = {
+        string.format(
+            "%s on %s, %s %s, one thread: one of %d blocks",
+            m.name,
+            host_facts.cpu,
+            host_facts.compiler,
+            cflags,
+            m.layers
+        ),
+    }
     add_table(lines, block_columns, results)
     if #attention > 0 then
         lines[#lines + 1] = "attention alone"
         add_table(lines, attention_columns, attention)
     end
-    lines[#lines + 1] = "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
-    lines[#lines + 1] = "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
+    lines[#lines + 1] =
+        "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
+    lines[#lines + 1] =
+        "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
     local in_i8 = false
-    for _, r in ipairs(results) do in_i8 = in_i8 or r.rival_in_i8_us_per_token end
+    for _, r in ipairs(results) do
+        in_i8 = in_i8 or r.rival_in_i8_us_per_token
+    end
     if in_i8 then lines[#lines + 1] = "all in i8: through oneDNN, inputs rounded to 8 bits, too." end
-    lines[#lines + 1] = string.format("limits of this core: FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f GB/s.", limits.fma_gflops, limits.l1_gbytes, limits.l2_gbytes,
-        limits.l3_gbytes, limits.memory_gbytes)
+    lines[#lines + 1] = string.format(
+        "limits of this core: FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f GB/s.",
+        limits.fma_gflops,
+        limits.l1_gbytes,
+        limits.l2_gbytes,
+        limits.l3_gbytes,
+        limits.memory_gbytes
+    )
     local worst, contended = 0.0, false
     for _, r in ipairs(results) do
         worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
         contended = contended or r.cpu_over_wall < 0.97
     end
-    lines[#lines + 1] = string.format("A/A control: the same blocks at %d tokens measured twice differ by %s%.1f %%.", results[1].tokens, #results > 1 and "at most " or "", 100 * worst)
-    if contended then lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count." end
+    lines[#lines + 1] = string.format(
+        "A/A control: the same blocks at %d tokens measured twice differ by %s%.1f %%.",
+        results[1].tokens,
+        #results > 1 and "at most " or "",
+        100 * worst
+    )
+    if contended then
+        lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count."
+    end
     host.print(table.concat(lines, "\n"))
 end
 
 -- Times the model of the file `path` with weights of `types`, each on the instruction sets sets_of(type), and reports.
 function transformer_bench.run(path, types, sets_of, options)
     local m, facts = model_file.load(path), cpu.describe()
-    if not m.attention.causal and options.position > 0 then error(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name), 0) end
+    if not m.attention.causal and options.position > 0 then
+        error(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name), 0)
+    end
     for _, tokens in ipairs(options.batches) do
         if options.position + tokens > m.attention.context then
-            error(string.format("--batch: %d: from position %d on must be at most attention.context = %d", tokens, options.position, m.attention.context), 0)
+            error(
+                string.format(
+                    "--batch: %d: from position %d on must be at most attention.context = %d",
+                    tokens,
+                    options.position,
+                    m.attention.context
+                ),
+                0
+            )
         end
     end
-    local results, attention, limits, host_facts, caches = json.array {}, json.array {}, nil, nil, bench.caches_of(facts)
+    local results, attention, limits, host_facts, caches =
+        json.array {}, json.array {}, nil, nil, bench.caches_of(facts)
     caches.rows = json.array {}
     local known = {}
     for _, type in ipairs(types) do
@@ -310,10 +470,15 @@ function transformer_bench.run(path, types, sets_of, options)
             known[isa.name] = true
             local samples, context = measure.run(job_of(b, type, caches, first, options), { show_stderr = true })
             if not samples then return 1 end
-            if not limits then limits, host_facts = bench.core_limits(context), bench.host_facts(facts, isa, options.cc, options.cflags, context) end
+            if not limits then
+                limits, host_facts =
+                    bench.core_limits(context), bench.host_facts(facts, isa, options.cc, options.cflags, context)
+            end
             table.move(results_of(b, type, samples, options), 1, #options.batches, #results + 1, results)
             if first then
-                for _, r in ipairs(attention_results(b, samples, options)) do table.insert(attention, r) end
+                for _, r in ipairs(attention_results(b, samples, options)) do
+                    table.insert(attention, r)
+                end
             end
         end
     end

@@ -1,4 +1,5 @@
--- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the reference.
+-- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the
+-- reference.
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local blocks = require "blocks"
@@ -14,36 +15,81 @@ local transformer = {}
 
 -- The job that blocks.run wants, for calls as ways_of makes them.
 local function run_job(p, library, blob_path, way)
-    return { library = library, bind = p.names.bind, decode = p.names.decode, prefill = p.names.prefill, encode = p.names.encode, blob = blob_path,
-        d = p.shape.d, input = p.shape.input, context = p.shape.context, cache_bytes = p.cache_bytes, scratch_bytes = way.scratch_bytes, weights_struct_bytes = p.weights_struct_bytes, start = way.start, calls = way.calls }
+    return {
+        library = library,
+        bind = p.names.bind,
+        decode = p.names.decode,
+        prefill = p.names.prefill,
+        encode = p.names.encode,
+        blob = blob_path,
+        d = p.shape.d,
+        input = p.shape.input,
+        context = p.shape.context,
+        cache_bytes = p.cache_bytes,
+        scratch_bytes = way.scratch_bytes,
+        weights_struct_bytes = p.weights_struct_bytes,
+        start = way.start,
+        calls = way.calls,
+    }
 end
 
--- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to all. Where positions go
--- on for ever also at the last ones: tokens before it are missing, but after as many as reach through all layers results are the same again.
+-- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
+-- all. Where positions go on for ever also at the last ones: tokens before it are missing, but after as many as reach
+-- through all layers results are the same again.
 local function ways_of(p, count)
     if not p.shape.causal then return { { name = "encode", calls = { count }, scratch_bytes = p.scratch_bytes } } end
     local ones = {}
-    for i = 1, count do ones[i] = 1 end
+    for i = 1, count do
+        ones[i] = 1
+    end
     local parts = { 2, 1, math.max(1, count // 2), count }
-    local ways = { { name = "decode", calls = ones, scratch_bytes = p.decode_scratch_bytes }, { name = "prefill", calls = { count }, scratch_bytes = p.scratch_bytes },
-        { name = "parts", calls = parts, scratch_bytes = p.scratch_bytes } }
+    local ways = {
+        { name = "decode", calls = ones, scratch_bytes = p.decode_scratch_bytes },
+        { name = "prefill", calls = { count }, scratch_bytes = p.scratch_bytes },
+        { name = "parts", calls = parts, scratch_bytes = p.scratch_bytes },
+    }
     local reach = p.shape.window and p.shape.window * p.shape.layers
-    if p.shape.ring and reach < count then ways[4] = { name = "far", calls = parts, scratch_bytes = p.scratch_bytes, start = p.shape.context - count, skip = reach } end
+    if p.shape.ring and reach < count then
+        ways[4] = {
+            name = "far",
+            calls = parts,
+            scratch_bytes = p.scratch_bytes,
+            start = p.shape.context - count,
+            skip = reach,
+        }
+    end
     return ways
 end
 
 -- Packs `path` for plan `p` into `output`.
-function transformer.pack(p, path, output) assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" }))) end
+function transformer.pack(p, path, output)
+    assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
+end
 
 function transformer.run(p, options)
     local directory = process.temporary_directory()
     local x = assert(blocks.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
-    if count > p.shape.context then error(string.format("%s: %d tokens: must be at most attention.context = %d", options.input, count, p.shape.context), 0) end
+    if count > p.shape.context then
+        error(
+            string.format(
+                "%s: %d tokens: must be at most attention.context = %d",
+                options.input,
+                count,
+                p.shape.context
+            ),
+            0
+        )
+    end
     transformer.pack(p, options.weights, directory .. "/weights.bin")
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
-    local y = assert(blocks.run(run_job(p, library, directory .. "/weights.bin", options.decode and ways[1] or ways[2] or ways[1]), x))
+    local y = assert(
+        blocks.run(
+            run_job(p, library, directory .. "/weights.bin", options.decode and ways[1] or ways[2] or ways[1]),
+            x
+        )
+    )
     assert(blocks.save(options.output, p.shape.d, y))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
 end
@@ -51,8 +97,18 @@ end
 -- The FFN as harness/reference/fields.h wants it.
 local function lookup_of(m)
     local ffn = m.ffn
-    return { d = m.d, d_out = m.d, h = ffn.h, tau = ffn.tau, neighbours = ffn.neighbours, projection = ffn.projection.kind, block = ffn.projection.block,
-        decay = ffn.projection.decay, score = ffn.score, scale = ffn.scale == "1/h" and 1 / ffn.h or 1.0 }
+    return {
+        d = m.d,
+        d_out = m.d,
+        h = ffn.h,
+        tau = ffn.tau,
+        neighbours = ffn.neighbours,
+        projection = ffn.projection.kind,
+        block = ffn.projection.block,
+        decay = ffn.projection.decay,
+        score = ffn.score,
+        scale = ffn.scale == "1/h" and 1 / ffn.h or 1.0,
+    }
 end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
@@ -66,29 +122,59 @@ local function reference_job(p, path, type, cache, without)
         for _, letter in ipairs { "Q", "K", "V", "P" } do
             local rows = (letter == "K" or letter == "V") and s.e or s.d
             local map = checkpoint.linear(m, layer, letter, rows, s.d)
-            if not without:find(letter, 1, true) then maps[letter:lower()] = without == "" and map or checkpoint.alone(map) end
+            if not without:find(letter, 1, true) then
+                maps[letter:lower()] = without == "" and map or checkpoint.alone(map)
+            end
         end
         maps.input = delivered and s.input or s.d
         if s.lookup then
-            maps.lookup = { prefix = block_lookup.prefix(m, layer), d_out = delivered and layer < m.layers - 1 and s.input or s.d }
+            maps.lookup = {
+                prefix = block_lookup.prefix(m, layer),
+                d_out = delivered and layer < m.layers - 1 and s.input or s.d,
+            }
         else
             local inputs = checkpoint.inputs(m, layer)
-            maps.m, maps.g, maps.o = inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
+            maps.m, maps.g, maps.o =
+                inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
         end
         for i, key in ipairs { "first", "second" } do
             if m.norm then
                 local name = checkpoint.norm(m, layer, i)
-                maps[key] = { gain = { tensor = name .. ".weight", shape = { s.d } }, offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = { s.d } } or nil }
+                maps[key] = {
+                    gain = { tensor = name .. ".weight", shape = { s.d } },
+                    offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = { s.d } } or nil,
+                }
             end
         end
         layers[layer + 1] = maps
     end
     local rope = m.attention.rope
-    return { weights = path, type = type, cache = cache, d = s.d, input = delivered and s.input or s.d, lookup = s.lookup and lookup_of(m) or nil, margin = tie_margin,
-        heads = s.heads, kv_heads = s.kv_heads, f = s.f, scale = m.attention.scale or (s.d / s.heads) ^ -0.5, causal = m.attention.causal,
-        window = m.attention.window, half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2), theta = rope and rope.theta or 0, interleaved = rope and rope.pairs == "interleaved",
-        gated = s.gated, parallel = m.parallel, skip = m.skip, mean = m.norm and m.norm.kind == "layernorm", post = m.norm and m.norm.place == "post",
-        eps = m.norm and m.norm.eps or 0, activation = m.ffn.activation or "relu", layers = layers }
+    return {
+        weights = path,
+        type = type,
+        cache = cache,
+        d = s.d,
+        input = delivered and s.input or s.d,
+        lookup = s.lookup and lookup_of(m) or nil,
+        margin = tie_margin,
+        heads = s.heads,
+        kv_heads = s.kv_heads,
+        f = s.f,
+        scale = m.attention.scale or (s.d / s.heads) ^ -0.5,
+        causal = m.attention.causal,
+        window = m.attention.window,
+        half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2),
+        theta = rope and rope.theta or 0,
+        interleaved = rope and rope.pairs == "interleaved",
+        gated = s.gated,
+        parallel = m.parallel,
+        skip = m.skip,
+        mean = m.norm and m.norm.kind == "layernorm",
+        post = m.norm and m.norm.place == "post",
+        eps = m.norm and m.norm.eps or 0,
+        activation = m.ffn.activation or "relu",
+        layers = layers,
+    }
 end
 
 -- The inputs of the first block, of so many values a token, for token numbers out of a checkpoint.
@@ -103,12 +189,20 @@ end
 -- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit.
 local function tokens_of(p)
     local words = 0
-    for _, map in ipairs(p.maps) do words = words + map.words end
-    for _, part in ipairs(p.parts) do words = words + part.plan.projection_bytes // 4 + part.plan.shape.slots * part.plan.shape.d_out end
-    return math.min(p.shape.context, p.model.positions or p.shape.context, math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers))))
+    for _, map in ipairs(p.maps) do
+        words = words + map.words
+    end
+    for _, part in ipairs(p.parts) do
+        words = words + part.plan.projection_bytes // 4 + part.plan.shape.slots * part.plan.shape.d_out
+    end
+    return math.min(
+        p.shape.context,
+        p.model.positions or p.shape.context,
+        math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers)))
+    )
 end
 
-local most_turned = 8  -- ties of a run that may go the other way
+local most_turned = 8 -- ties of a run that may go the other way
 local most_trials = 32 -- runs of the reference that look for them
 
 -- What blocks.reference answers for the job and x: { job, x, y, ties }.
@@ -126,8 +220,8 @@ local function first_off(y, found, d, from, most)
     end
 end
 
--- The answer whose ties (harness/reference/block_lookup.h) are decided as in y, as far as that explains where tokens from number `from` on are further than
--- `most` from it, and how many of them differ from `found`.
+-- The answer whose ties (harness/reference/block_lookup.h) are decided as in y, as far as that explains where tokens
+-- from number `from` on are further than `most` from it, and how many of them differ from `found`.
 function transformer.decided_as(y, found, m, from, most)
     local turned, trials = {}, 0
     for count = 0, most_turned do
@@ -137,10 +231,15 @@ function transformer.decided_as(y, found, m, from, most)
         for _, tie in ipairs(found.ties) do
             if not better and trials < most_trials and (tie.token == token or not m.attention.causal) then
                 trials = trials + 1
-                local job = setmetatable({ turned = table.move(turned, 1, #turned, 2, { tie }) }, { __index = found.job })
+                local job = setmetatable(
+                    { turned = table.move(turned, 1, #turned, 2, { tie }) },
+                    { __index = found.job }
+                )
                 local other = transformer.answer(job, found.x)
                 local next_token, next_off = first_off(y, other, m.d, from, most)
-                if not next_token or next_token > token or next_token == token and next_off < off then better, turned = other, job.turned end
+                if not next_token or next_token > token or next_token == token and next_off < off then
+                    better, turned = other, job.turned
+                end
             end
         end
         if not better then return found, count end
@@ -148,15 +247,16 @@ function transformer.decided_as(y, found, m, from, most)
     end
 end
 
--- Largest relative error of a token that emitted code may have, by the cache's type: a key or value in the middle of two values of f16 or i8 may
--- become either.
+-- Largest relative error of a token that emitted code may have, by the cache's type: a key or value in the middle of
+-- two values of f16 or i8 may become either.
 transformer.tolerance = { f32 = 1e-5, f16 = 1e-3, i8 = 3e-2 }
 
 -- Merging takes d^3 steps: for wider blocks `prepare` with `large` draws the weights that merging would have made.
 local widest_merged = 512
 
--- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole, packed_from, blob }:
--- `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the unfused ones, if there are any.
+-- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
+-- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the
+-- unfused ones, if there are any.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -170,22 +270,39 @@ function transformer.prepare(p, directory, options)
     local fused, merged = unfused, without ~= "" and not p.own and not drawn
     if merged then
         fused = directory .. "/fused.safetensors"
-        fuse_commands.fuse_weights(m, { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" })
+        fuse_commands.fuse_weights(
+            m,
+            { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" }
+        )
     end
     local numbers = blocks.random_numbers(options.seed, tokens_of(p), m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     transformer.pack(p, fused, directory .. "/weights.bin")
-    return { numbers = numbers, x = x, rounded = transformer.answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
-        whole = merged and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)), packed_from = fused, blob = directory .. "/weights.bin" }
+    return {
+        numbers = numbers,
+        x = x,
+        rounded = transformer.answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
+        whole = merged
+            and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)),
+        packed_from = fused,
+        blob = directory .. "/weights.bin",
+    }
 end
 
--- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one for each way to call it.
+-- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
+-- for each way to call it.
 function transformer.check_library(p, library, prepared)
     local results, kept = {}, p.shape.cache.type.name
     local tolerance, exact = transformer.tolerance[kept], kept == "f32" and p.shape.type.name == "f32"
     for _, way in ipairs(ways_of(p, #prepared.numbers)) do
-        local result = { isa = p.variants[1].isa.name, call = way.name, tokens = #prepared.numbers, type = p.shape.type.name, cache = kept }
+        local result = {
+            isa = p.variants[1].isa.name,
+            call = way.name,
+            tokens = #prepared.numbers,
+            type = p.shape.type.name,
+            cache = kept,
+        }
         local y, message = blocks.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
             local skip, d = way.skip or 0, p.shape.d
@@ -195,11 +312,15 @@ function transformer.check_library(p, library, prepared)
             result.ties = p.shape.lookup and turned or nil
             if prepared.whole then
                 -- Weights that are rounded to less than float32 change codes that are no ties.
-                local whole = exact and transformer.decided_as(y, prepared.whole, p.model, skip, tolerance) or prepared.whole
+                local whole = exact and transformer.decided_as(y, prepared.whole, p.model, skip, tolerance)
+                    or prepared.whole
                 result.rel_err = blocks.difference(from_there(y), from_there(whole.y), d)
             end
             result.ok = result.kernel_rel_err <= tolerance
-            if not result.ok then result.message = string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance) end
+            if not result.ok then
+                result.message =
+                    string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance)
+            end
         else
             result.ok, result.message = false, message
         end
@@ -222,18 +343,53 @@ end
 
 function transformer.verify(plans, options, skipped)
     local results, ok, p = transformer.check(plans, options), true, plans[1]
-    for _, result in ipairs(results) do ok = ok and result.ok end
+    for _, result in ipairs(results) do
+        ok = ok and result.ok
+    end
     if options.json then
-        host.print(assert(json.encode { model = p.model.name, ok = ok, seed = options.seed, results = json.array(results), skipped = json.array(skipped) }))
+        host.print(assert(json.encode {
+            model = p.model.name,
+            ok = ok,
+            seed = options.seed,
+            results = json.array(results),
+            skipped = json.array(skipped),
+        }))
         return ok and 0 or 1
     end
-    host.print(string.format("%-8s %-8s %-8s %-6s %-6s %7s %9s %9s %11s", p.model.name, "", "", "type", "cache", "tokens", "rel error", "max error", "vs. unfused"))
+    host.print(
+        string.format(
+            "%-8s %-8s %-8s %-6s %-6s %7s %9s %9s %11s",
+            p.model.name,
+            "",
+            "",
+            "type",
+            "cache",
+            "tokens",
+            "rel error",
+            "max error",
+            "vs. unfused"
+        )
+    )
     for _, r in ipairs(results) do
-        host.print(string.format("%-8s %-8s %-8s %-6s %-6s %7d %9.1e %9.1e %11s", r.isa, r.call, r.ok and "ok" or "FAILED", r.type, r.cache, r.tokens,
-            r.kernel_rel_err or 0, r.max_abs_err or 0, r.rel_err and string.format("%.1e", r.rel_err) or "-"))
+        host.print(
+            string.format(
+                "%-8s %-8s %-8s %-6s %-6s %7d %9.1e %9.1e %11s",
+                r.isa,
+                r.call,
+                r.ok and "ok" or "FAILED",
+                r.type,
+                r.cache,
+                r.tokens,
+                r.kernel_rel_err or 0,
+                r.max_abs_err or 0,
+                r.rel_err and string.format("%.1e", r.rel_err) or "-"
+            )
+        )
         if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
     end
-    for _, name in ipairs(skipped) do host.print("skipped: " .. name .. ": this CPU or its operating system does not run it") end
+    for _, name in ipairs(skipped) do
+        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
+    end
     return ok and 0 or 1
 end
 

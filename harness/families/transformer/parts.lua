@@ -1,4 +1,5 @@
--- Parts of a transformer's blocks that are timed alone: plans through the same templates with some of the steps, so that their kernels are the same.
+-- Parts of a transformer's blocks that are timed alone: plans through the same templates with some of the steps, so
+-- that their kernels are the same.
 local transformer_plan = require "gen.families.transformer.plan"
 
 local parts = {}
@@ -12,9 +13,15 @@ function parts.changed(m, changes, attention)
     for key, value in pairs(m) do
         if key ~= "attention" then copy[key] = value end
     end
-    for key, value in pairs(m.attention) do copy.attention[key] = value end
-    for key, value in pairs(changes) do copy[key] = value end
-    for key, value in pairs(attention or {}) do copy.attention[key] = value end
+    for key, value in pairs(m.attention) do
+        copy.attention[key] = value
+    end
+    for key, value in pairs(changes) do
+        copy[key] = value
+    end
+    for key, value in pairs(attention or {}) do
+        copy.attention[key] = value
+    end
     return copy
 end
 
@@ -32,7 +39,10 @@ function parts.bytes_met(p)
     local bytes = parts.weight_bytes(p)
     for _, part in ipairs(p.parts) do
         local own = part.plan
-        bytes = bytes - part.count * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out) * own.shape.tables.bytes
+        bytes = bytes
+            - part.count
+                * (own.shape.h * own.shape.rows * own.pitch - own.shape.slots * own.shape.d_out)
+                * own.shape.tables.bytes
     end
     return bytes
 end
@@ -42,7 +52,11 @@ function parts.layers_of(bytes, caches, most) return math.max(1, math.min(-(-4 *
 
 -- Model `m` of plan `p` with as many layers as timing needs and a small vocabulary.
 function parts.sample(m, p, caches)
-    return parts.changed(m, { layers = parts.layers_of(parts.bytes_met(p) // m.layers, caches, m.layers), vocab = math.min(m.vocab, 256), tied = true })
+    return parts.changed(m, {
+        layers = parts.layers_of(parts.bytes_met(p) // m.layers, caches, m.layers),
+        vocab = math.min(m.vocab, 256),
+        tied = true,
+    })
 end
 
 -- The function of plan `p` for many tokens.
@@ -60,27 +74,46 @@ local function without_attention(steps)
     return list
 end
 
--- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them. Reads p's blob.
+-- The blocks of plan `p` without attention, activation and lookup FFNs: products, and what moves values between them.
+-- Reads p's blob.
 function parts.products(p)
     local function leave(maps, before, after) return maps, without_attention(before), without_attention(after) end
-    local part = transformer_plan.build(parts.changed(p.model, { name = p.model.name .. "_products" }), { p.variants[1].isa }, { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave })
+    local part = transformer_plan.build(
+        parts.changed(p.model, { name = p.model.name .. "_products" }),
+        { p.variants[1].isa },
+        { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave }
+    )
     part.digest = p.digest
     return part
 end
 
 -- A model with the attention of `m` and nothing else, in so many layers.
 local function alone(m, name, layers, isa, cache, append, after)
-    local model = parts.changed(m, { name = m.name .. "_" .. name, layers = layers, parallel = false, skip = false, ffn = { kind = "mlp", f = 1, activation = "relu" },
-        checkpoint = "llama" }, { eliminate = "none" })
+    local model = parts.changed(m, {
+        name = m.name .. "_" .. name,
+        layers = layers,
+        parallel = false,
+        skip = false,
+        ffn = { kind = "mlp", f = 1, activation = "relu" },
+        checkpoint = "llama",
+    }, { eliminate = "none" })
     model.norm, model.positions, model.token_types = nil, nil, nil
     return transformer_plan.build(model, { isa }, { cache = cache, part = function() return {}, append, after end })
 end
 
--- Attention of model `m` in so many layers, and another plan that only fills the same cache; both read the same blob. Queries,
--- keys and values are all the blocks' input.
+-- Attention of model `m` in so many layers, and another plan that only fills the same cache; both read the same blob.
+-- Queries, keys and values are all the blocks' input.
 function parts.attention(m, layers, isa, cache)
     local append = { { op = "append", k = "in", k_at = 0, v = "in", v_at = 0 } }
-    local attention = alone(m, "attention", layers, isa, cache, append, { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } })
+    local attention = alone(
+        m,
+        "attention",
+        layers,
+        isa,
+        cache,
+        append,
+        { { op = "attend", from = "in", to = "mixed" }, { op = "output", from = "mixed" } }
+    )
     local filling = alone(m, "filling", layers, isa, cache, append, { { op = "output", from = "in" } })
     filling.digest = attention.digest
     return attention, filling
