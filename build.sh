@@ -115,6 +115,17 @@ main_job() {
     step $lookupc tune $model --time 2m --resume -o $out/$name.tuned.lua
 }
 
+# The bundles in emitted/, and the golden files of the tests.
+vendored() {
+    local name
+    for name in tiny roberta_small tiny_skipless; do
+        $lookupc emit gen/models/$name.lua -o emitted/$name
+    done
+    $lookupc sample gen/models/kws.lua --seed 1 -o build/kws.safetensors
+    $lookupc emit gen/models/kws.lua --profile firmware --target cortex-m4f --arithmetic integer --weights build/kws.safetensors -o emitted/kws
+    build/lua_runner . "$PWD/$lookupc" --update tests/emit/emit_test.lua
+}
+
 usage() {
     cat <<'END'
 ./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
@@ -122,7 +133,7 @@ usage() {
 ./build.sh test [ARGS]        build and run all tests; ARGS go to ctest, such as -R sandbox or -L lua
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
-./build.sh golden             write the golden files of the Lua tests anew
+./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
 ./build.sh fmt                format the C and C++ sources
 ./build.sh clean              remove build/
 END
@@ -144,9 +155,10 @@ test)
     fi
     exec ctest --test-dir build --output-on-failure -j2 "${@:2}"
     ;;
-golden)
+emitted)
     build
-    exec build/lua_runner . "$PWD/$lookupc" --update tests/emit/emit_test.lua
+    install "$firmware_packages"
+    vendored
     ;;
 bench)
     build

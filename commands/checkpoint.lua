@@ -2,7 +2,7 @@
 local file_rules = require "commands.file_rules"
 local fuse = require "gen.weights.fuse"
 local host = require "host"
-local import = require "gen.model.config_json"
+local import = require "gen.import.config_json"
 local json = require "json"
 local model_file = require "gen.model.file"
 local weights = require "fuse"

@@ -1,7 +1,7 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
 local blob = require "gen.plan.blob"
 local bundle = require "gen.bundle.folder"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local integer_plan = require "gen.families.integer.plan"

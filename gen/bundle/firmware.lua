@@ -4,7 +4,7 @@
 -- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the
 -- reference knows as `vectors`.
 local blob = require "gen.plan.blob"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local literal = require "gen.print.literal"
 local wrap = require "gen.bundle.wrap"
@@ -295,23 +295,23 @@ function firmware.files(p, weights, measured, vectors, options)
     end
     local c_array = options.c_array or p.target.object ~= "elf"
     if c_array then
-        add("src/" .. p.model.name .. "_weights.c", "templates/firmware_weights.c")
+        add("src/" .. p.model.name .. "_weights.c", "templates/firmware/weights.c")
     else
-        add("src/" .. p.model.name .. "_weights.S", "templates/firmware_weights.S")
+        add("src/" .. p.model.name .. "_weights.S", "templates/firmware/weights.S")
         files[#files + 1] = { name = "src/" .. p.model.name .. "_weights.bin", text = weights }
     end
-    add("test/" .. p.model.name .. "_selftest.h", "templates/firmware_selftest.h")
-    add("test/" .. p.model.name .. "_selftest.c", "templates/firmware_selftest.c")
-    add("example_main.c", "templates/firmware_example.c")
+    add("test/" .. p.model.name .. "_selftest.h", "templates/firmware/selftest.h")
+    add("test/" .. p.model.name .. "_selftest.c", "templates/firmware/selftest.c")
+    add("example_main.c", "templates/firmware/example.c")
     local function paper(name, path, more)
         local report = report_of(p, values, measured)
         report.misra = more
         files[#files + 1] = { name = name, text = emit.text(p, path, report) }
     end
-    paper("REPORT.txt", "templates/firmware_report.txt")
-    paper("README.md", "templates/firmware_readme.md")
-    if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware_linker.ld") end
-    if options.misra then paper("MISRA.md", "templates/firmware_misra.md", options.misra) end
+    paper("REPORT.txt", "templates/firmware/report.txt")
+    paper("README.md", "templates/firmware/readme.md")
+    if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware/linker.ld") end
+    if options.misra then paper("MISRA.md", "templates/firmware/misra.md", options.misra) end
     local compiled = {}
     for _, file in ipairs(files) do
         if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end

@@ -1,6 +1,6 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
 local dense_ffn_plan = require "gen.families.baseline.plan"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local firmware = require "gen.bundle.firmware"
 local host = require "host"
 local integer_plan = require "gen.families.integer.plan"

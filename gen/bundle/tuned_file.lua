@@ -3,7 +3,7 @@
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
 local dtype = require "gen.plan.dtype"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local machine = require "gen.bundle.machine"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 typedef struct {
-    const char *name; /* "templates/gather.c" */
+    const char *name; /* "templates/lookup/shared/gather.c" */
     const char *bytes;
     size_t size;
 } resource;

@@ -10,7 +10,7 @@
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two
 --                            vectors
---   keeps                    whether gcc must be kept from copying sums of integers (templates/runtime.h)
+--   keeps                    whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
 --   type_functions           those of one type of gen/plan/dtype.lua; kept_functions: of words that round to it
 --   type_needs               what one type of gen/plan/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx,

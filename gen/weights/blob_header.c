@@ -11,7 +11,7 @@ static void put_little_endian(unsigned char *to, uint64_t value, int bytes)
         to[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* The checksum that <model>_bind computes: see templates/bind.c. */
+/* The checksum that <model>_bind computes: see templates/bundle/bind.c. */
 static uint64_t checksum(const unsigned char *bytes, size_t size)
 {
     uint64_t state = 0xcbf29ce484222325u;

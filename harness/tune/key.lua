@@ -1,7 +1,7 @@
 -- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two
 -- keys are.
 local cpu = require "cpu"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local json = require "json"
 local machine = require "gen.bundle.machine"

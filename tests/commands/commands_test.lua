@@ -625,11 +625,11 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             'return a .. " * " .. b .. " + " .. c end',
             'return c .. " + 1.001f * " .. a .. " * " .. b end',
         },
-        { "templates/load_tokens.c", "tokens - 1", "tokens" },
-        { "templates/lookup_ffn.c", "(left + ", "(left - 1 + " },
-        { "templates/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
+        { "templates/lookup/many/load_tokens.c", "tokens - 1", "tokens" },
+        { "templates/lookup/many/ffn.c", "(left + ", "(left - 1 + " },
+        { "templates/bundle/bind.c", 'return $(names.macro("ERROR_CHECKSUM"))', "return 0" },
         {
-            "templates/model.c",
+            "templates/lookup/model.c",
             "range * tiles / ranges * tile,",
             "(range * tiles / ranges + range) * tile,",
             "--threads",
@@ -637,7 +637,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
         },
     } do
         local tree = program.folder()
-        assert(process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", tree })
+        assert(process.run { "cp", "-r", "commands", "gen", "templates", "harness", "LICENSE", tree })
         local text = assert(host.read(tree .. "/" .. row[1]))
         local from, to = text:find(row[2], 1, true)
         if from then

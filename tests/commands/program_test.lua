@@ -7,7 +7,7 @@ local process = require "process"
 -- A folder for --tree whose command line is this Lua text.
 local function tree(cli)
     local folder = process.temporary_directory()
-    assert(host.write_directory(folder .. "/gen", { ["cli.lua"] = cli }))
+    assert(host.write_directory(folder .. "/commands", { ["cli.lua"] = cli }))
     return folder
 end
 
@@ -37,7 +37,7 @@ function test.status_and_message()
     gives("return function() error('a\\nb', 0) end", "$L", 1, "lookupc: a b\n")
     gives("return function() error({}) end", "$L 2>&1 | sed s/0x.*/0x/", 0, "lookupc: table: 0x\n")
     gives("local", "$L", 1, "lookupc: commands/cli.lua:1: <name> expected near <eof>\n")
-    gives("return function() end", "$L", 1, "lookupc: gen.cli: returned neither an exit status nor nil and a message\n")
+    gives("return function() end", "$L", 1, "lookupc: commands.cli: returned neither an exit status nor nil and a message\n")
 end
 
 function test.traceback_only_when_asked_for()

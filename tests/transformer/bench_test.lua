@@ -144,7 +144,7 @@ end
 -- Another project's checkout in which a template was changed.
 local function sabotaged(path, from, to)
     local tree = program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+    for _, part in ipairs { "commands", "gen", "harness", "templates", "LICENSE" } do
         assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
     end
     local text = assert(host.read(path))
@@ -157,8 +157,8 @@ end
 function test.wrong_blocks_are_not_timed()
     local path = model("wrong", gated)
     for _, case in ipairs {
-        { "templates/transformer_attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <" },
-        { "templates/transformer_product.c", 'isa.add("sums", "offsets")', 'isa.mul("sums", "offsets")' },
+        { "templates/transformer/attention.c", "for (size_t k = seen; k <", "for (size_t k = seen + 1; k <" },
+        { "templates/transformer/product.c", 'isa.add("sums", "offsets")', 'isa.mul("sums", "offsets")' },
     } do
         local result = program.run {
             "--tree",

@@ -133,10 +133,10 @@ end
 -- by default.
 function test.wrong_candidates_are_not_timed()
     local place, tree = new_place(), program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+    for _, part in ipairs { "commands", "gen", "harness", "templates", "LICENSE" } do
         assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
     end
-    local path = tree .. "/templates/transformer_product.c"
+    local path = tree .. "/templates/transformer/product.c"
     local text = assert(host.read(path))
     local changed = text:gsub("    size_t row = 0;\n//%$ end\n", "    size_t row = 1;\n//$ end\n", 1)
     assert(changed ~= text)

@@ -206,7 +206,7 @@ end
 -- Another project's checkout in which `change` was made to a template.
 local function sabotaged(template, change)
     local tree = program.folder()
-    for _, part in ipairs { "gen", "harness", "templates", "LICENSE" } do
+    for _, part in ipairs { "commands", "gen", "harness", "templates", "LICENSE" } do
         assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
     end
     local text = assert(host.read(template))
@@ -230,40 +230,40 @@ function test.wrong_templates_are_found()
     end
     for _, case in ipairs {
         {
-            "templates/transformer_attention.c",
+            "templates/transformer/attention.c",
             replace("for (size_t k = seen; k <", "for (size_t k = seen + 1; k <"),
             "relative error",
         },
         {
-            "templates/transformer_blocks.c",
+            "templates/transformer/blocks.c",
             replace("b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]"),
             "relative error",
         },
         {
-            "templates/transformer.c",
+            "templates/transformer/model.c",
             replace("if (tokens > $(context) || first > $(context) - tokens)", "if (tokens > $(context) + first)"),
             "is not refused",
         },
         {
-            "templates/transformer_blocks.c",
+            "templates/transformer/blocks.c",
             replace('position % " .. shape.cache.positions', 'position % " .. (shape.cache.positions - 1)'),
             "relative error",
             ring,
         },
         {
-            "templates/transformer_blocks.c",
+            "templates/transformer/blocks.c",
             replace("size_t at = 256, rest", "size_t at = 0, rest"),
             "scalar far: relative error",
             ring,
         },
         {
-            "templates/transformer_attention.c",
+            "templates/transformer/attention.c",
             replace('"value_scale + " .. place', '"value_scale + 0 * " .. place'),
             "relative error",
             ring,
             "i8",
         },
-        { "templates/transformer_blocks.c", replace("scratch + most * ", "scratch + 16 * most * "), "signal 11", path },
+        { "templates/transformer/blocks.c", replace("scratch + most * ", "scratch + 16 * most * "), "signal 11", path },
     } do
         local result = program.run {
             "--tree",

@@ -1,7 +1,7 @@
 -- The candidates of a tuning are legal, in an order that is always the same, counted right, and refused for a reason.
 local candidates = require "harness.tune.candidates"
 local check = require "tests.support.check"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local estimate = require "harness.tune.estimate"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"

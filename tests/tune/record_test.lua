@@ -1,6 +1,6 @@
 -- A record says everything or is refused, and a log gives back what is whole whatever happened to the rest.
 local check = require "tests.support.check"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
@@ -333,13 +333,13 @@ end
 
 function test.the_digest_of_templates_depends_on_what_is_emitted_only()
     local copy = program.folder()
-    process.run { "cp", "-r", "gen", "templates", "harness", "LICENSE", copy }
+    process.run { "cp", "-r", "commands", "gen", "templates", "harness", "LICENSE", copy }
     local function digest(path, text)
         if path then assert(host.write_file(copy .. "/" .. path, assert(host.read(copy .. "/" .. path)) .. text)) end
         assert(
             host.write_file(
-                copy .. "/gen/cli.lua",
-                'return function() require("host").print(require("gen.bundle.emit").digest()) return 0 end'
+                copy .. "/commands/cli.lua",
+                'return function() require("host").print(require("gen.print.emit").digest()) return 0 end'
             )
         )
         return program.works { "--tree", copy }
@@ -355,7 +355,7 @@ function test.the_digest_of_templates_depends_on_what_is_emitted_only()
         check.equal(digest(path, "\n-- changed\n"), before)
     end
     for _, path in ipairs {
-        "templates/gather.c",
+        "templates/lookup/shared/gather.c",
         "gen/families/lookup/print.lua",
         "gen/isa/avx2.lua",
         "gen/families/lookup/schedule.lua",

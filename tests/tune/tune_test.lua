@@ -44,8 +44,8 @@ end
 -- score.
 local function planted(line, sign)
     local tree, place = program.folder(), "$(i)const $(isa.vector) s$(number) = "
-    shell('cp -r gen harness templates LICENSE "$1"', tree)
-    local path = tree .. "/templates/gather_strip.c"
+    shell('cp -r commands gen harness templates LICENSE "$1"', tree)
+    local path = tree .. "/templates/lookup/shared/gather_strip.c"
     local text = assert(host.read(path))
     local first, last = text:find(place, 1, true)
     if not first or text:find(place, last, true) then error("the line to change is not there once: " .. place) end

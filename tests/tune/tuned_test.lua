@@ -1,6 +1,6 @@
 -- A tuned file gives the choices it holds and nothing else, and says in one line why it does not fit.
 local check = require "tests.support.check"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"

@@ -11,7 +11,7 @@ local function hadamard(row, column)
     return sign
 end
 
--- Does what templates/butterfly.c prints for one pass, in place. Integers, so that sums are exact; a row that is not
+-- Does what templates/lookup/shared/butterfly.c prints for one pass, in place. Integers, so that sums are exact; a row that is not
 -- there (nil) must never be read. Counts the additions.
 local function run(pass, v)
     local additions = 0

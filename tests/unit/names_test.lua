@@ -1,6 +1,6 @@
 -- Models have names that C, C++ and file systems take, and nothing emitted is named without its model's prefix.
 local check = require "tests.support.check"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local model = require "gen.model.file"

@@ -3,7 +3,7 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
-local emit = require "gen.bundle.emit"
+local emit = require "gen.print.emit"
 local fuzz = require "tests.fuzz.fuzz"
 local harness = require "harness.families.integer.execute"
 local host = require "host"

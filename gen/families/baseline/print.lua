@@ -24,7 +24,7 @@ end
 function dense_ffn_kernels.api(p)
     local values = values_of(p)
     values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
-        "templates/dense_ffn.h", "templates/dense_ffn.c", "templates/dense_ffn_prototypes.h", false, false, {}
+        "templates/baseline/model.h", "templates/baseline/model.c", "templates/baseline/prototypes.h", false, false, {}
     if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
     return values
 end
@@ -57,22 +57,22 @@ function dense_ffn_kernels.files(p, v)
     end
     if not p.arithmetic then
         if p.norm then
-            add("templates/few_normalise.c", v.names.normalise, "normalise", function(values)
+            add("templates/lookup/few/normalise.c", v.names.normalise, "normalise", function(values)
                 values.eps, values.one_over_d = literal.float(p.norm.eps), literal.float(1 / p.shape.d)
             end)
         end
         add(
-            "templates/transformer_product.c",
+            "templates/transformer/product.c",
             v.names.product,
             "product",
             function(values) transformer_kernels.product_values(p, v, values) end
         )
-        add("templates/dense_ffn_float.c", v.names.ffn, "ffn")
+        add("templates/baseline/ffn_float.c", v.names.ffn, "ffn")
         return files
     end
-    if p.norm then add("templates/integer_normalise.c", v.names.normalise, "normalise") end
+    if p.norm then add("templates/integer/normalise.c", v.names.normalise, "normalise") end
     for _, layer in ipairs(p.layers) do
-        add("templates/integer_projection.c", v.names[layer.name], layer.name, function(values)
+        add("templates/integer/projection.c", v.names[layer.name], layer.name, function(values)
             values.layer = {
                 weights = layer.name,
                 multipliers = layer.name .. "_multipliers",
@@ -85,7 +85,7 @@ function dense_ffn_kernels.files(p, v)
             integer_kernels.projection_values(p, v, layer.projection, values)
         end)
     end
-    add("templates/dense_ffn_integer.c", v.names.ffn, "ffn")
+    add("templates/baseline/ffn_integer.c", v.names.ffn, "ffn")
     return files
 end
 

@@ -197,18 +197,18 @@ end
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
     return {
-        header = p.target and "templates/firmware.h" or "templates/integer_model.h",
-        source = p.target and "templates/firmware.c" or "templates/integer_model.c",
-        prototypes = "templates/integer_prototypes.h",
+        header = p.target and "templates/firmware/model.h" or "templates/integer/model.h",
+        source = p.target and "templates/firmware/model.c" or "templates/integer/model.c",
+        prototypes = "templates/integer/prototypes.h",
         openmp = false,
         keeps = false,
         statuses = {},
         integers = true,
         input = "int16_t",
         output = "int32_t",
-        layer_text = "templates/integer_layer.h",
-        shape_text = "templates/integer_shape.h",
-        ffn_text = "templates/integer_ffn_prototype.h",
+        layer_text = "templates/integer/layer.h",
+        shape_text = "templates/integer/shape.h",
+        ffn_text = "templates/integer/ffn.h",
         formula = kernels.formula(p),
         x_scale = literal.float(p.unit),
         y_scale = literal.float(2.0 ^ -p.fraction),
@@ -297,8 +297,8 @@ function integer_kernels.files(p, v)
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if p.normalise then add("templates/integer_normalise.c", v.names.normalise) end
-    add("templates/integer_projection.c", v.names.projection, function(values)
+    if p.normalise then add("templates/integer/normalise.c", v.names.normalise) end
+    add("templates/integer/projection.c", v.names.projection, function(values)
         values.layer = {
             weights = "projection",
             multipliers = "multipliers",
@@ -310,9 +310,9 @@ function integer_kernels.files(p, v)
         }
         integer_kernels.projection_values(p, v, v.projection, values)
     end)
-    add("templates/integer_hash.c", v.names.hash)
-    add("templates/integer_gather.c", v.names.gather)
-    add("templates/integer_ffn.c", v.names.ffn)
+    add("templates/integer/hash.c", v.names.hash)
+    add("templates/integer/gather.c", v.names.gather)
+    add("templates/integer/ffn.c", v.names.ffn)
     return files
 end
 

@@ -456,20 +456,20 @@ local function kernel_values(p, v, symbol)
     values.integers = integers and { pitch = v.work[1].pitch * v.tile } or false
     if few then
         values.parts = {
-            product = integers and "templates/few_pair_product.c" or "templates/few_product.c",
-            round = "templates/few_round_inputs.c",
-            bias = "templates/few_bias.c",
-            residual = "templates/few_residual.c",
+            product = integers and "templates/lookup/few/pair_product.c" or "templates/lookup/few/product.c",
+            round = "templates/lookup/few/round_inputs.c",
+            bias = "templates/lookup/few/bias.c",
+            residual = "templates/lookup/few/residual.c",
         }
         values.name_products = few_products
         values.up_to, values.lane_axis = "a few tokens, each a tile of its own", ""
         values.x_alignment = m.norm and "" or " but x, which may have any alignment"
     else
         values.parts = {
-            product = integers and "templates/pair_product.c" or "templates/block_product.c",
-            round = "templates/round_inputs.c",
-            bias = "templates/add_bias.c",
-            residual = "templates/add_residual.c",
+            product = integers and "templates/lookup/many/pair_product.c" or "templates/lookup/many/product.c",
+            round = "templates/lookup/many/round_inputs.c",
+            bias = "templates/lookup/many/bias.c",
+            residual = "templates/lookup/many/residual.c",
         }
         values.name_products = many_products
         values.up_to, values.lane_axis =
@@ -642,9 +642,9 @@ local function code_files(p, v, add, templates)
         end)
     end
     if p.shape.kind == "bh4" then
-        add("templates/bh4.c", v.names.projection, v, function(values) bh4_values(p, v, values) end)
+        add("templates/lookup/shared/bh4.c", v.names.projection, v, function(values) bh4_values(p, v, values) end)
     else
-        add("templates/dense.c", v.names.projection, v, function(values)
+        add("templates/lookup/shared/dense.c", v.names.projection, v, function(values)
             values.products, values.rounded_rows = v.projection.products, { p.shape.d }
             values.measured_rows = values.rounded_rows
             values.name_products(v, values.products, values)
@@ -667,7 +667,7 @@ end
 -- The files of one regime of an instruction set, but its driver.
 local function regime_files(p, v, add, templates)
     if p.makes_codes then code_files(p, v, add, templates) end
-    add("templates/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
+    add("templates/lookup/shared/gather.c", v.names.gather, v, function(values) gather_values(p, v, values) end)
 end
 
 -- What z is, in words.
@@ -695,14 +695,14 @@ function kernels.api(p)
         integers = integers or section.storage ~= "float"
     end
     return {
-        header = p.target and "templates/firmware.h" or "templates/model.h",
-        source = p.target and "templates/firmware.c" or "templates/model.c",
-        layer_text = "templates/model_layer.h",
-        shape_text = "templates/model_shape.h",
-        ffn_text = "templates/model_ffn.h",
+        header = p.target and "templates/firmware/model.h" or "templates/lookup/model.h",
+        source = p.target and "templates/firmware/model.c" or "templates/lookup/model.c",
+        layer_text = "templates/lookup/layer.h",
+        shape_text = "templates/lookup/shape.h",
+        ffn_text = "templates/lookup/ffn.h",
         input = "float",
         output = "float",
-        prototypes = "templates/lookup_prototypes.h",
+        prototypes = "templates/lookup/prototypes.h",
         projection_parameters = kernels.projection_parameters,
         openmp = p.openmp,
         makes_codes = p.makes_codes,
@@ -737,8 +737,8 @@ function kernels.files(p, v)
     end
     local few = v.regime == "few" and v or v.few
     if v.regime == "many" then
-        regime_files(p, v, add, { load = "templates/load_tokens.c", hash = "templates/sign_hash.c" })
-        add("templates/lookup_ffn.c", v.names.ffn, v, function(values)
+        regime_files(p, v, add, { load = "templates/lookup/many/load_tokens.c", hash = "templates/lookup/many/sign_hash.c" })
+        add("templates/lookup/many/ffn.c", v.names.ffn, v, function(values)
             buffers(values, "x_tiles")
             values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
         end)
@@ -748,9 +748,9 @@ function kernels.files(p, v)
             p,
             few,
             add,
-            { load = p.model.norm and "templates/few_normalise.c", hash = "templates/few_sign_hash.c" }
+            { load = p.model.norm and "templates/lookup/few/normalise.c", hash = "templates/lookup/few/sign_hash.c" }
         )
-        add("templates/few_ffn.c", few.names.ffn, few, function(values)
+        add("templates/lookup/few/ffn.c", few.names.ffn, few, function(values)
             values.few = few
             buffers(values, p.model.norm and "normalised" or "x")
             if not p.model.norm then table.remove(values.buffers, 1) end

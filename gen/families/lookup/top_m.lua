@@ -10,10 +10,10 @@ local neighbours = {}
 --   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
 --   spread
 function neighbours.plan(m, shape, lanes, spread)
-    if shape.neighbours == 1 then return { template = "templates/hash_lanes.c", bytes = 0 } end
+    if shape.neighbours == 1 then return { template = "templates/lookup/shared/hash_best.c", bytes = 0 } end
     local all = shape.neighbours == shape.rows
     local plan = {
-        template = all and "templates/all_lanes.c" or "templates/nearest_lanes.c",
+        template = all and "templates/lookup/shared/hash_all.c" or "templates/lookup/shared/hash_top_m.c",
         bytes = 0,
         at = {},
         grown = 0,

@@ -46,9 +46,9 @@ function transformer_kernels.api(p)
         dense = #p.maps > 0,
         keeps = false,
         inlines = inlines,
-        header = "templates/transformer.h",
-        source = "templates/transformer.c",
-        prototypes = "templates/transformer_prototypes.h",
+        header = "templates/transformer/model.h",
+        source = "templates/transformer/model.c",
+        prototypes = "templates/transformer/prototypes.h",
         openmp = false,
         attention_parameters = attention_parameters(p),
         context = shape.context .. (shape.ring and "u" or ""),
@@ -160,10 +160,10 @@ function transformer_kernels.files(p, v)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     if #p.maps > 0 then
-        add("templates/transformer_product.c", v.names.product, "product", transformer_kernels.product_values)
+        add("templates/transformer/product.c", v.names.product, "product", transformer_kernels.product_values)
     end
-    add("templates/transformer_attention.c", v.names.attention, "attention", attention_values)
-    add("templates/transformer_blocks.c", v.names.blocks, "blocks", blocks_values)
+    add("templates/transformer/attention.c", v.names.attention, "attention", attention_values)
+    add("templates/transformer/blocks.c", v.names.blocks, "blocks", blocks_values)
     for _, part in ipairs(p.parts) do
         for _, file in ipairs(kernels.files(part.plan, part.plan.variants[v.number])) do
             file.plan = part.plan

@@ -1,0 +1,65 @@
+#include "$(names.runtime)"
+
+/* The weights that are linked in, in three parts: the tables and what lies before and behind them in the blob. */
+//$ for _, part in ipairs(firmware.parts) do
+extern const unsigned char $(part.symbol)[$(part.bytes)];
+//$ end
+
+#if $(names.macro("CHECK")) == $(names.macro("CHECK_SHA256"))
+
+$(include("templates/firmware/sha256.c"))
+
+#else
+
+$(include("templates/firmware/crc32.c"))
+
+#endif
+
+/* Checks and binds weights in three parts. */
+static int $(model)_bind_parts(const unsigned char *const part[3], $(names.weights) *weights)
+{
+    static const size_t part_bytes[3] = { $(firmware.part_bytes) };
+    const uint16_t byte_order = 1;
+    unsigned k;
+
+    if (!weights)
+        return $(names.macro("ERROR_NULL"));
+    for (k = 0; k < 3; ++k)
+        if ((uintptr_t) part[k] % $(names.macro("ALIGN")))
+            return $(names.macro("ERROR_ALIGNMENT"));
+    if (!$(model)_is_whole(part, part_bytes))
+        return $(names.macro("ERROR_CHECKSUM"));
+    if (*(const unsigned char *) &byte_order != 1)
+        return $(names.macro("ERROR_CPU"));
+//$ for _, section in ipairs(firmware.sections) do
+    weights->$(section.name) = (const $(section.storage) *) (const void *) (part[$(section.part)]$(section.at > 0 and " + " .. section.at or ""));
+//$ end
+    return $(names.macro("OK"));
+}
+
+int $(names.bind_linked)($(names.weights) *weights)
+{
+    const unsigned char *part[3];
+//$ for i, part in ipairs(firmware.parts) do
+    part[$(i - 1)] = $(part.symbol);
+//$ end
+    return $(model)_bind_parts(part, weights);
+}
+
+int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
+{
+    const unsigned char *part[3];
+    if (!blob)
+        return $(names.macro("ERROR_NULL"));
+    if (bytes != $(names.macro("WEIGHTS_BYTES")))
+        return $(names.macro("ERROR_SIZE"));
+//$ for i, part in ipairs(firmware.parts) do
+    part[$(i - 1)] = (const unsigned char *) blob$(part.at > 0 and " + " .. part.at or "");
+//$ end
+    return $(model)_bind_parts(part, weights);
+}
+
+void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch)
+{
+    $(variants[1].names.ffn)(weights, x, y, tokens, scratch);
+}

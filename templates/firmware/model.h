@@ -1,0 +1,70 @@
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+$(include(layer_text))
+
+   Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM. No function
+   allocates memory, keeps state or calls a library. All are reentrant.
+
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("SCRATCH_ALIGN"))-byte aligned, one for each thread
+     static $(names.weights) weights;
+     if ($(names.bind_linked)(&weights) == $(names.macro("OK")))
+         $(names.ffn)(&weights, x, y, 1, scratch); */
+
+#include <stddef.h>
+//$ if integers then
+#include <stdint.h>
+//$ end
+
+$(include(shape_text))
+
+/* What it takes on $(firmware.target), measured with $(firmware.compiler_flags): upper bounds.
+   REPORT.txt has them by part. */
+#define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
+#define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* scratch and a $(names.weights); there is no static data */
+#define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#define $(names.macro("SCRATCH_ALIGN")) $(align)
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+#define $(names.macro("TABLE_BYTES")) $(firmware.table_bytes)u /* of them in $(names.macro("TABLE_SECTION")): a token reads $(firmware.table_bytes_read) */
+
+/* Where the linker puts the weights: define these for all that is compiled, for example to have the tables in slower memory. */
+#ifndef $(names.macro("WEIGHTS_SECTION"))
+#define $(names.macro("WEIGHTS_SECTION")) ".rodata.$(model)_weights"
+#endif
+#ifndef $(names.macro("TABLE_SECTION"))
+#define $(names.macro("TABLE_SECTION")) ".rodata.$(model)_tables"
+#endif
+
+/* How the functions that bind check the weights: each finds every bit that is wrong. */
+#define $(names.macro("CHECK_CRC32")) 1 /* CRC-32 of IEEE 802.3 */
+#define $(names.macro("CHECK_SHA256")) 2 /* the manifest's SHA-256; takes more code */
+#ifndef $(names.macro("CHECK"))
+#define $(names.macro("CHECK")) $(names.macro("CHECK_CRC32"))
+#endif
+
+$(include("templates/bundle/statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/bundle/weights.h"))
+
+/* Checks the weights that are linked in and fills `weights`. Copies nothing.
+   weights  not written unless the result is $(names.macro("OK"))
+   Returns $(names.macro("OK")) or one of the codes above. Reads all weights once. */
+int $(names.bind_linked)($(names.weights) *weights);
+
+/* The same for a copy of these weights somewhere else: src/$(model)_weights.bin, whole.
+   blob     $(names.macro("WEIGHTS_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned
+   bytes    size of the blob */
+int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
+
+$(include(ffn_text))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,37 @@
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+$(include("templates/integer/layer.h"))
+
+   No function uses floating point, allocates memory, keeps state or calls a library. All are reentrant.
+
+     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example in flash
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     $(names.weights) weights;
+     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
+         $(names.ffn)(&weights, x, y, tokens, scratch); */
+
+#include <stddef.h>
+#include <stdint.h>
+
+$(include("templates/integer/shape.h"))
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+
+$(include("templates/bundle/statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/bundle/weights.h"))
+
+$(include("templates/bundle/bind.h"))
+
+$(include("templates/integer/ffn.h"))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+//$ lines("", prologue)
+//$ if makes_codes then
+//$ if tables.scaled then
+
+$(include("templates/lookup/shared/scale_scores.c"))
+//$ end
+
+/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(few.chunk) tokens, features and tables in the lanes.
+   weights  bound weights
+   x        [tokens]$(x_rows), any alignment
+   code     [tokens]$(slots_text); score likewise
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(asks and "\n   ask      weights whose rows to ask for, those of the first token, or NULL" or "") */
+$(asks and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch$(ask_parameter))
+{
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[buffer.name])));
+//$ end
+//$ if hash.bytes > 0 then
+    void *vertices = $(sum("(unsigned char *) scratch", few.scratch.vertices));
+//$ end
+
+//$ if norm then
+    for (size_t token = 0; token < tokens; ++token)
+        $(few.names.load)(x + token * $(shape.x_step), normalised + token * $(shape.d));
+//$ end
+    $(few.names.projection)($(projection_arguments), tokens);
+    for (size_t token = 0; token < tokens; ++token)
+        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots), score + token * $(shape.slots)$(vertices_argument)$(ask_argument));
+//$ if tables.scaled then
+    $(helper)_scale_scores(weights->table_scales, code, score, tokens);
+//$ end
+}
+//$ if asks then
+
+/* The same, asking for nothing. */
+void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch)
+{
+    $(helper)_codes(weights, x, tokens, code, score, scratch, NULL);
+}
+//$ end
+//$ end
+
+/* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
+void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+$(include("templates/lookup/shared/chunks.c"))

@@ -1,0 +1,122 @@
+//$ lines("", prologue)
+//$ if makes_codes then
+//$ if tables.scaled then
+
+$(include("templates/lookup/shared/scale_scores.c"))
+//$ end
+//$ local step = v.tiles * tile
+
+/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
+   weights  bound weights
+   x        [tokens]$(x_rows), any alignment
+   code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]; score likewise, both 64-byte aligned
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
+void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch)
+{
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
+//$ end
+//$ if hash.bytes > 0 then
+    void *vertices = $(sum("(unsigned char *) scratch", v.scratch.vertices));
+//$ end
+
+    for (size_t first = 0; first < tokens; first += $(step)) {
+        const size_t left = tokens - first < $(step) ? tokens - first : $(step);
+        const size_t tiles = (left + $(tile - 1)) / $(tile);
+        for (size_t tile = 0; tile < tiles; ++tile) {
+            const size_t before = tile * $(tile);
+            const size_t present = left - before < $(tile) ? left - before : $(tile);
+            $(v.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+        }
+        $(v.names.projection)($(projection_arguments), tiles);
+        for (size_t tile = 0; tile < tiles; ++tile)
+            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots),
+                score + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
+//$ if tables.scaled then
+        $(helper)_scale_scores(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
+//$ end
+    }
+}
+//$ end
+
+/* The whole layer for many tokens, $(v.chunk) at a time: y = LookupFFN(x); see $(names.header).
+   Projection and hash of a chunk end before its gather begins: so y may be x. */
+void $(v.names.many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+$(include("templates/lookup/shared/chunks.c"))
+
+//$ local many = v.names.many
+//$ if v.names.columns then
+//$     many = helper .. "_many_shared"
+#ifdef $(names.macro("OPENMP"))
+/* The same on several threads: of a chunk each one projects a range of the tokens, then gathers a range of the tiles of columns for all of them. So
+   the tables are read once, not once a thread. */
+static void $(many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / $(v.split.least), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
+    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+
+    if (ranges < 2 || ranges > $(v.parts)) {
+        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+        return;
+    }
+    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
+        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk), tiles = (left + $(tile - 1)) / $(tile);
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+        for (size_t range = 0; range < ranges; ++range) {
+            const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
+            $(v.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
+                code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(scratch_bytes));
+        }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+        for (size_t range = 0; range < ranges; ++range)
+            $(v.names.columns)(weights, code, score, y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
+                (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(scratch_bytes));
+    }
+}
+#endif
+
+//$ end
+//$ local function on_threads(i)
+//$     if v.names.columns then
+$(i)$(many)(weights, x, y, tokens, scratch);
+//$     else
+$(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+//$     end
+//$ end
+//$ if few then
+/* Any number of tokens: up to $(few.threshold) are few. */
+//$ else
+/* Any number of tokens. */
+//$ end
+void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+//$ if openmp then
+#ifdef $(names.macro("OPENMP"))
+//$ if few then
+    if (tokens <= $(few.threshold))
+//$ if few.split then
+        $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.least), weights, x, y, tokens, scratch);
+//$ else
+        $(few.names.ffn)(weights, x, y, tokens, scratch);
+//$ end
+    else
+//$     on_threads("        ")
+//$ else
+//$     on_threads("    ")
+//$ end
+#else
+//$ end
+//$ if few then
+    if (tokens <= $(few.threshold))
+        $(few.names.ffn)(weights, x, y, tokens, scratch);
+    else
+        $(v.names.many)(weights, x, y, tokens, scratch);
+//$ else
+    $(v.names.many)(weights, x, y, tokens, scratch);
+//$ end
+//$ if openmp then
+#endif
+//$ end
+}

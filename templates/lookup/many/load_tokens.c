@@ -1,0 +1,75 @@
+//$ lines("", prologue)
+//$ if isa.lanes > 1 then
+$(include("templates/lookup/shared/transpose.c"))
+//$ end
+
+/* Loads one tile: token by token in memory becomes feature by feature, $(tile) tokens side by side.
+//$ if norm then
+   Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).
+//$ end
+   x       [tokens]$(x_rows), any alignment
+   tokens  1 … $(tile); the places of absent tokens repeat the last one
+   panel   [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
+void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
+{
+    const float *row[$(tile)];
+    for (size_t token = 0; token < $(tile); ++token)
+        row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.x_step);
+
+//$ if isa.lanes == 1 then
+    for (size_t column = 0; column < $(shape.d); ++column)
+        for (size_t token = 0; token < $(tile); ++token)
+            panel[column * $(tile) + token] = row[token][column];
+//$ else
+    for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
+//$     local full = shape.d - shape.d % isa.lanes
+//$     if full > 0 then
+        for (size_t column = 0; column < $(full); column += $(isa.lanes))
+            $(helper)_transpose(row + token, column, panel + column * $(tile) + token);
+//$     end
+//$     if full < shape.d then
+        $(helper)_transpose_last(row + token, $(full), $(sum("panel", full * tile)) + token);
+//$     end
+    }
+//$ end
+//$ if norm then
+
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) sum$(n) = $(isa.zero());
+//$ end
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        sum$(n) = $(isa.add("sum" .. n, isa.load("panel", sum("i", n * isa.lanes))));
+//$ end
+    }
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) mean$(n) = $(isa.mul("sum" .. n, isa.broadcast(one_over_d)));
+//$ end
+
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) square$(n) = $(isa.zero());
+    $(isa.vector) rest$(n) = $(isa.zero()); /* what rounding left out of the mean */
+//$ end
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        square$(n) = $(isa.fma("centred" .. n, "centred" .. n, "square" .. n));
+        rest$(n) = $(isa.add("rest" .. n, "centred" .. n));
+//$ end
+    }
+//$ for n = 0, vectors - 1 do
+    const $(isa.vector) shift$(n) = $(isa.mul("rest" .. n, isa.broadcast(one_over_d)));
+    const $(isa.vector) variance$(n) = $(isa.mul("square" .. n, isa.broadcast(one_over_d)));
+    const $(isa.vector) padded$(n) = $(isa.add("variance" .. n, isa.broadcast(eps)));
+    const $(isa.vector) gain$(n) = $(isa.reciprocal_root("padded" .. n));
+//$ end
+
+    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+//$ for n = 0, vectors - 1 do
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        const $(isa.vector) exact$(n) = $(isa.sub("centred" .. n, "shift" .. n));
+        $(isa.store("panel", sum("i", n * isa.lanes), isa.mul("exact" .. n, "gain" .. n)));
+//$ end
+    }
+//$ end
+}

@@ -1,0 +1,96 @@
+//$ for _, outputs in ipairs(micro) do
+
+/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.
+//$ if folded then
+   x  folds times [rows][$(tile)], fold_gap rows from one to the next
+   w  [folds * rows][width], of which the first $(outputs) columns are used
+//$ else
+   x  [rows][$(tile)]
+   w  [rows][width], of which the first $(outputs) columns are used
+//$ end
+   y  [$(outputs)][$(tile)] */
+//$ if folded then
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
+//$ else
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows,
+//$ end
+    const float *restrict w, size_t width, float *restrict y)
+{
+//$ for o = 0, outputs - 1 do
+    $(isa.vector) $(accumulators(o));
+//$ end
+
+//$ local inner = folded and "        " or "    "
+//$ if folded then
+    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap * $(tile) - rows * $(tile))
+//$ end
+//$ local function step(i, number)
+//$ for n = 0, vectors - 1 do
+$(i)const $(isa.vector) x$(n) = $(isa.load("x", number * tile + n * isa.lanes));
+//$ end
+//$ for o = 0, outputs - 1 do
+$(i)const $(isa.vector) w$(o) = $(isa.broadcast(weight(number, o)));
+//$     for n = 0, vectors - 1 do
+$(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
+//$     end
+//$ end
+//$ end
+$(inner)for (size_t row = 0; row < rows; $(counted("row"))) {
+//$ if unroll == 1 then
+//$     step(inner .. "    ", 0)
+//$ else
+//$     for number = 0, unroll - 1 do
+$(inner)    {
+//$         step(inner .. "        ", number)
+$(inner)    }
+//$     end
+//$ end
+$(inner)}
+
+//$ for o = 0, outputs - 1 do
+//$     for n = 0, vectors - 1 do
+    $(isa.store("y", o * tile + n * isa.lanes, "y" .. o .. "_" .. n));
+//$     end
+//$ end
+}
+//$ end
+//$ if unpacked then
+$(include("templates/lookup/many/unpack.c"))
+//$ else
+//$ for _, block in ipairs(blocks) do
+
+//$ if block.folds > 1 then
+/* One block of all tiles: $(block.outputs) outputs of $(block.folds) times $(block.rows) inputs. Steps are floats from tile to tile. */
+//$ else
+/* One block of all tiles: $(block.outputs) outputs of $(block.rows) inputs. Steps are floats from tile to tile. */
+//$ end
+static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const float *restrict weights,
+    float *restrict y, size_t y_step, size_t tiles)
+{
+    for (size_t tile = 0; tile < tiles; ++tile) {
+        const float *x_tile = x + tile * x_step;
+        const float *w = weights;
+        float *y_tile = y + tile * y_step;
+//$ local rows = folded and block.rows .. ", " .. block.folds .. ", " .. block.fold_gap or block.rows
+//$ if block.full_panels == 1 then
+//$     for _, part in ipairs(block.full) do
+        $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
+//$     end
+//$     if #block.tail > 0 then
+        w += $(block.panel_words);
+        y_tile += $(panel * tile);
+//$     end
+//$ elseif block.full_panels > 1 then
+        for (size_t panel = 0; panel < $(block.full_panels); ++panel, w += $(block.panel_words), y_tile += $(panel * tile)) {
+//$     for _, part in ipairs(block.full) do
+            $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(panel), $(sum("y_tile", part.at * tile)));
+//$     end
+        }
+//$ end
+//$ for _, part in ipairs(block.tail) do
+        $(helper)_outputs_$(part.outputs)(x_tile, $(rows), $(sum("w", part.at)), $(block.tail_outputs), $(sum("y_tile", part.at * tile)));
+//$ end
+    }
+}
+//$ end
+//$ end

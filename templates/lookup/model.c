@@ -1,0 +1,35 @@
+$(include("templates/bundle/bind.c"))
+
+#ifdef $(names.macro("OPENMP"))
+void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
+    const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+    const size_t worthwhile = tokens / least, ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    const size_t tiles = (tokens + tile - 1) / tile;
+
+    if (ranges < 2) {
+        ffn(weights, x, y, tokens, scratch);
+        return;
+    }
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+    for (size_t range = 0; range < ranges; ++range) {
+        const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
+        ffn(weights, x + first * $(shape.d), y + first * $(shape.d_out), (next < tokens ? next : tokens) - first,
+            (unsigned char *) scratch + range * $(scratch_bytes));
+    }
+}
+#endif
+
+void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
+{
+//$ if #isas > 1 then
+    switch (weights->isa) {
+//$ for i = #variants, 2, -1 do
+    case $(i - 1): $(variants[i].names.ffn)(weights, x, y, tokens, scratch); break;
+//$ end
+    default: $(variants[1].names.ffn)(weights, x, y, tokens, scratch); break;
+    }
+//$ else
+    $(variants[1].names.ffn)(weights, x, y, tokens, scratch);
+//$ end
+}

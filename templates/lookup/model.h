@@ -1,0 +1,48 @@
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+$(include("templates/lookup/layer.h"))
+
+   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
+   -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
+
+     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
+     $(names.weights) weights;
+     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
+         $(names.ffn)(&weights, x, y, tokens, scratch); */
+
+#include <stddef.h>
+//$ if integers then
+#include <stdint.h>
+//$ end
+
+$(include("templates/lookup/shape.h"))
+#ifdef $(names.macro("OPENMP"))
+#if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(most_threads)
+#error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(most_threads)"
+#endif
+#define $(names.macro("SCRATCH_BYTES")) ((size_t) $(names.macro("OPENMP")) * $(scratch_bytes)u) /* that $(names.ffn) works in, for all threads */
+#define $(names.ffn) $(names.ffn_openmp) /* so that files compiled with and without $(names.macro("OPENMP")) do not link */
+#else
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#endif
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+
+$(include("templates/bundle/statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/bundle/weights.h"))
+
+$(include("templates/bundle/bind.h"))
+
+$(include("templates/lookup/ffn.h"))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

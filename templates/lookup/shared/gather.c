@@ -1,0 +1,212 @@
+//$ lines("", prologue)
+//$ for _, load in ipairs(loads) do
+
+/* $(load.n) $(load.n > 1 and "elements" or "element") of a row$(tables.scaled and ", in units of its scale" or ""). */
+static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
+{
+    return $(load.value);
+}
+//$ end
+//$ if v.stream then
+
+/* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
+static inline void $(helper)_write(float *y, $(isa.vector) value, int streams)
+{
+    if (streams)
+        $(isa.stream("y", "value"));
+    else
+        $(isa.store_unaligned("y", 0, "value"));
+}
+//$ end
+//$ if dot then
+$(include("templates/lookup/gather_i8/scores.c"))
+$(include("templates/lookup/gather_i8/sums.c"))
+//$ end
+//$ for _, t in ipairs(v.gather) do
+//$     if pack then
+$(include("templates/lookup/shared/pack.c", { t = t }))
+//$     end
+//$     if sums_of_integers then
+$(include("templates/lookup/gather_i8/columns.c", { t = t }))
+//$     else
+
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
+   table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
+   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
+   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
+   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(ask and "" or " */")
+//$ if ask then
+   next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
+//$ end
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
+    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
+{
+//$ local i = tile == 1 and "    " or "        "
+//$ if tile == 1 then
+    for (size_t token = 0; token < tokens; ++token) {
+        const uint16_t *token_code = code + token * $(shape.slots);
+//$     if dot then
+        uint32_t token_words[$(2 * dot_low)];
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_words)"));
+//$     else
+        const float *token_score = score + token * $(shape.slots);
+//$     end
+        const float *y_from = from + token * from_step;
+        float *y_to = y + token * y_step;
+//$ else
+    for (size_t first = 0; first < tokens; first += $(tile)) {
+        const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
+        for (size_t token = 0; token < end; ++token) {
+            const uint16_t *token_code = code + first * $(shape.slots) + token;
+            const float *token_score = score + first * $(shape.slots) + token;
+            const float *y_from = from + (first + token) * from_step;
+            float *y_to = y + (first + token) * y_step;
+//$ end
+//$ if ask then
+$(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
+//$ end
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = dot and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", run = false, y_from = "y_from", y_to = "y_to", i = i .. "    " }))
+//$ if tile > 1 then
+        }
+//$ end
+    }
+}
+//$     end
+//$ end
+
+/* Gather: y = bias + sum over the $(shape.neighbours == 1 and "" or shape.neighbours .. " rows of each of ")$(shape.h) tables of score times row (LookupFFN, section "Put it together").
+//$ if tables.scaled then
+   Rows are in units of their scale, which the score has as a factor.
+//$ end
+//$ if v.group < shape.h then
+   Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
+//$ end
+   weights  bound weights
+   code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
+   score    the same shape
+   y        [tokens]$(y_rows), any alignment, must not overlap code, score or weights
+//$ local sums = v.scratch.sums
+//$ if sums_of_integers then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
+//$ elseif sums or pack then
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
+//$ else
+   scratch  not used
+//$ end
+//$ local parts = v.names.columns and v.parts
+//$ if parts then
+   first    of the $(parts) tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   Cannot fail. */
+void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch)
+{
+//$ else
+   Cannot fail. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+//$ end
+//$ local function buffer(type, name)
+    $(type) *$(name) = ($(type) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
+//$ end
+//$ if sums_of_integers then
+//$     buffer("uint32_t", "words")
+//$     buffer("float", "score_units")
+//$     buffer("int32_t", "zeros")
+//$ end
+//$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
+//$ if pack then buffer(tables.storage, "slice") end
+//$ if v.stream then
+    const int streams = (uintptr_t) y % 64 == 0;
+//$ end
+//$ if pack and not sums_of_integers then
+    /* fewer tokens do not make up for the copy and read tables in place */
+    const int packs = tokens >= $(v.packs_from);
+    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+//$ end
+//$ if sums_of_integers then
+
+    for (size_t i = 0; i < $(dot_zeros); ++i)
+        zeros[i] = 0;
+//$     local several = #v.spans > 1
+    for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
+//$     for n, span in ipairs(v.spans) do
+        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. dot_quads * 2, span.table // dot.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
+//$     end
+//$     if several then
+    }
+//$     end
+//$ elseif not sums and not pack then
+    (void) scratch;
+//$ end
+
+//$ for number, t in ipairs(v.gather) do
+//$ local whole, rest = shape.h // v.group, shape.h % v.group
+//$ local slice = v.group * shape.rows * pitch
+//$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
+//$ local following = v.gather[number + 1]
+//$ local after = sum("weights->tables", following and following.from or 0)
+//$ if t.count > 1 then
+//$     local from, to = 0, t.count * t.width
+//$     if parts then from, to = "first * " .. t.width, (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
+    for (size_t column = $(from); column < $(to); column += $(t.width)) {
+        const $(tables.storage) *table = weights->tables + column;
+//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
+//$     after = sum(table, t.width)
+//$ elseif parts then
+    if ($(number == 1 and "first == 0" or "end == " .. parts)) {
+//$     i = "        "
+//$ end
+//$ if sums_of_integers then
+$(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
+//$ else
+//$ local slots = shape.neighbours * tile -- of a table
+//$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
+//$ local function call(i, tables, k, from, to, next)
+//$     local at = sum(table, k.table)
+//$     if pack then
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at), $(tables), slice) : $(at), row_step, $(tables),
+$(i)    $(sum("code", k.token)), $(sum("score", k.token)),
+//$     else
+$(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+//$     end
+$(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
+//$ end
+//$ local into_y = columns .. ", " .. shape.y_step .. (v.stream and ", streams" or "")
+//$ local waiting = sums and "sums, " .. t.width .. (v.stream and ", 0" or "") or into_y
+//$ local from_sums = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
+//$ local groups = whole + (rest > 0 and 1 or 0)
+//$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
+//$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
+//$ if looped > 1 then
+$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
+//$     local next = table .. " + (k + " .. v.group .. ") * " .. shape.rows * pitch
+//$     if looped == whole then
+//$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
+//$     end
+//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, from_sums, waiting, next)
+//$ end
+//$ if looped < whole and whole > 1 then
+//$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, from_sums, into_y, after)
+//$ end
+//$ if rest > 0 then
+//$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, from_sums, into_y, after)
+//$ end
+//$ end
+//$ if t.count > 1 or parts then
+    }
+//$ end
+//$ end
+//$ if v.stream then
+    $(isa.stream_fence());
+//$ end
+}
+//$ if parts then
+
+/* All columns. */
+void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch)
+{
+    $(v.names.columns)(weights, code, score, y, tokens, 0, $(parts), scratch);
+}
+//$ end

@@ -1,0 +1,98 @@
+$(include("templates/math/exp.c"))
+
+/* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
+   flips has these bits. Puts the cheaper of two vertices first. */
+static inline void $(helper)_order($(isa.vector) *cost, $(isa.index) *flips, size_t first, size_t second)
+{
+    const $(isa.vector) first_cost = cost[first];
+    const $(isa.vector) second_cost = cost[second];
+    const $(isa.index) first_flips = flips[first];
+    const $(isa.index) second_flips = flips[second];
+    const $(isa.mask) swap = $(isa.less("second_cost", "first_cost"));
+    cost[first] = $(isa.select("swap", "second_cost", "first_cost"));
+    cost[second] = $(isa.select("swap", "first_cost", "second_cost"));
+    flips[first] = $(isa.index_select("swap", "second_flips", "first_flips"));
+    flips[second] = $(isa.index_select("swap", "first_flips", "second_flips"));
+}
+
+/* Sorts `count` vertices, a power of two, whose costs rise and then fall: the merge of Batcher's bitonic sort. */
+static inline void $(helper)_merge($(isa.vector) *cost, $(isa.index) *flips, size_t count)
+{
+    for (size_t gap = count / 2; gap > 0; gap /= 2)
+        for (size_t block = 0; block < count; block += 2 * gap)
+            for (size_t i = block; i < block + gap; ++i)
+                $(helper)_order(cost, flips, i, i + gap);
+}
+
+//$ if hash.grown < shape.tau then
+/* Another vertex in place of one of the list where it is cheaper. */
+static inline void $(helper)_replace($(isa.vector) *cost, $(isa.index) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
+{
+    const $(isa.vector) own_cost = *cost;
+    const $(isa.index) own_flips = *flips;
+    const $(isa.mask) cheaper = $(isa.less("other_cost", "own_cost"));
+    *cost = $(isa.select("cheaper", "other_cost", "own_cost"));
+    *flips = $(isa.index_select("cheaper", "other_flips", "own_flips"));
+}
+
+//$ end
+/* Codes and scores of the $(shape.neighbours) best vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, the best first; bit j of the groups is
+   z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.
+//$ if score == "gelu" then
+   score = exp(-2 cost) (sum of |z| - 2 cost) / product of (1 + exp(-2 |z|)). */
+//$ else
+   score = exp(-2 cost) / product of (1 + exp(-2 |z|)). */
+//$ end
+static inline void $(helper)_hash_lanes(const float *z, uint16_t *code, float *score, void *vertices)
+{
+    $(isa.vector) *cost = ($(isa.vector) *) vertices;
+    $(isa.index) *flips = ($(isa.index) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
+$(include("templates/lookup/shared/hash_bits.c"))
+
+    /* All vertices that differ in $(hash.grown > 1 and "some of the first " .. hash.grown .. " bits" or "the first bit") only. */
+    cost[0] = $(isa.zero());
+    flips[0] = $(isa.index_zero());
+    for (size_t bit = 0, count = 1; bit < $(hash.grown); ++bit, count *= 2) {
+        const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
+        const $(isa.vector) size = $(isa.abs("z_bit"));
+        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        for (size_t i = 0; i < count; ++i) {
+            cost[2 * count - 1 - i] = $(isa.add("cost[i]", "size"));
+            flips[2 * count - 1 - i] = $(isa.index_xor("flips[i]", "flip"));
+        }
+        $(helper)_merge(cost, flips, 2 * count);
+    }
+//$ if hash.grown < shape.tau then
+
+    /* The other bits: of these vertices and those that differ in one more bit, the $(hash.count) cheapest. */
+    for (size_t bit = $(hash.grown); bit < $(shape.tau); ++bit) {
+        const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
+        const $(isa.vector) size = $(isa.abs("z_bit"));
+        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
+            const $(isa.vector) i_cost = $(isa.add("cost[j]", "size"));
+            const $(isa.vector) j_cost = $(isa.add("cost[i]", "size"));
+            const $(isa.index) i_flips = $(isa.index_xor("flips[j]", "flip"));
+            const $(isa.index) j_flips = $(isa.index_xor("flips[i]", "flip"));
+            $(helper)_replace(cost + i, flips + i, i_cost, i_flips);
+            $(helper)_replace(cost + j, flips + j, j_cost, j_flips);
+        }
+        $(helper)_merge(cost, flips, $(hash.count));
+    }
+//$ end
+
+    const $(isa.vector) one = $(isa.broadcast("1.0f"));
+    const $(isa.vector) best = $(isa.div("one", "product"));
+    for (size_t n = 0; n < $(shape.neighbours); ++n) {
+        const $(isa.index) vertex = $(isa.index_xor("row", "flips[n]"));
+        const $(isa.vector) loss = $(isa.mul("minus_two", "cost[n]"));
+        const $(isa.vector) share = $(isa.mul(helper .. "_exp(loss)", "best"));
+        $(isa.index_store("code", "n * " .. step, "vertex"));
+//$ if score == "gelu" then
+        const $(isa.vector) along = $(isa.add("sum", "loss"));
+        $(isa.store_unaligned("score", "n * " .. step, isa.mul("share", "along")));
+//$ else
+        $(isa.store_unaligned("score", "n * " .. step, "share"));
+//$ end
+    }
+}

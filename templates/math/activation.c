@@ -1,0 +1,52 @@
+$(include("templates/math/exp.c"))
+
+//$ if activation == "gelu" then
+/* x Phi(x), Phi(-|x|) = erfc(|x| / sqrt 2) / 2 by Abramowitz and Stegun 7.1.26, absolute error below 1e-7. */
+//$ elseif activation == "gelu_tanh" then
+/* x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3): the tanh form of GELU. */
+//$ elseif activation == "silu" then
+/* x / (1 + exp(-x)). */
+//$ else
+/* The larger of x and 0. */
+//$ end
+static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
+{
+    const $(isa.vector) zero = $(isa.zero());
+//$ if activation == "relu" then
+    return $(isa.max("zero", "x"));
+//$ elseif activation == "gelu" then
+    const $(isa.vector) size = $(isa.abs("x"));
+    const $(isa.vector) one = $(isa.broadcast("1.0f"));
+    const $(isa.vector) below = $(isa.fma("size", isa.broadcast("0.231641888f"), "one"));
+    const $(isa.vector) t = $(isa.div("one", "below"));
+    $(isa.vector) p = $(isa.broadcast("0.530702715f"));
+    p = $(isa.fma("p", "t", isa.broadcast("-0.726576014f")));
+    p = $(isa.fma("p", "t", isa.broadcast("0.710706871f")));
+    p = $(isa.fma("p", "t", isa.broadcast("-0.142248368f")));
+    p = $(isa.fma("p", "t", isa.broadcast("0.127414796f")));
+    p = $(isa.mul("p", "t"));
+    const $(isa.vector) square = $(isa.mul("size", "size"));
+    const $(isa.vector) power = $(isa.mul("square", isa.broadcast("-0.5f")));
+    const $(isa.vector) tail = $(isa.mul("p", helper .. "_exp(power)"));
+    const $(isa.vector) lost = $(isa.mul("size", "tail"));
+    const $(isa.vector) positive = $(isa.max("zero", "x"));
+    return $(isa.sub("positive", "lost"));
+//$ else
+//$ if activation == "gelu_tanh" then
+    const $(isa.vector) square = $(isa.mul("x", "x"));
+    const $(isa.vector) inner = $(isa.fma("square", isa.broadcast("0.0713548163f"), isa.broadcast("1.59576912f")));
+    const $(isa.vector) u = $(isa.mul("x", "inner"));
+//$ else
+    const $(isa.vector) u = x;
+//$ end
+    const $(isa.vector) one = $(isa.broadcast("1.0f"));
+    const $(isa.vector) size = $(isa.abs("u"));
+    const $(isa.vector) negative = $(isa.sub("zero", "size"));
+    const $(isa.vector) small = $(helper)_exp(negative);
+    const $(isa.mask) left = $(isa.less("u", "zero"));
+    const $(isa.vector) above = $(isa.select("left", "small", "one"));
+    const $(isa.vector) below = $(isa.add("one", "small"));
+    const $(isa.vector) share = $(isa.div("above", "below"));
+    return $(isa.mul("x", "share"));
+//$ end
+}

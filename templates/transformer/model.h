@@ -1,0 +1,90 @@
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+/* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer ($(eliminated_text)"KV-weights are all you need for skipless
+   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row, to the output
+   of the last block; embeddings and what follows the last block are the caller's.
+
+   No function allocates memory, keeps state or calls a library. All are reentrant for different caches and scratch.
+
+     static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
+     static unsigned char cache[$(names.macro("CACHE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each sequence
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread$(shape.causal and ";" or "")
+//$ if shape.causal then
+     $(names.macro("DECODE_SCRATCH_BYTES")) are enough where $(names.decode) alone is called
+//$ end
+     $(names.weights) weights;
+     if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
+//$ if shape.causal then
+         status = $(names.decode)(&weights, cache, x, y, position, scratch); */
+//$ else
+         status = $(names.encode)(&weights, cache, x, y, tokens, scratch); */
+//$ end
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define $(names.macro("D")) $(shape.d) /* width of a token */
+//$ if shape.delivered then
+#define $(names.macro("D_IN")) $(shape.input) /* width of a token's input: q, k and v of the first block */
+//$ end
+#define $(names.macro("LAYERS")) $(shape.layers) /* blocks */
+#define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
+#define $(names.macro("KV_HEADS")) $(shape.kv_heads) /* heads of k and v */
+#define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$(shape.ring and "" or ", all in the cache") */
+//$ if shape.ring then
+#define $(names.macro("WINDOW")) $(shape.window) /* the last positions that a token attends to: the cache is a ring of $(shape.cache.positions) */
+//$ elseif shape.window then
+#define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
+//$ end
+#define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
+#define $(names.macro("CACHE_BYTES")) $(cache_bytes)u /* keys and values of one sequence, $(shape.cache.type.doc) */
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
+//$ if shape.causal then
+#define $(names.macro("DECODE_SCRATCH_BYTES")) $(decode_scratch_bytes)u /* that $(names.decode) works in */
+//$ end
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+
+$(include("templates/bundle/statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/bundle/weights.h"))
+
+$(include("templates/bundle/bind.h"))
+
+//$ if shape.causal then
+/* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
+   weights   filled by $(names.bind)
+   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls; need not be
+             cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
+   x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
+   y         [$(shape.d)] floats: the output of the last block; may be x
+   position  of the token in its sequence, below $(names.macro("CONTEXT"))
+   scratch   $(names.macro("DECODE_SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
+int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
+
+/* The same for tokens first … first + tokens - 1 at once: $(shape.delivered and "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];" or "x and y are [tokens][" .. shape.d .. "],") y may be x itself, otherwise no overlap; scratch has
+   $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
+int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+//$ else
+/* The blocks for a sequence whose tokens all attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+   weights   filled by $(names.bind)
+   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
+   x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
+   y         [tokens][$(shape.d)] floats: the output of the last block; may be x itself, otherwise no overlap
+   tokens    at most $(names.macro("CONTEXT")); of a padded sequence give those that count
+   scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
+int $(names.encode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
+//$ end
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

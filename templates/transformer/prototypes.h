@@ -1,0 +1,23 @@
+//$ for i, part in ipairs(parts) do
+//$ if i == 1 then
+
+/* The lookup FFN of one layer. */
+typedef struct $(part.names.weights) {
+//$ for _, section in ipairs(part.sections) do
+    const $(section.storage) *$(section.name); /* $(section.doc) */
+//$ end
+} $(part.names.weights);
+//$ end
+$(include("templates/lookup/prototypes.h", part))
+//$ end
+//$ for _, v in ipairs(variants) do
+
+/* $(v.isa.name): $(dense and "a dense product of some tokens, " or "")attention of a group of heads, all blocks. */
+//$ if dense then
+void $(v.names.product)(const float *restrict x, size_t x_step, const $(shape.type.storage) *restrict w, $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
+//$ end
+void $(v.names.attention)($(attention_parameters),
+    float *restrict sums, float *restrict score, float *restrict total);
+void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+//$ end
