@@ -73,7 +73,7 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
    weights  bound weights
    x        [$(shape.d)]
    values   [$(shape.padded)] between stages, overwritten; sums likewise
-   z        [$(v.projection.rows.z)], the first $(shape.bits) are the result
+   z        [$(z_rows)], the first $(shape.bits) are the result
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16_t *restrict values, int32_t *restrict sums, int32_t *restrict z)
 //$ else

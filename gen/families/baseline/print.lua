@@ -2,9 +2,9 @@
 -- projections in integers.
 local integer_kernels = require "gen.families.integer.print"
 local kernels = require "gen.families.lookup.print"
+local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
 local transformer_kernels = require "gen.families.transformer.print"
-local transformer_plan = require "gen.families.transformer.plan"
 
 local dense_ffn_kernels = {}
 
@@ -43,7 +43,7 @@ function dense_ffn_kernels.files(p, v)
             helper = p.names.model .. "_" .. helper,
             normalise = p.normalise or false,
             residual = false,
-            panel = transformer_plan.panel,
+            panel = layout.panel,
             type = p.shape.type or false,
             activation = "gelu",
             gelu = p.gelu or false,
@@ -82,7 +82,7 @@ function dense_ffn_kernels.files(p, v)
                 storage = p.projection.storage,
                 bh4 = false,
             }
-            integer_kernels.projection_values(p, v, layer.projection, values)
+            integer_kernels.projection_values(p, layer.projection, values)
         end)
     end
     add("templates/baseline/ffn_integer.c", v.names.ffn, "ffn")

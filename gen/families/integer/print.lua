@@ -230,48 +230,10 @@ function integer_kernels.initialiser(list)
     return lines
 end
 
-local function block_name(p)
-    return "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "")
-end
-
--- Outputs of a block in strips of so many that share their inputs: { {at, count, together} }.
-local function strips_of(outputs, together)
-    local list, at = {}, 0
-    while at < outputs do
-        local n = outputs - at >= together and together or 1
-        local count = (outputs - at) // n
-        list[#list + 1] = { at = at, count = count, together = n }
-        at = at + count * n
-    end
-    return list
-end
-
--- What a projection's template reads; its groups are those of `projection`.
-function integer_kernels.projection_values(p, v, projection, values)
-    local blocks, passes, seen = {}, {}, {}
-    local groups = projection.groups
-    for i, group in ipairs(groups) do
-        group.after = i < #groups
-        for _, stage in ipairs(group.stages) do
-            for _, item in ipairs(stage.products) do
-                item.name, item.offset = block_name(item), item.at - group.at
-                if not seen[item.name] then
-                    seen[item.name] = true
-                    blocks[#blocks + 1] = {
-                        name = item.name,
-                        rows = item.rows,
-                        outputs = item.outputs,
-                        folds = item.folds,
-                        fold_gap = item.fold_gap,
-                        depth = item.folds * item.rows,
-                        strips = strips_of(item.outputs, together),
-                    }
-                end
-            end
-            kernels.name_passes(stage.passes, passes, seen)
-        end
-    end
-    values.blocks, values.passes, values.groups = blocks, passes, groups
+-- What a projection's template reads of `projection`, as gen/families/integer/projection.lua plans it.
+function integer_kernels.projection_values(p, projection, values)
+    values.blocks, values.passes, values.groups, values.z_rows =
+        projection.blocks, projection.passes, projection.groups, projection.rows.z
     values.blocks_total, values.stage_text =
         p.shape.block > 0 and p.shape.padded // p.shape.block or 1, kernels.describe_stage
     values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
@@ -288,7 +250,7 @@ function integer_kernels.files(p, v)
             prologue = kernels.prologue(p, v.isa),
             helper = p.names.helper(false),
             normalise = p.normalise or false,
-            size = p.score,
+            score = p.score,
             pitch = p.pitch,
             residual = p.residual,
             fraction = p.fraction,
@@ -308,7 +270,7 @@ function integer_kernels.files(p, v)
             storage = p.projection.storage,
             bh4 = p.shape.kind == "bh4",
         }
-        integer_kernels.projection_values(p, v, v.projection, values)
+        integer_kernels.projection_values(p, p.projection_plan, values)
     end)
     add("templates/integer/hash.c", v.names.hash)
     add("templates/integer/gather.c", v.names.gather)

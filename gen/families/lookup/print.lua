@@ -737,7 +737,12 @@ function kernels.files(p, v)
     end
     local few = v.regime == "few" and v or v.few
     if v.regime == "many" then
-        regime_files(p, v, add, { load = "templates/lookup/many/load_tokens.c", hash = "templates/lookup/many/sign_hash.c" })
+        regime_files(
+            p,
+            v,
+            add,
+            { load = "templates/lookup/many/load_tokens.c", hash = "templates/lookup/many/sign_hash.c" }
+        )
         add("templates/lookup/many/ffn.c", v.names.ffn, v, function(values)
             buffers(values, "x_tiles")
             values.few, values.scratch_bytes = v.few or false, p.scratch_bytes
