@@ -25,7 +25,9 @@ function dense_ffn_kernels.api(p)
     local values = values_of(p)
     values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
         "templates/baseline/model.h", "templates/baseline/model.c", "templates/baseline/prototypes.h", false, false, {}
-    if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
+    if values.integer then
+        values.functions, values.storage, values.gathers = "templates/integer/functions.h", p.projection.storage, false
+    end
     return values
 end
 
