@@ -18,7 +18,7 @@
 $(i)if ($(counter) % $(prefetch.every) == 0) {
 //$     end
 //$     for _, stream in ipairs(prefetch.streams) do
-$(within)$(isa.prefetch_once(stream.base, sum(before .. times(counter, prefetch.stride), stream.at)));
+$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, prefetch.stride), stream.at)));
 //$     end
 //$     if prefetch.every > 1 then
 $(i)}

@@ -89,7 +89,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_once(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", product.prefetch + line));
+        $(isa.prefetch_l1(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", product.prefetch + line));
 //$ end
 //$ end
 //$ end
