@@ -201,6 +201,21 @@ local function integer_parts(p, m, isas, projection)
     p.variants = { v }
 end
 
+-- The offsets that kernels use by name; all instruction sets share them.
+local function constants_of(p)
+    local v, list = p.variants[1], {}
+    for _, buffer in ipairs(v.buffers) do
+        if buffer.bytes > 0 then
+            list[#list + 1] =
+                { name = "SCRATCH_" .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+        end
+    end
+    for i, name in ipairs(p.arithmetic and { "SHIFT_HIDDEN", "SHIFT_Y" } or {}) do
+        list[#list + 1] = { name = name, value = i - 1, doc = "place among the shifts" }
+    end
+    return list
+end
+
 -- The plan of the rival of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
 function dense_ffn_plan.build(m, isas, integer, projection)
     model_file.only_lookup(m)
@@ -241,6 +256,7 @@ function dense_ffn_plan.build(m, isas, integer, projection)
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
     end
     p.weights_struct_bytes = 8 * #p.sections + 8
+    p.constants = constants_of(p)
     local described = {}
     for i, s in ipairs(p.sections) do
         described[i] = { s.name, s.type, s.elements, s.at }

@@ -25,6 +25,7 @@ function dense_ffn_kernels.api(p)
     local values = values_of(p)
     values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
         "templates/baseline/model.h", "templates/baseline/model.c", "templates/baseline/prototypes.h", false, false, {}
+    values.constants = p.constants
     if values.integer then
         values.functions, values.storage, values.gathers = "templates/integer/functions.h", p.projection.storage, false
     end
@@ -49,7 +50,8 @@ function dense_ffn_kernels.files(p, v)
             type = p.shape.type or false,
             activation = "gelu",
             gelu = p.gelu or false,
-            lines_of = integer_kernels.initialiser,
+            initialiser = integer_kernels.initialiser,
+            in_scratch = integer_kernels.in_scratch(p, v),
         }
         for key, value in pairs(own) do
             values[key] = value

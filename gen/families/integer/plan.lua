@@ -175,6 +175,23 @@ local function variant_of(p, set)
     return v
 end
 
+-- The offsets that kernels use by name.
+local function constants_of(p)
+    local list = { { name = "ROW_PITCH", value = p.pitch, doc = "bytes from row to row of the tables" } }
+    for i, name in ipairs(projection_of.shifts) do
+        list[i + 1] = { name = "SHIFT_" .. name:upper(), value = i - 1, doc = "place among the shifts" }
+    end
+    if p.shape.kind == "bh4" then
+        list[#list + 1] = { name = "SHIFT_STAGES", value = #projection_of.shifts, doc = "of three stages a repeat" }
+    end
+    local v = p.variants[1]
+    for _, buffer in ipairs(v.buffers) do
+        list[#list + 1] =
+            { name = "SCRATCH_" .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+    end
+    return table.move(p.projection_plan.constants, 1, #p.projection_plan.constants, #list + 1, list)
+end
+
 -- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of
 -- that name (default i16). `target`, a row of gen/plan/target.lua: for its firmware.
 function integer_plan.build(m, isas, tables, projection_name, target)
@@ -236,6 +253,7 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     p.integer_packing = { packing_of(m, shape, p) }
     p.variants = { variant_of(p, isas[1]) }
     p.scratch_bytes = p.variants[1].scratch_bytes
+    p.constants = constants_of(p)
     p.mflop = {
         lookup = cost.lookup(shape),
         projection = projection.flops / 1e6,

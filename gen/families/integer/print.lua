@@ -28,7 +28,17 @@ function integer_kernels.api(p)
         functions = "templates/integer/functions.h",
         storage = p.projection.storage,
         gathers = true,
+        constants = p.constants,
     }
+end
+
+-- Where the buffer of that name lies in the scratch of variant `v`, as a pointer to `storage`.
+function integer_kernels.in_scratch(p, v)
+    return function(name, storage)
+        if v.scratch[name] == 0 then return "(" .. storage .. " *) scratch" end
+        local at = "(unsigned char *) scratch + " .. p.names.macro("SCRATCH_" .. name:upper())
+        return "(" .. storage .. " *) (void *) (" .. at .. ")"
+    end
 end
 
 -- Integers as lines of a C initialiser, 16 to a line.
@@ -61,10 +71,10 @@ function integer_kernels.files(p, v)
             helper = p.names.helper(false),
             normalise = p.normalise or false,
             score = p.score,
-            pitch = p.pitch,
             residual = p.residual,
             fraction = p.fraction,
-            lines_of = integer_kernels.initialiser,
+            initialiser = integer_kernels.initialiser,
+            in_scratch = integer_kernels.in_scratch(p, v),
         }
         if extend then extend(values) end
         files[#files + 1] = { template = path, symbol = symbol, values = values }

@@ -55,7 +55,7 @@ local function place_multipliers(shape, own)
     return at
 end
 
--- places in the section `shifts`; then three stages of every repeat
+-- Places in the section `shifts`; those of three stages of every repeat follow.
 projection.shifts = { "z", "residual", "score", "y" }
 
 -- The stages of all repeats one after the other, as the packer walks through them.
@@ -116,16 +116,30 @@ local function strips_of(outputs)
     return list
 end
 
--- What kernels are made of: names every product's block, and lists the distinct blocks and passes of butterflies.
+-- What kernels are made of: names every product's block, and lists the distinct blocks and passes of butterflies, and
+-- the offsets { name, value, doc } of what they read.
 local function name_kernels(own)
-    own.blocks, own.passes = {}, {}
+    own.blocks, own.passes, own.constants = {}, {}, {}
     local seen = {}
+    local function constant(name, value, doc)
+        if value > 0 then table.insert(own.constants, { name = name, value = value, doc = doc }) end
+    end
     for i, group in ipairs(own.groups) do
         group.after = i < #own.groups
+        group.name = i > 1 and "REST" or "REPEAT"
+        if group.count > 1 or group.after then
+            local of = group.count > 1 and "of each repeat" or "of the repeat"
+            constant(group.name .. "_WEIGHTS", group.words, "weights " .. of)
+            constant(group.name .. "_MULTIPLIERS", group.multipliers, "multipliers " .. of)
+        end
         for _, stage in ipairs(group.stages) do
-            for _, p in ipairs(stage.products) do
+            for number, p in ipairs(stage.products) do
                 p.name = "block_" .. p.rows .. "x" .. p.outputs .. (p.folds > 1 and "_folds" .. p.folds or "")
                 p.offset = p.at - group.at -- of its weights in those of a repeat
+                p.constant = (i > 1 and "REST_" or "") .. "STAGE" .. stage.number .. (number > 1 and "_TAIL" or "")
+                local of = "stage " .. stage.number .. (number > 1 and "'s last block" or "")
+                constant(p.constant .. "_WEIGHTS", p.offset, "where the weights of " .. of .. " begin in a repeat's")
+                constant(p.constant .. "_MULTIPLIERS", p.multiplier_at, "its multipliers")
                 if not seen[p.name] then
                     seen[p.name] = true
                     table.insert(own.blocks, {
