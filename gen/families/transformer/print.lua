@@ -53,6 +53,7 @@ function transformer_kernels.api(p)
         context = shape.context .. (shape.ring and "u" or ""),
         cache_bytes = p.cache_bytes,
         decode_scratch_bytes = p.decode_scratch_bytes,
+        constants = p.constants,
         eliminated_text = eliminate == "none" and ""
             or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         returns_text = "the functions return",
@@ -84,15 +85,16 @@ local function blocks_values(p, v, values)
     values.layer_weights = function(part)
         local list = {}
         for n, section in ipairs(part.sections) do
-            list[n] = "weights->" .. section.name .. (section.layers == 1 and "" or " + layer * " .. section.stride)
+            list[n] = "weights->"
+                .. section.name
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.macro(section.name:upper() .. "_LAYER"))
         end
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.activates, values.tile =
         p.before, p.after, p.reads_input, p.activates, layout.keys
-    values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
-    values.hidden_pitch = v.buffers.pitches.hidden
+    values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.
     values.cached = function(form)
