@@ -82,7 +82,7 @@ function transformer_kernels.product_values(p, v, values)
     values.unpacks = v.unpacked_at ~= nil
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
-        return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
+        return isa["load_" .. type.name](literal.sum("w", at))
     end
 end
 
@@ -94,7 +94,7 @@ local function attention_values(p, v, values)
     values.line_elements = 64 // kept.bytes
     values.load_kept = function(base, at)
         if kept.name == "f32" then return isa.load_unaligned(base, at) end
-        return isa["load_" .. kept.name](at == 0 and base or "(" .. base .. " + " .. at .. ")")
+        return isa["load_" .. kept.name](literal.sum(base, at))
     end
     -- The elements of a value in blocks of vectors: { at, vectors, count }.
     values.sum_blocks = {}
