@@ -2,9 +2,9 @@
 
 local expression = require "gen.isa.expression"
 
-local avx2 = require "gen.isa.x86"(256)
-local at, cast, call = expression.address, expression.cast, avx2.call
-local load_bytes, store_bytes = avx2.load_bytes, avx2.store_bytes
+local avx2, tools = require "gen.isa.x86"(256)
+local at, cast, call = expression.address, expression.cast, tools.call
+local load_bytes, store_bytes = tools.load_bytes, tools.store_bytes
 
 avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16
 avx2.l2_bytes = 512 << 10
@@ -110,7 +110,7 @@ end
 -- 8x8: quads, then the two halves.
 function avx2.transpose(r)
     local steps, out = {}, {}
-    local let = avx2.transpose_quads(r, steps)
+    local let = tools.transpose_quads(r, steps)
     for c = 0, 3 do
         let("column" .. c, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x20"))
         let("column" .. c + 4, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x31"))

@@ -2,8 +2,8 @@
 
 local expression = require "gen.isa.expression"
 
-local avx512 = require "gen.isa.x86"(512)
-local at, call, load_bytes, store_bytes = expression.address, avx512.call, avx512.load_bytes, avx512.store_bytes
+local avx512, tools = require "gen.isa.x86"(512)
+local at, call, load_bytes, store_bytes = expression.address, tools.call, tools.load_bytes, tools.store_bytes
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
 avx512.l2_bytes = 1 << 20
@@ -162,7 +162,7 @@ function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) e
 -- 16x16: quads, then a 4x4 transpose of 128-bit quarters.
 function avx512.transpose(r)
     local steps, out = {}, {}
-    local let = avx512.transpose_quads(r, steps)
+    local let = tools.transpose_quads(r, steps)
     for c = 0, 3 do
         for half, mask in ipairs { "0x88", "0xdd" } do
             let("upper" .. c + 4 * (half - 1), call("shuffle_f32x4", "quad" .. c, "quad" .. c + 4, mask))

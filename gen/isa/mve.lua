@@ -93,7 +93,8 @@ function mve.power_of_two(n)
         call("vshlq_n_s32", call("vaddq_n_s32", call("vcvtq_s32_f32", n), "127"), "23")
     )
 end
-function mve.less(a, b) return call("vcmpltq_f32", a, b) end
+-- Not vcmplt, which holds where a lane is NaN.
+function mve.less(a, b) return call("vcmpgtq_f32", b, a) end
 function mve.select(mask, a, b) return call("vpselq_f32", a, b, mask) end
 function mve.any(mask) return mask .. " != 0" end
 function mve.index_zero() return "vdupq_n_u32(0)" end

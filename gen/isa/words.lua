@@ -80,7 +80,7 @@ words.list = {
         tier = "few",
         domain = "normal",
         ulps = 3,
-        doc = "1/sqrt(v) for a normal v > 0",
+        doc = "1/sqrt(v) for v >= 2^-120",
     },
     {
         name = "shifted_power",
@@ -134,7 +134,13 @@ words.list = {
         tier = "few",
         doc = "the bit added where v > 0; not where it is NaN",
     },
-    { name = "index_store", takes = "address index", gives = "statement", tier = "few", doc = "the lanes as uint16_t" },
+    {
+        name = "index_store",
+        takes = "address index",
+        gives = "statement",
+        tier = "few",
+        doc = "the lanes, each below 2^16, as uint16_t",
+    },
     { name = "load_words", takes = "address", gives = "index", tier = "few", doc = "32-bit words at any alignment" },
     {
         name = "load_words_partial",

@@ -76,15 +76,11 @@ local function halve_magnitudes(bits, magnitudes)
     return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"
 end
 
--- The words of the width `bits`, and `call`, `load_bytes` and `store_bytes` to make others with.
+-- The words of the width `bits`, and the tools that others are made with.
 return function(bits)
     local call = caller(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
     return {
-        call = call,
-        load_bytes = load_bytes,
-        store_bytes = store_bytes,
-        transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
         includes = { "<immintrin.h>" },
         register_barrier = true,
         stream = function(base, v) return call("stream_ps", base, v) end,
@@ -136,5 +132,10 @@ return function(bits)
             )
         end,
         reduce_magnitudes = function(magnitudes) return halve_magnitudes(bits, magnitudes) end,
+    }, {
+        call = call,
+        load_bytes = load_bytes,
+        store_bytes = store_bytes,
+        transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end
