@@ -7,6 +7,7 @@ local dtype = require "gen.plan.dtype"
 local fuse = require "gen.weights.fuse"
 local host = require "host"
 local isa_list = require "gen.isa.list"
+local words = require "gen.isa.words"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps_of = require "gen.families.transformer.maps"
@@ -132,6 +133,7 @@ function transformer_plan.build(m, isas, options)
             -- What integers need is for the sums of a LookupFFN's tables.
             if not one.scaled then isa = isa_list.with_types(isa, { one }) end
         end
+        words.demand(isa, { "few", "many", "masks", "cache", types[1].name, (types[2] or types[1]).name }, m.name)
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})
     end
     local parts = shape.lookup
@@ -174,8 +176,6 @@ function transformer_plan.build(m, isas, options)
         decode_scratch_bytes = 0,
         cache_bytes = m.layers * shape.cache.layer_bytes,
         weights_struct_bytes = 8 * #sections + 8,
-        types = types,
-        kept_type = shape.cache.type,
         schedules = schedule,
         -- as the manifest records them
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },

@@ -7,7 +7,7 @@
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) most, $(isa.vector) finite, float *units)
 {
-    $(isa.store("units", 0, isa.fma("most", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+    $(isa.store("units", 0, isa.fma("most", isa.broadcast("1.0f / 32767.0f"), "finite")));
     const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
     $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
 }
