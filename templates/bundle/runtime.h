@@ -19,7 +19,7 @@
 //$ end
 //$ if functions then
 
-//$ lines("", functions)
+$(include(functions))
 //$ end
 //$ if keeps then
 

@@ -1,69 +1,70 @@
 //$ lines("", prologue)
-//$ -- Of the addresses that are asked for: the parameters; the arguments, each as of(base) says.
-//$ local function asks_parameters(asks)
+//$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
+//$ -- Of the addresses that are prefetched: the parameters; the arguments, each as of(base) says.
+//$ local function prefetch_parameters(prefetch)
 //$     local text = ""
-//$     for _, base in ipairs(asks.bases) do text = text .. "const " .. kept.storage .. " *" .. base.name .. ", " end
+//$     for _, base in ipairs(prefetch.bases) do text = text .. "const " .. cache_type.storage .. " *" .. base.name .. ", " end
 //$     return text
 //$ end
-//$ local function asks_arguments(asks, of)
+//$ local function prefetch_arguments(prefetch, of)
 //$     local text = ""
-//$     for _, base in ipairs(asks.bases) do text = text .. of(base) .. ", " end
+//$     for _, base in ipairs(prefetch.bases) do text = text .. of(base) .. ", " end
 //$     return text
 //$ end
 //$ local function times(name, factor) return factor == 1 and name or name .. " * " .. factor end
-//$ local function ask_next(i, asks, before, counter)
-//$     local within = asks.every > 1 and i .. "    " or i
-//$     if asks.every > 1 then
-$(i)if ($(counter) % $(asks.every) == 0) {
+//$ local function prefetch_at(i, prefetch, before, counter)
+//$     local within = prefetch.every > 1 and i .. "    " or i
+//$     if prefetch.every > 1 then
+$(i)if ($(counter) % $(prefetch.every) == 0) {
 //$     end
-//$     for _, stream in ipairs(asks.streams) do
-$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
+//$     for _, stream in ipairs(prefetch.streams) do
+$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, prefetch.stride), stream.at)));
 //$     end
-//$     if asks.every > 1 then
+//$     if prefetch.every > 1 then
 $(i)}
 //$     end
 //$ end
 $(include("templates/math/exp.c"))
-//$ for _, rows in ipairs(together) do
+//$ for _, rows in ipairs(attention.rows) do
 
-/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_asks.bases > 0 and "; asks for as much of what is read next" or ""). */
-static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(kept.storage) *restrict key, $(kept.scaled and "const float *restrict scale, " or "")$(asks_parameters(score_asks))float *restrict score)
+/* Scores of $(rows) rows of queries and the $(keys) keys of a tile$(#score_prefetch.bases > 0 and "; asks for as much of what is read next" or ""). */
+static inline void $(helper)_scores_$(rows)(const float *restrict query, const $(cache_type.storage) *restrict key, $(cache_type.scaled and "const float *restrict scale, " or "")$(prefetch_parameters(score_prefetch))float *restrict score)
 {
-    for (size_t at = 0; at < $(keys); at += $(score_vectors * lanes)) {
+    for (size_t at = 0; at < $(keys); at += $(attention.score_elements)) {
 //$ for r = 0, rows - 1 do
-//$ for n = 0, score_vectors - 1 do
+//$ for n = 0, attention.score_vectors - 1 do
         $(isa.vector) s$(r)_$(n) = $(isa.zero());
 //$ end
 //$ end
         for (size_t i = 0; i < $(shape.width); ++i) {
-//$ ask_next("            ", score_asks, score_vectors * lanes < keys and times("at", asks_of_strip) .. " + " or "", "i")
-//$ for n = 0, score_vectors - 1 do
-            const $(isa.vector) k$(n) = $(load_kept("key", sum("i * " .. keys .. " + at", n * lanes)));
+//$ prefetch_at("            ", score_prefetch, attention.score_elements < keys and times("at", attention.score_prefetch_step) .. " + " or "", "i")
+//$ for n = 0, attention.score_vectors - 1 do
+            const $(isa.vector) k$(n) = $(load_cached("key", sum("i * " .. keys .. " + at", n * lanes)));
 //$ end
 //$ for r = 0, rows - 1 do
             const $(isa.vector) q$(r) = $(isa.broadcast("query[" .. sum("i", r * shape.width) .. "]"));
-//$ for n = 0, score_vectors - 1 do
+//$ for n = 0, attention.score_vectors - 1 do
             s$(r)_$(n) = $(isa.fma("q" .. r, "k" .. n, "s" .. r .. "_" .. n));
 //$ end
 //$ end
         }
-//$ if kept.scaled then
-//$ for n = 0, score_vectors - 1 do
+//$ if cache_type.scaled then
+//$ for n = 0, attention.score_vectors - 1 do
         const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", sum("at", n * lanes)));
 //$ end
 //$ end
 //$ for r = 0, rows - 1 do
-//$ for n = 0, score_vectors - 1 do
+//$ for n = 0, attention.score_vectors - 1 do
 //$ local s = "s" .. r .. "_" .. n
-        $(isa.store_unaligned("score", sum("at", r * keys + n * lanes), kept.scaled and isa.mul(s, "unit" .. n) or s));
+        $(isa.store_unaligned("score", sum("at", r * keys + n * lanes), cache_type.scaled and isa.mul(s, "unit" .. n) or s));
 //$ end
 //$ end
     }
 }
 //$ for _, block in ipairs(sum_blocks) do
 
-/* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.vectors * lanes) elements of each; the sums shrink by `factor` before. */
-static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(block.asks))float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of $(rows) rows, $(block.elements) elements of each; the sums shrink by `factor` before. */
+static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restrict weight, const float *restrict factor, const $(cache_type.storage) *restrict value, size_t count, $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
     const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
@@ -72,9 +73,9 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 //$ end
     for (size_t k = 0; k < count; ++k, value += $(shape.cache.pitch)) {
-//$ ask_next("        ", block.asks, "", "k")
+//$ prefetch_at("        ", block.prefetch, "", "k")
 //$ for n = 0, block.vectors - 1 do
-        const $(isa.vector) v$(n) = $(load_kept("value", n * lanes));
+        const $(isa.vector) v$(n) = $(load_cached("value", n * lanes));
 //$ end
 //$ for r = 0, rows - 1 do
         const $(isa.vector) w$(r) = $(isa.broadcast("weight[" .. sum("k", r * keys) .. "]"));
@@ -92,24 +93,24 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 
 /* All elements of $(rows) rows. */
-static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(kept.storage) *restrict value, size_t count, $(asks_parameters(sum_blocks[1].asks))float *restrict sums)
+static inline void $(helper)_sums_$(rows)(const float *restrict weight, const float *restrict factor, const $(cache_type.storage) *restrict value, size_t count, $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do
 //$ if block.count > 1 then
-//$ local function from(base) return base.name .. " + " .. sum(times("at", block.asks_further), block.asks_from - block.at * block.asks_further) end
-    for (size_t at = $(block.at); at < $(block.at + block.count * block.vectors * lanes); at += $(block.vectors * lanes))
-        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(asks_arguments(block.asks, from))sums + at);
+//$ local function from(base) return base.name .. " + " .. sum(times("at", block.prefetch_step), block.prefetch_from - block.at * block.prefetch_step) end
+    for (size_t at = $(block.at); at < $(block.at + block.count * block.elements); at += $(block.elements))
+        $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, value + at, count, $(prefetch_arguments(block.prefetch, from))sums + at);
 //$ else
-//$ local function from(base) return sum(base.name, block.asks_from) end
-    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(asks_arguments(block.asks, from))$(sum("sums", block.at)));
+//$ local function from(base) return sum(base.name, block.prefetch_from) end
+    $(helper)_sums_$(rows)_by_$(block.vectors)(weight, factor, $(sum("value", block.at)), count, $(prefetch_arguments(block.prefetch, from))$(sum("sums", block.at)));
 //$ end
 //$ end
 }
 //$ end
 
 /* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
-   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(kept.scaled and " Weights are for values in units of `scale`." or "") */
-static inline void $(helper)_softmax(float *restrict score, $(kept.scaled and "const float *restrict scale, " or "")float *restrict total, float *restrict largest, float *restrict factor)
+   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "") */
+static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")float *restrict total, float *restrict largest, float *restrict factor)
 {
     $(isa.vector) most = $(isa.load_unaligned("score", 0));
     $(isa.vector) highest = $(isa.broadcast("*largest"));
@@ -137,7 +138,7 @@ static inline void $(helper)_softmax(float *restrict score, $(kept.scaled and "c
     for (size_t k = 0; k < $(keys); k += $(lanes)) {
         const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", "k"), "highest"));
         const $(isa.vector) weight = $(helper)_exp(below);
-        $(isa.store_unaligned("score", "k", kept.scaled and isa.mul("weight", isa.load_unaligned("scale", "k")) or "weight"));
+        $(isa.store_unaligned("score", "k", cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", "k")) or "weight"));
         totals = $(isa.add("totals", "weight"));
     }
     $(isa.store_unaligned("total", 0, "totals"));
@@ -146,7 +147,7 @@ static inline void $(helper)_softmax(float *restrict score, $(kept.scaled and "c
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
    query    [queries][$(shape.group)][$(shape.width)], scaled, turned
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
-//$ if kept.scaled then
+//$ if cache_type.scaled then
    key_scale, value_scale  [positions]: their units
 //$ end
 //$ if shape.ring then
@@ -166,7 +167,7 @@ void $(symbol)($(attention_parameters),
     float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * $(shape.group);
-    float largest[$(rows_most)], factor[$(rows_most)];
+    float largest[$(v.rows)], factor[$(v.rows)];
 //$ if shape.causal then
     const size_t end = first + queries;
 //$ elseif shape.window then
@@ -190,19 +191,19 @@ void $(symbol)($(attention_parameters),
 //$ if shape.ring then
         const size_t place = $(in_ring("tile"));
 //$ end
-//$ if #score_asks.bases > 0 then
+//$ if #score_prefetch.bases > 0 then
         /* behind the last tile of a head comes the first one of the next head */
         const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and shape.cache.positions or shape.cache.positions .. " + " .. in_ring(oldest));
-        const $(kept.storage) *next_key = key + next * $(shape.width)$(#score_asks.bases > 1 and ", *next_value = value + next * " .. shape.cache.pitch or "");
+        const $(cache_type.storage) *next_key = key + next * $(shape.width)$(#score_prefetch.bases > 1 and ", *next_value = value + next * " .. shape.cache.pitch or "");
 //$ end
-        const $(kept.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(shape.cache.pitch);
+        const $(cache_type.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(shape.cache.pitch);
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
 //$ local function from(base) return "row ? " .. base.other .. " : " .. base.first end
-//$ for _, rows in ipairs(together) do
+//$ for _, rows in ipairs(attention.rows) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(kept.scaled and "key_scale + " .. place .. ", " or "")$(asks_arguments(score_asks, from))score + row * $(keys));
+            $(helper)_scores_$(rows)(query + row * $(shape.width), tile_key, $(cache_type.scaled and "key_scale + " .. place .. ", " or "")$(prefetch_arguments(score_prefetch, from))score + row * $(keys));
 //$ end
 
         /* what a query does not see */
@@ -226,11 +227,11 @@ void $(symbol)($(attention_parameters),
 //$ end
         }
         for (size_t r = 0; r < rows; ++r)
-            $(helper)_softmax(score + r * $(keys), $(kept.scaled and "value_scale + " .. place .. ", " or "")total + r * $(lanes), largest + r, factor + r);
+            $(helper)_softmax(score + r * $(keys), $(cache_type.scaled and "value_scale + " .. place .. ", " or "")total + r * $(lanes), largest + r, factor + r);
         row = 0;
-//$ for _, rows in ipairs(together) do
+//$ for _, rows in ipairs(attention.rows) do
         for (; row + $(rows) <= rows; row += $(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(asks_arguments(sum_blocks[1].asks, from))sums + row * $(shape.cache.pitch));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(shape.cache.pitch));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {

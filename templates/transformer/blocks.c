@@ -72,7 +72,7 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 }
 
 //$ end
-//$ if kept.name == "f16" then
+//$ if cache_type.name == "f16" then
 /* Rounds one head of a key or value to IEEE half precision, $(shape.cache.pitch) elements. */
 static void $(helper)_keep(const float *restrict from, uint16_t *restrict to)
 {
@@ -87,7 +87,7 @@ static void $(helper)_keep(const float *restrict from, uint16_t *restrict to)
     }
 }
 
-//$ elseif kept.scaled then
+//$ elseif cache_type.scaled then
 /* Rounds one head of a key or value to integers, $(shape.cache.pitch) elements; returns their unit, its largest value / 127. NaN and infinity make it NaN. */
 static float $(helper)_keep(const float *restrict from, int8_t *restrict to)
 {
@@ -123,7 +123,7 @@ static float $(helper)_keep(const float *restrict from, int8_t *restrict to)
 }
 
 //$ end
-//$ local plain = kept.name == "f32"
+//$ local plain = cache_type.name == "f32"
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step,
     $(cached("%s *restrict %s")), size_t first, size_t tokens)
@@ -135,11 +135,11 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
 //$ angles("        ", "position")
 //$ end
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
-            $(kept.storage) *key = keys + head * $(shape.cache.keys.head) + $(place) / $(tile) * $(tile * shape.width) + $(place) % $(tile);
-            $(kept.storage) *value = values + head * $(shape.cache.values.head) + $(place) * $(shape.cache.pitch);
+            $(cache_type.storage) *key = keys + head * $(shape.cache.keys.head) + $(place) / $(tile) * $(tile * shape.width) + $(place) % $(tile);
+            $(cache_type.storage) *value = values + head * $(shape.cache.values.head) + $(place) * $(shape.cache.pitch);
 //$ if not plain then
             float all[$(shape.cache.pitch)];
-            $(kept.storage) rounded[$(shape.cache.pitch)];
+            $(cache_type.storage) rounded[$(shape.cache.pitch)];
 //$ if shape.cache.pitch > shape.width then
             for (size_t i = $(shape.width); i < $(shape.cache.pitch); ++i)
                 all[i] = 0.0f;
@@ -153,7 +153,7 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
             for (size_t i = 0; i < $(shape.width); ++i)
                 all[i] = k[head * $(shape.width) + i];
 //$ end
-//$ if kept.scaled then
+//$ if cache_type.scaled then
             key_scales[head * $(shape.cache.key_scales.head) + $(place)] = $(helper)_keep(all, rounded);
 //$ elseif not plain then
             $(helper)_keep(all, rounded);
@@ -162,7 +162,7 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
                 key[i * $(tile)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or "k[head * " .. shape.width .. " + i]");
             for (size_t i = 0; i < $(shape.width); ++i)
                 $(plain and "value" or "all")[i] = v[head * $(shape.width) + i];
-//$ if kept.scaled then
+//$ if cache_type.scaled then
             value_scales[head * $(shape.cache.value_scales.head) + $(place)] = $(helper)_keep(all, value);
 //$ elseif not plain then
             $(helper)_keep(all, value);
@@ -176,8 +176,8 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
 
 //$ local needs_first = positioned or shape.rope
 //$ local function of_head(name) return name .. " + head * " .. shape.cache[name].head end
-//$ local key_text = of_head("keys") .. (kept.scaled and ", " .. of_head("key_scales") or "")
-//$ local value_text = of_head("values") .. (kept.scaled and ", " .. of_head("value_scales") or "")
+//$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
+//$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 /* Attention of some tokens$(needs_first and " from position `first` on" or ""), $(v.queries) at a time: q and y are rows of $(shape.heads) heads of $(shape.width). */
 static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens,
     $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
