@@ -176,7 +176,9 @@ function emit.digest()
     if digest then return digest end
     local parts = {}
     for _, folder in ipairs(deciding) do
-        for _, name in ipairs(host.resources(folder)) do
+        local names = host.resources(folder)
+        table.sort(names) -- a folder beside a file of the same name: embedded files and a tree list them differently
+        for _, name in ipairs(names) do
             if not name:find("/%.[^/]*$") then -- settings of editors
                 parts[#parts + 1] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n"
             end

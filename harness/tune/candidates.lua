@@ -6,7 +6,7 @@
 -- others. A candidate is { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
 local estimate = require "harness.tune.estimate"
 local estimate_blocks = require "harness.tune.estimate_transformer"
-local gather = require "gen.families.lookup.gather"
+local gather_i8 = require "gen.families.lookup.gather_i8"
 local nearest = require("gen.plan.space").nearest
 
 local candidates = {}
@@ -61,7 +61,7 @@ function candidates.space(p, v, regime, options)
         base = base,
         vary = vary,
         schedules = p.schedules,
-        dot = not p.model.attention and gather.dot(p.shape, v.isa),
+        dot = not p.model.attention and gather_i8.words(p.shape, v.isa),
         estimate = p.model.attention and estimate_blocks or estimate,
         exists = regime == "many" or base[threshold] > 0,
         caches = {

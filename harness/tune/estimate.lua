@@ -120,7 +120,7 @@ local function many(p, isa, s, caches, batch, dot)
     cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], dot)
 
     local slice = estimate.slice_bytes(shape, s)
-    local copied, next = s["gather.pack"] == 1, s["gather.next"] == 1
+    local copied, next = s["gather.pack"] == 1, s["gather.prefetch_next"] == 1
     local near, home = rate((next and 2 or 1) * slice, caches), rate(p.table_bytes, caches)
     -- pieces in place lie on as many pages as there are rows
     if not copied and columns < shape.d_out then near = near * 0.7 end

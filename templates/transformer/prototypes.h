@@ -10,7 +10,8 @@ typedef struct $(part.names.weights) {
 //$ end
 } $(part.names.weights);
 //$ end
-$(include("templates/lookup/prototypes.h", part))
+//$ -- Those of a LookupFFN's kernels, under the part's names.
+$(include("templates/lookup/prototypes.h", { names = part.names, shape = part.shape, variants = part.variants, openmp = part.openmp, makes_codes = part.makes_codes, norm = part.norm, projection_parameters = part.projection_parameters }))
 //$ end
 //$ for _, v in ipairs(variants) do
 

@@ -1,3 +1,4 @@
+//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
 //$ local width = lanes == 1 and 1 or vectors
 //$ local function at(n) return n * lanes end

@@ -1,3 +1,4 @@
+//$ takes isa, helper, lanes, score, step, hash
 $(include("templates/math/exp.c"))
 
 /* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
