@@ -1,4 +1,4 @@
-//$ takes isas, types, kept_type, functions, inlines, keeps, openmp, prototypes
+//$ takes helpers, functions, inlines, keeps, openmp, prototypes
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
