@@ -12,9 +12,7 @@ local request = require "gen.bundle.request"
 
 local commands = {}
 
-local function load_plan(path, options)
-    return request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
-end
+local function load_plan(path, options) return request.plan(path, isa.select(options.isa), options) end
 
 function commands.plan(arguments, options)
     local m, family = request.model(arguments[1], options)

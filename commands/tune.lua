@@ -3,7 +3,7 @@
 local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
 local confirm = require "harness.tune.confirm"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"

@@ -138,7 +138,7 @@ end
 -- What the templates read as `firmware`. `weights` are the packed bytes.
 local function values_of(p, weights, measured, vectors)
     local sizes, cost, parts, sections = firmware.sizes(p, measured), cost_of(p), parts_of(p)
-    local counts, most, digest = {}, {}, {}
+    local counts, tolerances, digest = {}, {}, {}
     for i, part in ipairs(parts) do
         counts[i] = tostring(part.bytes)
     end
@@ -147,7 +147,7 @@ local function values_of(p, weights, measured, vectors)
         for _, y in ipairs(vector.y) do
             sum = sum + y * y
         end
-        most[i] = firmware.tolerance * sum ^ 0.5
+        tolerances[i] = firmware.tolerance * sum ^ 0.5
     end
     for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do
         digest[#digest + 1] = tonumber(word, 16)
@@ -155,7 +155,6 @@ local function values_of(p, weights, measured, vectors)
     local family = families.get(p.family)
     return {
         target = p.target.name,
-        compiler_flags = measured.compiler .. " " .. table.concat(measured.flags, " "),
         flash_bytes = sizes.flash_bytes,
         ram_bytes = sizes.ram_bytes,
         stack_bytes = sizes.stack_bytes,
@@ -171,7 +170,7 @@ local function values_of(p, weights, measured, vectors)
         sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)),
         sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
         vectors = vectors,
-        most = most,
+        tolerances = tolerances,
         tolerance = string.format("%g", firmware.tolerance),
         number_lines = number_lines,
         exact = family.exact,

@@ -42,7 +42,7 @@ end
 local function parse(text, known)
     local wanted = {}
     for item in (text .. ","):gmatch("([^,]*),") do
-        local key, value = item:match("^([%w.]+)=(%d+)$")
+        local key, value = item:match("^([%w._]+)=(%d+)$")
         if not key then error('--schedule: "' .. item .. '": must be choice=number', 0) end
         known(key)
         if wanted[key] then error("--schedule: " .. key .. ": given twice", 0) end

@@ -132,7 +132,7 @@ local function check_given(takes, path, values, more)
     table.sort(names)
     if names[1] then error(string.format("%s: takes %s, which it is not given", path, names[1]), 0) end
     for name in pairs(more or {}) do
-        if not takes[name] then names[#names + 1] = name end
+        if not takes[name] and not template.common[name] then names[#names + 1] = name end
     end
     table.sort(names)
     if names[1] then error(string.format("%s: is given %s, which it does not take", path, names[1]), 0) end

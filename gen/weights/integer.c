@@ -15,7 +15,7 @@ enum { LARGEST_MULTIPLIER = 32767, LARGEST_VALUE = 32767, MOST_Z_SHIFT = 16, MOS
 typedef struct {
     double *form;  /* [padded][d] */
     double *error; /* [padded] */
-    double *most;  /* [padded] bounds of |value| */
+    double *bound; /* [padded] of |value| */
 } values;
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
     double unit;         /* of the values `in` */
     bool exact;          /* `in` is the input itself */
     double z_unit;       /* 0: to be found */
-    double least_z_unit; /* that keeps multipliers and sums in range */
+    double min_z_unit; /* that keeps multipliers and sums in range */
     double *row;         /* the weights of an output, [inputs] */
     size_t *place;       /* and the inputs that they are for */
 } state;
@@ -38,7 +38,7 @@ static double length_of(const double *form, size_t d)
     return sqrt(sum);
 }
 
-/* Reads the weights of output `o` of block `k`, returns how many, and their largest size. */
+/* Reads the weights of output `o` of block `k`, returns how many, and their largest magnitude. */
 static size_t read_row(state *s, const integer_product *product, size_t k, size_t o, double *largest)
 {
     size_t n = 0;
@@ -52,18 +52,18 @@ static size_t read_row(state *s, const integer_product *product, size_t k, size_
     return n;
 }
 
-/* The least unit of the weights in s->row that makes them small enough for their type and their sum for int32. */
-static double least_row_unit(const state *s, size_t count, double largest)
+/* The smallest unit of the weights in s->row that makes them small enough for their type and their sum for int32. */
+static double min_row_unit(const state *s, size_t count, double largest)
 {
     double inputs = 0.0, sum = 0.0;
     for (size_t i = 0; i < count; ++i) {
-        inputs += s->in.most[s->place[i]];
-        sum += fabs(s->row[i]) * s->in.most[s->place[i]];
+        inputs += s->in.bound[s->place[i]];
+        sum += fabs(s->row[i]) * s->in.bound[s->place[i]];
     }
     double unit = sum / (LARGEST_SUM - 0.5 * inputs);
     if (s->exact)
         unit = fmin(unit, length_of(s->row, count) * s->length / (LARGEST_SUM - 0.5 * sqrt((double)count) * s->length));
-    return fmax(largest / s->p->most, unit);
+    return fmax(largest / s->p->max_weight, unit);
 }
 
 static void store_weight(const integer_projection *p, size_t at, double value)
@@ -79,13 +79,13 @@ static void pack_row(state *s, const integer_product *product, size_t k, size_t 
 {
     integer_projection *p = s->p;
     const size_t at = k * product->outputs + o, target = product->target_at + at, d = p->d;
-    const double least = least_row_unit(s, count, largest);
-    const double multiplier = largest > 0.0 ? fmin(fmax(ceil(0x1p16 * least * s->unit / unit), 1.0), LARGEST_MULTIPLIER) : 1.0;
+    const double min = min_row_unit(s, count, largest);
+    const double multiplier = largest > 0.0 ? fmin(fmax(ceil(0x1p16 * min * s->unit / unit), 1.0), LARGEST_MULTIPLIER) : 1.0;
     const double row_unit = multiplier * unit / (0x1p16 * s->unit);
     double *form = s->out.form + target * d, error = 0.0;
     memset(form, 0, d * sizeof *form);
     for (size_t i = 0; i < count; ++i) {
-        const double weight = largest > 0.0 ? fmin(fmax(rint(s->row[i] / row_unit), -p->most), p->most) : 0.0;
+        const double weight = largest > 0.0 ? fmin(fmax(rint(s->row[i] / row_unit), -p->max_weight), p->max_weight) : 0.0;
         const double difference = weight * row_unit - s->row[i], *input = s->in.form + s->place[i] * d;
         store_weight(p, product->weight_at + at * count + i, weight);
         p->tally.error += difference * difference;
@@ -96,7 +96,7 @@ static void pack_row(state *s, const integer_product *product, size_t k, size_t 
     }
     p->multipliers[product->multiplier_at + at] = (int16_t)multiplier;
     s->out.error[target] = error + 1.0; /* rounded down */
-    s->out.most[target] = length_of(form, d) * s->length + s->out.error[target];
+    s->out.bound[target] = length_of(form, d) * s->length + s->out.error[target];
 }
 
 /* Multiplies rows of forms by the Hadamard matrix over blocks; errors add. */
@@ -116,11 +116,11 @@ static void transform(state *s, const integer_step *step)
             s->out.error[row] = s->out.error[row + half] = s->out.error[row] + s->out.error[row + half];
         }
     for (size_t row = 0; row < rows; ++row)
-        s->out.most[row] = length_of(s->out.form + row * d, d) * s->length + s->out.error[row];
+        s->out.bound[row] = length_of(s->out.form + row * d, d) * s->length + s->out.error[row];
 }
 
-/* The least unit of a stage's outputs that keeps the multipliers in range. */
-static double least_unit(state *s, const integer_step *step)
+/* The smallest unit of a stage's outputs that keeps the multipliers in range. */
+static double min_unit(state *s, const integer_step *step)
 {
     double unit = 0.0;
     for (size_t n = 0; n < step->product_count; ++n) {
@@ -128,7 +128,7 @@ static double least_unit(state *s, const integer_step *step)
         for (size_t at = 0; at < product->count * product->outputs; ++at) {
             double largest;
             const size_t count = read_row(s, product, at / product->outputs, at % product->outputs, &largest);
-            unit = fmax(unit, least_row_unit(s, count, largest) * s->unit * 0x1p16 / LARGEST_MULTIPLIER);
+            unit = fmax(unit, min_row_unit(s, count, largest) * s->unit * 0x1p16 / LARGEST_MULTIPLIER);
         }
     }
     return unit > 0.0 ? unit : s->unit;
@@ -139,7 +139,7 @@ static double multiply(state *s, const integer_step *step, double unit)
 {
     memset(s->out.form, 0, step->blocks * step->width * s->p->d * sizeof *s->out.form);
     memset(s->out.error, 0, step->blocks * step->width * sizeof *s->out.error);
-    memset(s->out.most, 0, step->blocks * step->width * sizeof *s->out.most);
+    memset(s->out.bound, 0, step->blocks * step->width * sizeof *s->out.bound);
     for (size_t n = 0; n < step->product_count; ++n) {
         const integer_product *product = &step->products[n];
         for (size_t at = 0; at < product->count * product->outputs; ++at) {
@@ -149,28 +149,28 @@ static double multiply(state *s, const integer_step *step, double unit)
             pack_row(s, product, k, o, count, largest, unit);
         }
     }
-    double most = 0.0;
+    double max = 0.0;
     for (size_t row = 0; row < step->width; ++row) {
         double sum = 0.0;
         for (size_t block = 0; block < step->blocks; ++block)
-            sum += s->out.most[block * step->width + row];
-        most = fmax(most, sum);
+            sum += s->out.bound[block * step->width + row];
+        max = fmax(max, sum);
     }
-    return most;
+    return max;
 }
 
 /* The last stage: bounds of z with residual and bias, and if its unit is known, these. */
-static void finish_z(state *s, const integer_step *step, double unit, double most)
+static void finish_z(state *s, const integer_step *step, double unit, double max)
 {
     integer_projection *p = s->p;
-    s->least_z_unit = fmax(s->least_z_unit, fmax(unit, unit * most / LARGEST_STAGE));
+    s->min_z_unit = fmax(s->min_z_unit, fmax(unit, unit * max / LARGEST_STAGE));
     for (size_t row = 0; row < step->rows; ++row) {
         const size_t j = step->z_at + row, i = j % p->padded;
-        double bound = s->out.most[row] * unit + fabs(p->bias[j]);
+        double bound = s->out.bound[row] * unit + fabs(p->bias[j]);
         if (p->residual && i < p->d)
             bound += fabs(p->residual[i]) * LARGEST_VALUE * p->unit;
         p->largest[j] = bound;
-        s->least_z_unit = fmax(s->least_z_unit, bound / LARGEST_STAGE);
+        s->min_z_unit = fmax(s->min_z_unit, bound / LARGEST_STAGE);
     }
 }
 
@@ -188,30 +188,30 @@ static void walk(state *s)
             for (size_t i = 0; i < p->d; ++i) {
                 s->in.form[i * p->d + i] = 1.0;
                 s->in.error[i] = 0.0;
-                s->in.most[i] = element;
+                s->in.bound[i] = element;
             }
         }
-        double unit = step->last && s->z_unit > 0.0 ? s->z_unit : least_unit(s, step), most = multiply(s, step, unit);
+        double unit = step->last && s->z_unit > 0.0 ? s->z_unit : min_unit(s, step), max = multiply(s, step, unit);
         if (step->last) {
             transform(s, step);
-            finish_z(s, step, unit, most);
+            finish_z(s, step, unit, max);
             continue;
         }
-        while (most > LARGEST_STAGE && unit < 0x1p900) {
+        while (max > LARGEST_STAGE && unit < 0x1p900) {
             unit *= 2.0;
-            most = multiply(s, step, unit);
+            max = multiply(s, step, unit);
         }
         transform(s, step);
         double largest = 0.0;
         for (size_t row = 0; row < step->rows; ++row)
-            largest = fmax(largest, s->out.most[row]);
+            largest = fmax(largest, s->out.bound[row]);
         int shift = 0;
         while (shift < 30 && ldexp(largest, -shift) + 0.5 > LARGEST_VALUE)
             ++shift;
         p->shifts[step->shift_at] = (uint8_t)shift;
         for (size_t row = 0; row < step->rows; ++row) {
             s->in.error[row] = ldexp(s->out.error[row], -shift) + 0.5;
-            s->in.most[row] = fmin(LARGEST_VALUE, ldexp(s->out.most[row], -shift) + 0.5);
+            s->in.bound[row] = fmin(LARGEST_VALUE, ldexp(s->out.bound[row], -shift) + 0.5);
             for (size_t i = 0; i < p->d; ++i)
                 s->in.form[row * p->d + i] = ldexp(s->out.form[row * p->d + i], -shift);
         }
@@ -222,14 +222,14 @@ static void walk(state *s)
 static bool allocate(values *v, size_t rows, size_t d)
 {
     *v = (values){malloc(rows * d * sizeof(double)), malloc(rows * sizeof(double)), malloc(rows * sizeof(double))};
-    return v->form && v->error && v->most;
+    return v->form && v->error && v->bound;
 }
 
 static void release(values *v)
 {
     free(v->form);
     free(v->error);
-    free(v->most);
+    free(v->bound);
 }
 
 /* The residual's factors in units of z with as many binary places as fit. */
@@ -251,18 +251,18 @@ static bool pack(state *s, char *error, size_t size)
 {
     integer_projection *p = s->p;
     walk(s);
-    /* Sizes of z have size_unit after a shift of z; the residual's factors must fit into int16. */
+    /* Magnitudes of z have magnitude_unit after a shift of z; the residual's factors must fit into int16. */
     for (size_t i = 0; p->residual && i < p->d; ++i)
-        s->least_z_unit = fmax(s->least_z_unit, fabs(p->residual[i]) * p->unit / LARGEST_VALUE);
+        s->min_z_unit = fmax(s->min_z_unit, fabs(p->residual[i]) * p->unit / LARGEST_VALUE);
     int shift = MOST_Z_SHIFT;
-    while (shift >= 0 && ldexp(p->size_unit, -shift) < s->least_z_unit)
+    while (shift >= 0 && ldexp(p->magnitude_unit, -shift) < s->min_z_unit)
         --shift;
     double largest = 0.0;
     for (size_t j = 0; j < p->bits; ++j)
         largest = fmax(largest, p->largest[j]);
-    if (shift < 0 || !(s->least_z_unit < INFINITY))
+    if (shift < 0 || !(s->min_z_unit < INFINITY))
         return files_error(error, size, "projected values reach %.3g: too large for integer arithmetic", largest);
-    s->z_unit = ldexp(p->size_unit, -shift);
+    s->z_unit = ldexp(p->magnitude_unit, -shift);
     *p->z_shift = (uint8_t)shift;
     p->tally = (quantise_tally){0};
     walk(s);
@@ -305,7 +305,7 @@ static double largest_score(const integer_tables *t, size_t k)
     const double scale = fmin(ceil(row / 127.0 / t->unit), 65535.0);
     if (!t->gelu)
         return 32768.0 * scale;
-    const double sum = fmin(floor(ldexp(t->largest[k], t->size_fraction - t->sum_shift)) + 1.0, 65535.0);
+    const double sum = fmin(floor(ldexp(t->largest[k], t->magnitude_fraction - t->sum_shift)) + 1.0, 65535.0);
     return 32768.0 * sum * scale / 65536.0;
 }
 
@@ -322,7 +322,7 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
     t->unit = ldexp(1.0, -t->fraction - 40);
     while (largest / 127.0 > 65535.0 * t->unit)
         t->unit *= 2.0;
-    const int places = t->gelu ? 15 + t->size_fraction - t->sum_shift - 16 : 15;
+    const int places = t->gelu ? 15 + t->magnitude_fraction - t->sum_shift - 16 : 15;
     for (;; t->unit *= 2.0) {
         double sum = 0.0;
         for (size_t k = 0; k < t->h; ++k)

@@ -32,10 +32,10 @@ typedef struct {
 
 typedef struct {
     size_t d, bits, padded;
-    int most;            /* the largest |weight| */
+    int max_weight;      /* the largest |weight| */
     size_t element;      /* bytes of a weight: 1 or 2 */
     double unit, length; /* of the projection's input: unit, and largest Euclidean norm, 0: that of d elements of 2^15 units */
-    double size_unit;    /* of |z| after its shift */
+    double magnitude_unit;    /* of |z| after its shift */
     const integer_step *steps;
     size_t step_count;
     const double *weights, *bias; /* [bits] bias */
@@ -55,7 +55,7 @@ bool integer_pack_projection(integer_projection *projection, char *error, size_t
 typedef struct {
     size_t d_out, h, rows, pitch; /* `rows` of a table, elements from row to row */
     bool gelu;
-    int sum_shift, size_fraction; /* of the sum of |z| to 16 bits; binary places of a size */
+    int sum_shift, magnitude_fraction; /* of the sum of |z| to 16 bits; binary places of |z| */
     int fraction;                 /* binary places of y */
     double unit;                  /* of the rows' scales; set by integer_plan_tables */
     const double *largest;        /* [h] bounds of the sums of |z| */

@@ -397,7 +397,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
                              .pitch = field_size(L, job, where, "pitch"),
                              .gelu = lua_toboolean(L, -1),
                              .sum_shift = (int)field_size(L, job, where, "sum_shift"),
-                             .size_fraction = (int)field_size(L, job, where, "size_fraction"),
+                             .magnitude_fraction = (int)field_size(L, job, where, "magnitude_fraction"),
                              .fraction = (int)field_size(L, job, where, "fraction"),
                              .largest = largest,
                              .largest_row = largest_row,
@@ -411,7 +411,7 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     for (size_t k = 0; k < h; ++k) {
         largest[k] = 0.0;
         for (size_t j = 0; j < tau; ++j)
-            largest[k] += fmin(bounds[k * tau + j], ldexp(65536.0, -tables.size_fraction));
+            largest[k] += fmin(bounds[k * tau + j], ldexp(65536.0, -tables.magnitude_fraction));
         if (!read_folded(p, job, "tables", h, k, &count))
             return false;
         for (size_t i = 0; i < rows; ++i) {
@@ -457,11 +457,11 @@ static bool pack_integer(packing *p, int job, int errors)
     integer_projection projection = {.d = d,
                                      .bits = bits,
                                      .padded = field_size(L, job, where, "padded"),
-                                     .most = (int)field_size(L, job, where, "most"),
-                                     .element = field_size(L, job, where, "most") > 127 ? 2 : 1,
+                                     .max_weight = (int)field_size(L, job, where, "max_weight"),
+                                     .element = field_size(L, job, where, "max_weight") > 127 ? 2 : 1,
                                      .unit = field_number(L, job, where, "unit"),
                                      .length = field_number(L, job, where, "length"),
-                                     .size_unit = ldexp(1.0, -(int)field_size(L, job, where, "size_fraction")),
+                                     .magnitude_unit = ldexp(1.0, -(int)field_size(L, job, where, "magnitude_fraction")),
                                      .weights = folded(p, job, "projection"),
                                      .residual = residual,
                                      .packed = packed_at(p, job, "projection"),

@@ -1,5 +1,6 @@
 -- A CPU as far as speed depends on it: what is known of this one, and how near two of them are.
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
+local isa = require "gen.isa.list"
 
 local machine = {}
 
@@ -45,9 +46,12 @@ end
 -- What is known of this CPU.
 function machine.cpu()
     local facts = cpu.describe()
-    local usable = { table.unpack(facts.isa) }
-    for _, feature in ipairs { "f16c", "avx512vnni" } do
-        if facts[feature] then usable[#usable + 1] = feature end
+    local usable = {} -- of what every bundle has: other instruction sets tell no CPUs apart
+    for _, name in ipairs(isa.bundled) do
+        if isa.runs(isa.get(name), facts) then usable[#usable + 1] = name end
+    end
+    for _, feature in ipairs(isa.features(facts)) do
+        usable[#usable + 1] = feature
     end
     return {
         arch = facts.architecture,

@@ -17,7 +17,7 @@
 --     libraries            whose dense FFNs run beside it
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
---     dot(p, v)            words of sums of integers, or false
+--     gather_i8(p, v)      words of the integer gather, or false
 --   firmware               what harness/firmware/build.lua asks, nil: there is none:
 --     smaller_types        { tables, projection } to be tried where a model does not fit
 --     smaller_schedules    texts of schedules that take less stack

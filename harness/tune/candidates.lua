@@ -62,7 +62,7 @@ function candidates.space(p, v, regime, options)
         base = base,
         vary = vary,
         schedules = schedules,
-        dot = family.dot(p, v),
+        gather_i8 = family.gather_i8(p, v),
         estimate = family.estimate,
         all_rules = family.rules,
         exists = regime == "many" or base[threshold] > 0,
@@ -117,7 +117,15 @@ local function candidate(space, s)
     return {
         schedule = s,
         text = space.schedules.text(s),
-        cost = space.estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot),
+        cost = space.estimate.cycles(
+            space.plan,
+            space.isa,
+            s,
+            space.regime,
+            space.caches,
+            space.batch,
+            space.gather_i8
+        ),
     }
 end
 

@@ -1,3 +1,4 @@
+//$ takes prologue, isa, v, symbol, helper, norm, panel, lanes, activation, in_scratch
 //$ lines("", prologue)
 $(include("templates/math/activation.c"))
 
@@ -6,7 +7,7 @@ void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t
 {
 //$ for _, buffer in ipairs(v.buffers) do
 //$ if buffer.bytes > 0 then
-    float *$(buffer.name) = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
+    float *$(buffer.name) = $(in_scratch(buffer.name, "float"));
 //$ end
 //$ end
 

@@ -1,3 +1,4 @@
+//$ takes isas, variants, input, output
 $(include("templates/bundle/bind.c"))
 
 void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch)

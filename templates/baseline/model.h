@@ -1,3 +1,4 @@
+//$ takes norm, integer, x_scale, y_scale, align, scratch_bytes, packed_bytes, input, output
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 

@@ -1,3 +1,5 @@
+//$ takes constants, variants, norm, integer, input, output
+$(include("templates/bundle/constants.h", { constants = constants }))
 //$ for _, v in ipairs(variants) do
 
 //$ if norm then

@@ -1,3 +1,4 @@
+//$ takes isas, digest_lines, header_bytes, format, sections
 #include "$(names.runtime)"
 //$ if #isas > 1 then
 

@@ -1,3 +1,4 @@
+//$ takes pack_options
 /* Checks a blob made by `lookupc pack$(pack_options)` and fills `weights`. Copies nothing.
    blob     $(names.macro("WEIGHTS_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, little-endian
    bytes    size of the blob

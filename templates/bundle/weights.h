@@ -1,3 +1,4 @@
+//$ takes sections, isas, isa_list
 /* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
 typedef struct $(names.weights) {
 //$ for _, section in ipairs(sections) do

@@ -1,7 +1,8 @@
+//$ takes firmware
 #include "$(names.header)"
 #include "$(model)_selftest.h"
 
-static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("SCRATCH_ALIGN")))));
+static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("ALIGN")))));
 static $(names.weights) weights;
 static $(firmware.input) x[$(names.macro("D"))];
 static $(firmware.output) y[$(names.macro("D_OUT"))];

@@ -1,3 +1,4 @@
+//$ takes firmware, variants, input, output
 #include "$(names.runtime)"
 
 /* The weights that are linked in, in three parts: the tables and what lies before and behind them in the blob. */
@@ -32,7 +33,7 @@ static int $(model)_bind_parts(const unsigned char *const part[3], $(names.weigh
     if (*(const unsigned char *) &byte_order != 1)
         return $(names.macro("ERROR_CPU"));
 //$ for _, section in ipairs(firmware.sections) do
-    weights->$(section.name) = (const $(section.storage) *) (const void *) (part[$(section.part)]$(section.at > 0 and " + " .. section.at or ""));
+    weights->$(section.name) = (const $(section.storage) *) (const void *) $(section.at > 0 and "(part[" .. section.part .. "] + " .. section.at .. ")" or "part[" .. section.part .. "]");
 //$ end
     return $(names.macro("OK"));
 }

@@ -1,3 +1,4 @@
+//$ takes firmware, integers, layer_text, shape_text, ffn_text, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
@@ -6,7 +7,7 @@ $(include(layer_text))
    Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM. No function
    allocates memory, keeps state or calls a library. All are reentrant.
 
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("SCRATCH_ALIGN"))-byte aligned, one for each thread
+     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
      static $(names.weights) weights;
      if ($(names.bind_linked)(&weights) == $(names.macro("OK")))
          $(names.ffn)(&weights, x, y, 1, scratch); */
@@ -18,13 +19,11 @@ $(include(layer_text))
 
 $(include(shape_text))
 
-/* What it takes on $(firmware.target), measured with $(firmware.compiler_flags): upper bounds.
-   REPORT.txt has them by part. */
+/* What it takes on $(firmware.target): upper bounds, measured with the compiler and flags that REPORT.txt names, which has them by part. */
 #define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
 #define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* scratch and a $(names.weights); there is no static data */
 #define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
-#define $(names.macro("SCRATCH_ALIGN")) $(align)
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 #define $(names.macro("TABLE_BYTES")) $(firmware.table_bytes)u /* of them in $(names.macro("TABLE_SECTION")): a token reads $(firmware.table_bytes_read) */
 

@@ -1,3 +1,4 @@
+//$ takes firmware
 #include "$(model)_selftest.h"
 
 #include "$(names.header)"
@@ -22,8 +23,8 @@ static const $(firmware.output) expected[tokens][$(names.macro("D_OUT"))] = {
 
 //$ if not firmware.exact then
 /* How much an output may differ: $(firmware.tolerance) of the norm of its token's outputs. */
-static const float most[tokens] = {
-//$ lines("    ", firmware.number_lines(firmware.most))
+static const float tolerances[tokens] = {
+//$ lines("    ", firmware.number_lines(firmware.tolerances))
 };
 
 //$ end
@@ -44,7 +45,7 @@ unsigned $(names.selftest)(void *scratch)
                 ++wrong;
 //$ else
             const float difference = output[i] - expected[token][i];
-            if (!(difference <= most[token] && -difference <= most[token])) /* NaN is wrong */
+            if (!(difference <= tolerances[token] && -difference <= tolerances[token])) /* NaN is wrong */
                 ++wrong;
 //$ end
         }

@@ -1,3 +1,4 @@
+//$ takes firmware
 #ifndef $(names.macro("SELFTEST_H_INCLUDED"))
 #define $(names.macro("SELFTEST_H_INCLUDED"))
 
@@ -10,7 +11,7 @@ extern "C" {
 //$ else
 /* Compares $(names.ffn) with what the layer's definition gives in double precision, for $(#firmware.vectors) tokens.
 //$ end
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("SCRATCH_ALIGN"))-byte aligned
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned
    Returns how many of $(#firmware.vectors * shape.d_out) outputs are wrong: 0 if all is well, all of them if the weights are damaged. Keeps one token's output in a static array. */
 unsigned $(names.selftest)(void *scratch);
 

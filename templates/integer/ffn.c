@@ -1,3 +1,4 @@
+//$ takes prologue, v, normalise, symbol, in_scratch
 //$ lines("", prologue)
 
 /* Rows of the tables and scores of one token.
@@ -9,7 +10,7 @@ void $(v.names.project)(const $(names.weights) *weights, const int16_t *x, uint3
 {
 //$ for _, buffer in ipairs(v.buffers) do
 //$ if buffer.name ~= "row" and buffer.name ~= "score" then
-    $(buffer.storage) *$(buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
+    $(buffer.storage) *$(buffer.name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
 //$ end
 
@@ -23,8 +24,8 @@ void $(v.names.project)(const $(names.weights) *weights, const int16_t *x, uint3
 /* The whole layer, token by token: y = LookupFFN(x); see $(names.header). */
 void $(symbol)(const $(names.weights) *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch)
 {
-    uint32_t *row = (uint32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.row)));
-    int32_t *score = (int32_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+    uint32_t *row = $(in_scratch("row", "uint32_t"));
+    int32_t *score = $(in_scratch("score", "int32_t"));
 
     for (size_t token = 0; token < tokens; ++token, x += $(shape.d), y += $(shape.d_out)) {
         $(v.names.project)(weights, x, row, score, scratch);

@@ -1,3 +1,4 @@
+//$ takes
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] in units of $(names.macro("X_SCALE"))

@@ -1,3 +1,4 @@
+//$ takes prologue, symbol, fraction
 //$ lines("", prologue)
 
 /* Gathers one token: y = bias + sum over the tables of score times row, rounded to $(fraction) binary places.
@@ -7,22 +8,22 @@
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
-    const unsigned shift = weights->shifts[3];
+    const unsigned shift = weights->shifts[$(names.macro("SHIFT_Y"))];
     size_t column = 0;
 
     for (; column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
-        $(model)_sums sums;
-        $(model)_begin(weights->bias + column, &sums);
+        $(model)_gather_sums sums;
+        $(model)_gather_begin(weights->bias + column, &sums);
         for (size_t table = 0; table < $(shape.h); ++table)
-            $(model)_add(score[table], weights->tables + row[table] * $(pitch) + column, &sums);
-        $(model)_end(&sums, shift, y + column);
+            $(model)_gather_add(score[table], weights->tables + row[table] * $(names.macro("ROW_PITCH")) + column, &sums);
+        $(model)_gather_end(&sums, shift, y + column);
     }
 #if $(shape.d_out) % $(names.macro("STRIP"))
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
         for (size_t table = 0; table < $(shape.h); ++table)
-            sum += score[table] * weights->tables[row[table] * $(pitch) + column];
-        y[column] = $(model)_rounded(sum, shift);
+            sum += score[table] * weights->tables[row[table] * $(names.macro("ROW_PITCH")) + column];
+        y[column] = $(model)_shift_rounded(sum, shift);
     }
 #endif
 }

@@ -1,17 +1,18 @@
+//$ takes prologue, symbol, score, initialiser
 //$ lines("", prologue)
 
 /* 2^15 log2(1 + exp(-2 z)) for z = 0, 2^-5, 2^-4 … 8. */
-static const uint16_t $(model)_log2[$(#size.log2)] = {
-//$ lines("    ", lines_of(size.log2))
+static const uint16_t $(model)_score_log2[$(#score.log2)] = {
+//$ lines("    ", initialiser(score.log2))
 };
 
 /* 2^15 2^-f for f = 0, 2^-5, 2^-4 … 1. */
-static const uint16_t $(model)_power[$(#size.power)] = {
-//$ lines("    ", lines_of(size.power))
+static const uint16_t $(model)_score_power[$(#score.power)] = {
+//$ lines("    ", initialiser(score.power))
 };
 
 /* Between two entries of a table, `part` of 2^places on from the first. Tables fall. */
-static inline uint32_t $(model)_between(const uint16_t *entry, uint32_t part, unsigned places)
+static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t part, unsigned places)
 {
     return entry[0] - ((uint32_t) (entry[0] - entry[1]) * part >> places);
 }
@@ -21,7 +22,7 @@ static inline uint32_t $(model)_between(const uint16_t *entry, uint32_t part, un
    z        [$(shape.h) tables][$(shape.tau) bits]
    row      [$(shape.h)]  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
    score    [$(shape.h)]  in units of y's sums, the unit of the table's row in it
-//$ if size.kind == "gelu" then
+//$ if score.kind == "gelu" then
    score = sum of |z| / product of (1 + exp(-2 |z|)), the product by its logarithm.
 //$ else
    score = 1 / product of (1 + exp(-2 |z|)), the product by its logarithm.
@@ -29,27 +30,27 @@ static inline uint32_t $(model)_between(const uint16_t *entry, uint32_t part, un
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
-    const unsigned z_shift = weights->shifts[0], score_shift = weights->shifts[2];
+    const unsigned z_shift = weights->shifts[$(names.macro("SHIFT_Z"))], score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
     for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
-        uint32_t code = table, $(size.kind == "gelu" and "sum = 0, " or "")log2 = 0;
+        uint32_t code = table, $(score.kind == "gelu" and "sum = 0, " or "")log2 = 0;
         for (size_t bit = 0; bit < $(shape.tau); ++bit) {
             const int32_t value = z[bit];
-            uint32_t size = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* $(size.fraction) binary places */
+            uint32_t magnitude = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* $(score.fraction) binary places */
             code = 2 * code + (value > 0 ? 1u : 0u);
-//$ if size.kind == "gelu" then
-            if (size > 65535u)
-                size = 65535u;
-            sum += size;
+//$ if score.kind == "gelu" then
+            if (magnitude > 65535u)
+                magnitude = 65535u;
+            sum += magnitude;
 //$ end
-            if (size < $(size.log2_limit)u)
-                log2 += $(model)_between($(model)_log2 + (size >> $(size.log2_step)), size & $((1 << size.log2_step) - 1)u, $(size.log2_step));
+            if (magnitude < $(score.log2_limit)u)
+                log2 += $(model)_score_between($(model)_score_log2 + (magnitude >> $(score.log2_step)), magnitude & $((1 << score.log2_step) - 1)u, $(score.log2_step));
         }
         const uint32_t part = log2 & 0x7fffu;
-        const uint32_t share = $(model)_between($(model)_power + (part >> $(size.power_step)), part & $((1 << size.power_step) - 1)u, $(size.power_step));
+        const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
         const uint32_t scale = weights->table_scales[code];
-//$ if size.kind == "gelu" then
-        const uint32_t product = share * $(size.sum_shift > 0 and "(sum >> " .. size.sum_shift .. ")" or "sum");
+//$ if score.kind == "gelu" then
+        const uint32_t product = share * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
         const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);
 //$ else
         const uint32_t scaled = share * scale;

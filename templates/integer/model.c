@@ -1,3 +1,4 @@
+//$ takes variants
 $(include("templates/bundle/bind.c"))
 
 void $(names.ffn)(const $(names.weights) *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch)

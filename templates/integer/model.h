@@ -1,3 +1,4 @@
+//$ takes scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 

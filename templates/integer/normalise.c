@@ -1,3 +1,4 @@
+//$ takes prologue, symbol, normalise
 //$ lines("", prologue)
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
@@ -23,7 +24,7 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     /* sum of squares, in two words; eps */
     uint32_t high = 0, low = $(normalise.least_shift > 0 and "shift - " .. normalise.least_shift or "shift") < 16 ? $(normalise.eps)u >> 2 * $(normalise.least_shift > 0 and "(shift - " .. normalise.least_shift .. ")" or "shift") : 0u;
     for (size_t i = 0; i < $(shape.d); ++i) {
-        const int32_t centred = $(model)_rounded($(shape.d) * x[i] - sum, shift);
+        const int32_t centred = $(model)_shift_rounded($(shape.d) * x[i] - sum, shift);
         const uint32_t square = (uint32_t) (centred * centred);
         low += square;
         high += low < square ? 1u : 0u;
@@ -49,5 +50,5 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
 
     const int32_t gain = (int32_t) (root * $(normalise.gain)u >> 15);
     for (size_t i = 0; i < $(shape.d); ++i)
-        normalised[i] = (int16_t) $(model)_rounded(normalised[i] * gain, places);
+        normalised[i] = (int16_t) $(model)_shift_rounded(normalised[i] * gain, places);
 }

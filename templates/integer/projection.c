@@ -1,51 +1,70 @@
+//$ takes prologue, helper, symbol, layer, blocks, passes, groups, z_rows, blocks_total, residual, normalise
 //$ lines("", prologue)
 //$ local storage = layer.storage
+//$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
 //$ for _, block in ipairs(blocks) do
 
-/* $(block.outputs) outputs of a block of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs: sums, times multipliers / 2^16. */
+/* $(block.outputs) outputs of a block of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs: sums, times multipliers / 2^16. Sums stay in int32, whatever x is:
+   lookupc pack chooses the units of weights by their bounds. */
 static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) *restrict w, const int16_t *restrict multiplier, int32_t *restrict y)
 {
-//$ for n, strip in ipairs(block.strips) do
-//$ local step = strip.together
+//$ for _, strip in ipairs(block.strips) do
+//$ -- A loop over the strips, or what it does once.
+//$ local step, once = strip.together, strip.count == 1
+//$ local function output(s) return once and tostring(strip.at + s) or sum("output", s) end
+//$ local i = once and "    " or "        "
+//$ if not once then
     for (size_t output = $(strip.at); output < $(strip.at + strip.count * step); output += $(step)) {
-        int32_t sum[$(step)] = { 0 };
-//$ local i = "        "
-//$ if block.folds > 1 then
-        for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
-//$ i = "            "
+//$ elseif #block.strips > 1 then
+    {
+//$ i = "        "
 //$ end
-//$ local input = block.folds > 1 and "fold * " .. block.fold_gap .. " + " or ""
+$(i)int32_t sum[$(step)] = { 0 };
+//$ local inner, input = i, ""
+//$ if block.folds > 1 then
+$(i)for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
+//$     inner, input = i .. "    ", " + fold * " .. block.fold_gap
+//$ end
 //$ local eights, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
-//$ if eights > 0 then
-$(i)for (size_t i = 0; i < $(eights); i += 8)
-$(i)    $(model)_dots8(sum, x + $(input)i, w + i, $(block.depth));
+//$ local function place(base, i) return i == "0" and base or base .. " + " .. i end
+//$ -- The sums of inputs `from` to `to`, `width` at a time; `one` prints those of inputs from `k` on.
+//$ local function over(from, to, width, one, statements)
+//$     if from == to then return end
+//$     if to - from == width then one(inner, tostring(from)) return end
+$(inner)for (size_t k = $(from); k < $(to); k += $(width))$(statements > 1 and " {" or "")
+//$     one(inner .. "    ", "k")
+//$     if statements > 1 then
+$(inner)}
+//$     end
 //$ end
-//$ for _, part in ipairs { { from = eights, to = pairs_end, width = 2 }, { from = pairs_end, to = block.rows, width = 1 } } do
-//$ if part.from < part.to then
-$(i)for (size_t i = $(part.from); i < $(part.to); i += $(part.width))$(step > 1 and " {" or "")
-//$ for s = 0, step - 1 do
-//$ local at = (s > 0 and s * block.depth .. " + " or "") .. "i"
-//$ if part.width == 2 then
-$(i)    sum[$(s)] = $(model)_dot2(sum[$(s)], x + $(input)i, w + $(at));
-//$ else
-$(i)    sum[$(s)] += x[$(input)i] * w[$(at)];
-//$ end
-//$ end
-//$ if step > 1 then
-$(i)}
-//$ end
-//$ end
-//$ end
+//$ over(0, eights, 8, function(i, k)
+$(i)$(model)_add_dots8(sum, $(place("x" .. input, k)), $(place("w", k)), $(block.depth));
+//$ end, 1)
+//$ over(eights, pairs_end, 2, function(i, k)
+//$     for s = 0, step - 1 do
+$(i)sum[$(s)] = $(model)_add_dot2(sum[$(s)], $(place("x" .. input, k)), $(place(s > 0 and "w + " .. s * block.depth or "w", k)));
+//$     end
+//$ end, step)
+//$ over(pairs_end, block.rows, 1, function(i, k)
+//$     for s = 0, step - 1 do
+//$         local at = s == 0 and k or k == "0" and tostring(s * block.depth) or s * block.depth .. " + " .. k
+$(i)sum[$(s)] += x[$(input == "" and k or input:sub(4) .. " + " .. k)] * w[$(at)];
+//$     end
+//$ end, step)
+//$ local done = step * block.depth
 //$ if block.folds > 1 then
-        }
-        w += $((step - 1) * block.depth);
-//$ else
-        w += $(step * block.depth);
+$(i)}
+//$     done = (step - 1) * block.depth
+//$ end
+//$ if done > 0 and not (once and strip.at + step == block.outputs) then
+$(i)w += $(done);
 //$ end
 //$ for s = 0, step - 1 do
-        y[$(sum("output", s))] = $(model)_scaled(sum[$(s)], multiplier[$(sum("output", s))]);
+$(i)y[$(output(s))] = $(model)_scale_by(sum[$(s)], multiplier[$(output(s))]);
 //$ end
+//$ if i ~= "    " then
     }
+//$ end
 //$ end
 }
 //$ end
@@ -60,7 +79,7 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
 {
     for (size_t i = 0; i < $(shape.padded); i += $(step)) {
 //$ for u = 0, step - 1 do
-        y[$(sum("i", u))] = (int16_t) $(model)_rounded(sums[$(sum("i", u))], shift);
+        y[$(sum("i", u))] = (int16_t) $(model)_shift_rounded(sums[$(sum("i", u))], shift);
 //$ end
     }
 }
@@ -73,7 +92,7 @@ static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16
    weights  bound weights
    x        [$(shape.d)]
    values   [$(shape.padded)] between stages, overwritten; sums likewise
-   z        [$(v.projection.rows.z)], the first $(shape.bits) are the result
+   z        [$(z_rows)]$(z_rows > shape.bits and ", the first " .. shape.bits .. " are the result" or "")
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int16_t *restrict values, int32_t *restrict sums, int32_t *restrict z)
 //$ else
@@ -88,7 +107,7 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
     const $(storage) *w = weights->$(layer.weights);
     const int16_t *multipliers = weights->$(layer.multipliers);
 //$ if layer.bh4 then
-    const uint8_t *shifts = weights->shifts + 4;
+    const uint8_t *shifts = weights->shifts + $(names.macro("SHIFT_STAGES"));
 //$ end
 //$ for _, group in ipairs(groups) do
 
@@ -97,7 +116,7 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 //$ if group.count > 1 then
 //$     i = "        "
 //$     target_z = "y"
-    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words), multipliers += $(group.multipliers), shifts += 3) {
+    for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(names.macro(group.name .. "_WEIGHTS")), multipliers += $(names.macro(group.name .. "_MULTIPLIERS")), shifts += 3) {
         int32_t *y = z + repeat * $(shape.padded);
 
 //$ elseif layer.bh4 and shape.repeats > 1 then
@@ -107,14 +126,14 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 //$ local source = stage.source == "x" and "x" or "values"
 //$ local target = stage.last and target_z or "sums"
 //$ if layer.bh4 then
-$(i)/* stage $(stage.number): $(stage_text(stage)) */
+$(i)/* stage $(stage.number): $(stage.text) */
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ if p.count > 1 then
 $(i)for (size_t block = 0; block < $(p.count); ++block)
-$(i)    $(helper)_$(p.name)($(source) + block * $(p.x_stride), $(sum("w", p.offset)) + block * $(p.block_words), $(sum("multipliers", p.multiplier_at)) + block * $(p.outputs), $(target) + block * $(p.outputs));
+$(i)    $(helper)_$(p.name)($(source) + block * $(p.x_stride), $(at("w", p.offset, p.constant .. "_WEIGHTS")) + block * $(p.outputs == 1 and p.block_words or "(" .. p.outputs .. " * " .. p.block_words // p.outputs .. ")"), $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")) + block * $(p.outputs), $(target) + block * $(p.outputs));
 //$ else
-$(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(sum("w", p.offset)), $(sum("multipliers", p.multiplier_at)), $(sum(target, p.target_at)));
+$(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(at("w", p.offset, p.constant .. "_WEIGHTS")), $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")), $(sum(target, p.target_at)));
 //$ end
 //$ end
 //$ for _, pass in ipairs(stage.passes) do
@@ -128,17 +147,22 @@ $(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
 //$ if group.count > 1 then
     }
 //$ elseif group.after then
-    w += $(group.words);
-    multipliers += $(group.multipliers);
+    w += $(names.macro(group.name .. "_WEIGHTS"));
+    multipliers += $(names.macro(group.name .. "_MULTIPLIERS"));
     shifts += 3;
 //$ end
 //$ end
 
     /* $(residual and "residual and bias" or "bias") */
 //$ if residual then
+//$ if shape.bits <= shape.padded then
+    for (size_t i = 0; i < $(shape.bits < shape.d and shape.bits or shape.d); ++i)
+        z[i] += $(model)_shift_rounded(x[i] * weights->residual[i], weights->shifts[$(names.macro("SHIFT_RESIDUAL"))]);
+//$ else
     for (size_t first = 0; first < $(shape.bits); first += $(shape.padded))
         for (size_t i = 0; i < $(shape.d)$(shape.bits % shape.padded > 0 and " && first + i < " .. shape.bits or ""); ++i)
-            z[first + i] += $(model)_rounded(x[i] * weights->residual[i], weights->shifts[1]);
+            z[first + i] += $(model)_shift_rounded(x[i] * weights->residual[i], weights->shifts[$(names.macro("SHIFT_RESIDUAL"))]);
+//$ end
 //$ end
     for (size_t i = 0; i < $(layer.outputs); ++i)
         z[i] += weights->$(layer.bias)[i];

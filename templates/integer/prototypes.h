@@ -1,3 +1,5 @@
+//$ takes variants, norm, constants
+$(include("templates/bundle/constants.h", { constants = constants }))
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): $(norm and "normalise, " or "")project, hash and gather one token; then the stages together. */

@@ -1,3 +1,4 @@
+//$ takes x_scale, y_scale, fraction, align
 #define $(names.macro("D")) $(shape.d) /* input width */
 #define $(names.macro("D_OUT")) $(shape.d_out) /* output width */
 #define $(names.macro("TABLES")) $(shape.h) /* hash tables, h */

@@ -1,3 +1,4 @@
+//$ takes norm, alias_text
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
    weights  filled by $(names.bind)
    x        [tokens][$(shape.d)] floats, any float alignment

@@ -1,3 +1,4 @@
+//$ takes formula, rows_text
 /* $(model): one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) with its shape compiled in.
 //$ if shape.neighbours == 1 then
    y = bias + sum over $(shape.h) tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of

@@ -1,3 +1,4 @@
+//$ takes isas, variants, scratch_bytes
 $(include("templates/bundle/bind.c"))
 
 #ifdef $(names.macro("OPENMP"))

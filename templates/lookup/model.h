@@ -1,3 +1,4 @@
+//$ takes integers, max_threads, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
@@ -19,8 +20,8 @@ $(include("templates/lookup/layer.h"))
 
 $(include("templates/lookup/shape.h"))
 #ifdef $(names.macro("OPENMP"))
-#if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(most_threads)
-#error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(most_threads)"
+#if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(max_threads)
+#error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(max_threads)"
 #endif
 #define $(names.macro("SCRATCH_BYTES")) ((size_t) $(names.macro("OPENMP")) * $(scratch_bytes)u) /* that $(names.ffn) works in, for all threads */
 #define $(names.ffn) $(names.ffn_openmp) /* so that files compiled with and without $(names.macro("OPENMP")) do not link */

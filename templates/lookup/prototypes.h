@@ -1,3 +1,4 @@
+//$ takes variants, projection_parameters, makes_codes, norm, openmp
 //$ local function prototypes(v, load)
 //$ if makes_codes then
 //$ if load then
@@ -5,7 +6,7 @@ $(load)
 //$ end
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(v)), size_t tiles);
-void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.early and ", const " .. names.weights .. " *ask" or ""));
+void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *ask" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);

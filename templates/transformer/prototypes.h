@@ -1,3 +1,5 @@
+//$ takes parts, variants, dense, attention_parameters, constants
+$(include("templates/bundle/constants.h", { constants = constants }))
 //$ for i, part in ipairs(parts) do
 //$ if i == 1 then
 
@@ -8,7 +10,8 @@ typedef struct $(part.names.weights) {
 //$ end
 } $(part.names.weights);
 //$ end
-$(include("templates/lookup/prototypes.h", part))
+//$ -- Those of a LookupFFN's kernels, under the part's names.
+$(include("templates/lookup/prototypes.h", { names = part.names, shape = part.shape, variants = part.variants, openmp = part.openmp, makes_codes = part.makes_codes, norm = part.norm, projection_parameters = part.projection_parameters }))
 //$ end
 //$ for _, v in ipairs(variants) do
 

@@ -66,7 +66,7 @@ function test.the_count_is_what_is_walked()
             for _, choices in ipairs {
                 { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" },
                 { "gather.columns", "gather.group", "gather.unroll", "gather.vectors" },
-                { "tile.vectors", "chunk.tokens", "gather.next" },
+                { "tile.vectors", "chunk.tokens", "gather.prefetch_next" },
             } do
                 local found =
                     candidates.exhaustive(space_of("roberta_small", set, "many", { choices = choices }, tables))
@@ -377,7 +377,7 @@ function test.the_estimate_knows_what_is_good()
     check.equal(cycles("many", { ["tile.vectors"] = 2, ["product.outputs"] = 1 }) > 1.2 * many, true)
     check.equal(cycles("many", { ["gather.vectors"] = 1 }) > many, true)
     -- 64 MiB of tables for 128 tokens
-    check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.next"] = 0 }) > 1.5 * many, true)
+    check.equal(cycles("many", { ["chunk.tokens"] = 128, ["gather.prefetch_next"] = 0 }) > 1.5 * many, true)
     -- a slice that leaves L2
     check.equal(cycles("many", { ["gather.columns"] = 512, ["gather.group"] = 32 }) > many, true)
     check.equal(cycles("few", { ["few.prefetch"] = 0 }) > 1.2 * few, true)

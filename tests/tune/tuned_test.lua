@@ -98,7 +98,7 @@ function test.the_text_is_sorted_and_says_what_was_measured()
     )
     check.matches(text, '\n            %["few.tokens"%] = 1,\n')
     local keys = {}
-    for key in text:gmatch('%["([%w.]+)"%]') do
+    for key in text:gmatch('%["([%w._]+)"%]') do
         keys[#keys + 1] = key
     end
     check.equal(#keys, #schedule.choices)
@@ -301,14 +301,14 @@ end
 
 function test.other_templates_are_said_and_used()
     local data = data_of { lookupc = { version = "0.0.9", templates = ("0"):rep(64) } }
-    data.schedules.avx2["gather.next"], data.schedules.avx2["few.prefetch"] = nil, nil
+    data.schedules.avx2["gather.prefetch_next"], data.schedules.avx2["few.prefetch"] = nil, nil
     write(tuned.text(data))
     check.equal(
         notes { "plan", tiny, "--isa", "avx2", "--tuned", path },
         "lookupc: "
             .. path
             .. ": tuned with other templates (lookupc 0.0.9): "
-            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.next, few.prefetch, which keep their default\n"
+            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.prefetch_next, few.prefetch, which keep their default\n"
     )
     local bundle = folder .. "/other"
     notes { "emit", tiny, "-o", bundle, "--isa", "avx2", "--tuned", path }

@@ -50,7 +50,14 @@ for i, room in ipairs(rooms) do
     level[room] = i
 end
 
-local function room_of(path) return path:match "^(.*)/[^/]*$" end
+-- The innermost folder of the table that holds `path`.
+local function room_of(path)
+    local folder = path:match "^(.*)/[^/]*$"
+    while folder and not level[folder] do
+        folder = folder:match "^(.*)/[^/]*$"
+    end
+    return folder
+end
 
 -- What the text of a file requires or includes: paths without endings, and names of C modules.
 local function seen_by(path, text)
@@ -68,9 +75,9 @@ local function seen_by(path, text)
 end
 
 local function allowed(path, seen)
+    if not seen:find("/", 1, true) then return not path:find "^gen/" or deterministic[seen] end
     local room, other = room_of(path), room_of(seen)
-    if not other then return not path:find "^gen/" or deterministic[seen] end
-    if not level[other] then return false end
+    if not other then return false end
     for _, prefix in ipairs(only[room] or {}) do
         if seen:sub(1, #prefix) == prefix then return true end
     end
@@ -81,8 +88,8 @@ end
 local function turned_arrows(files)
     local list = {}
     for path, text in pairs(files) do
-        if not level[room_of(path)] then list[#list + 1] = path .. ": is in no room of the table" end
-        for _, seen in ipairs(level[room_of(path)] and seen_by(path, text) or {}) do
+        if not room_of(path) then list[#list + 1] = path .. ": is in no room of the table" end
+        for _, seen in ipairs(room_of(path) and seen_by(path, text) or {}) do
             if not allowed(path, seen) then list[#list + 1] = path .. " -> " .. seen end
         end
     end

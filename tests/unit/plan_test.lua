@@ -151,7 +151,7 @@ local function buffers_lie_apart(regime, m, shape, tokens)
         bytes[buffer.name] = buffer.bytes
     end
     -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
-    if regime.schedule and regime.dot then
+    if regime.schedule and regime.gather_i8 then
         local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
         bytes.words, bytes.score_units, bytes.zeros =
             regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
@@ -384,7 +384,7 @@ function test.the_gather_takes_every_column_once()
     for_random_models(function(p, m)
         for _, v in ipairs(p.variants) do
             for _, regime in ipairs { v, v.few } do
-                local at, lanes = 0, regime.dot and regime.dot.columns or v.isa.lanes
+                local at, lanes = 0, regime.gather_i8 and regime.gather_i8.columns or v.isa.lanes
                 for _, tile in ipairs(regime.gather) do
                     local s = tile.strips
                     check.equal(tile.from, at)
@@ -666,16 +666,16 @@ function test.threads_get_whole_tiles_and_enough_work()
             for _, kernels in ipairs { v, v.few } do
                 local split = kernels.split
                 if split then
-                    check.equal({ split.least % split.tile, kernels.chunk % split.tile }, { 0, 0 })
+                    check.equal({ split.min % split.tile, kernels.chunk % split.tile }, { 0, 0 })
                     check.equal(
-                        { split.least * p.mflop.folded >= 7.9, (split.least - split.tile) * p.mflop.folded < 8 },
+                        { split.min * p.mflop.folded >= 7.9, (split.min - split.tile) * p.mflop.folded < 8 },
                         { true, true }
                     )
                 end
                 for _, tokens in ipairs { 1, 31, 1000, 65536 } do
                     local threads = plan.threads(kernels, tokens, 3)
                     check.equal(
-                        { threads >= 1, threads <= 3, threads == 1 or threads * split.least <= tokens },
+                        { threads >= 1, threads <= 3, threads == 1 or threads * split.min <= tokens },
                         { true, true, true }
                     )
                 end
@@ -683,7 +683,7 @@ function test.threads_get_whole_tiles_and_enough_work()
         end
     end)
     local v = plan_of("roberta_small").variants[3]
-    check.equal({ v.split, v.few.split }, { { tile = 64, least = 64 }, { tile = 4, least = 12 } })
+    check.equal({ v.split, v.few.split }, { { tile = 64, min = 64 }, { tile = 4, min = 12 } })
     check.equal(
         { plan.threads(v.few, 23, 2), plan.threads(v.few, 24, 2), plan.threads(v, 4096, 2), plan.threads(v, 4096, 1) },
         { 1, 2, 2, 1 }

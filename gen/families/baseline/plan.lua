@@ -2,14 +2,19 @@
 -- same arithmetic, to be counted beside it. A norm comes first, as in the model; its gain and offset are part of the
 -- first weights.
 local blob = require "gen.plan.blob"
+local constants = require "gen.families.integer.constants"
 local cost = require "gen.plan.cost"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local integer_plan = require "gen.families.integer.plan"
 local json = require "json"
+local layout = require "gen.families.transformer.layout"
+local maps = require "gen.families.transformer.maps"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
-local transformer_plan = require "gen.families.transformer.plan"
+local product = require "gen.families.transformer.product"
+local projection_of = require "gen.families.integer.projection"
+local types = require "gen.families.integer.types"
 local validated = require "gen.model.validated"
 
 local dense_ffn_plan = {}
@@ -33,7 +38,7 @@ end
 -- The choices of the product of gen/families/transformer/schedule.lua, for one token: as many sums as a model's own
 -- kernels have.
 local function product_schedule(set)
-    local panel = transformer_plan.panel // set.lanes
+    local panel = layout.panel // set.lanes
     return {
         ["product.vectors"] = math.min(panel, 2),
         ["product.tokens"] = 1,
@@ -46,7 +51,7 @@ local function product_schedule(set)
 end
 
 local function float_parts(p, isas)
-    local shape, f32, panel = p.shape, dtype.get "f32", transformer_plan.panel
+    local shape, f32, panel = p.shape, dtype.get "f32", layout.panel
     local function add(name, tensor, inputs, outputs)
         local map = { inputs = inputs, outputs = outputs, pitch = outputs }
         p.sections[#p.sections + 1] = {
@@ -60,7 +65,7 @@ local function float_parts(p, isas)
             shape = { outputs, inputs },
             slices = outputs // panel,
             steps = {},
-            boxes = transformer_plan.matrix_boxes(map, true),
+            boxes = maps.boxes(map, true),
             doc = "[" .. outputs // panel .. "][" .. inputs .. " inputs][" .. panel .. " outputs]",
         }
         p.sections[#p.sections + 1] = {
@@ -86,7 +91,8 @@ local function float_parts(p, isas)
             { name = "normalised", bytes = p.norm and shape.d * 4 or 0, storage = "float" },
             { name = "hidden", bytes = shape.hidden * 4, storage = "float" },
         }
-        local v = { isa = set, schedule = product_schedule(set), buffers = buffers, tile = 1 }
+        local v =
+            { isa = set, product = product.plan(product_schedule(set), set.lanes, f32), buffers = buffers, tile = 1 }
         v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
         v.names = {
             normalise = names.variant(p.names.model, "normalise_f32", set.name),
@@ -95,18 +101,17 @@ local function float_parts(p, isas)
         }
         p.variants[i] = v
     end
-    p.types = { f32 }
 end
 
 local function integer_parts(p, m, isas, projection)
     if isas[1].name ~= "scalar" then
         error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
     end
-    local shape, type = p.shape, integer_plan.projection_type(projection)
+    local shape, type = p.shape, types.projection(projection)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     shape.projection, shape.block, p.projection, p.arithmetic = type, 0, type, "integer"
     p.unit, p.fraction = formats.input / 32768, formats.fraction
-    p.normalise = integer_plan.normalise(m, p.unit)
+    p.normalise = constants.normalise(m, p.unit)
     local by_name = {}
     local function section(name, dtype_row, elements, doc)
         local s = {
@@ -125,17 +130,17 @@ local function integer_parts(p, m, isas, projection)
         { name = "second", inputs = shape.hidden, outputs = shape.d_out },
     }
     for _, layer in ipairs(layers) do
-        layer.projection, layer.steps = integer_plan.dense_layer(layer.inputs, layer.outputs)
+        layer.projection = projection_of.dense(layer.inputs, layer.outputs)
         section(layer.name, type, layer.inputs * layer.outputs, "[" .. layer.outputs .. "][" .. layer.inputs .. "]")
         section(
             layer.name .. "_multipliers",
-            integer_plan.typed "i16",
+            types.i16,
             layer.outputs,
             "2^16 times the unit of each output's weights in that of its sum"
         )
-        section(layer.name .. "_bias", integer_plan.typed "i32", layer.outputs, "bias in units of the sums")
+        section(layer.name .. "_bias", types.i32, layer.outputs, "bias in units of the sums")
     end
-    section("shifts", integer_plan.typed "u8", 4, "of hidden values, and of y at 1")
+    section("shifts", types.u8, 4, "of hidden values, and of y at 1")
     p.packed_bytes, p.layers, p.pieces, p.integer_packing = blob.place(p.sections), layers, {}, {}
     for i, layer in ipairs(layers) do
         p.integer_packing[i] = {
@@ -143,8 +148,8 @@ local function integer_parts(p, m, isas, projection)
             d = layer.inputs,
             bits = layer.outputs,
             padded = layer.inputs,
-            most = type.most,
-            steps = layer.steps,
+            max_weight = type.max,
+            steps = layer.projection.steps,
             residual_share = 0,
             at = {
                 projection = by_name[layer.name].at,
@@ -154,7 +159,7 @@ local function integer_parts(p, m, isas, projection)
             },
             unit = i == 2 and 2.0 ^ -hidden_fraction or p.normalise and 2.0 ^ -p.normalise.fraction or p.unit,
             length = i == 1 and p.normalise and m.d ^ 0.5 * (1 + 2 ^ -9) or 0,
-            size_fraction = i == 1 and hidden_fraction or p.fraction,
+            magnitude_fraction = i == 1 and hidden_fraction or p.fraction,
             projection = {
                 from = "ffn." .. layer.name .. ".weight",
                 shape = { layer.outputs, layer.inputs },
@@ -169,7 +174,7 @@ local function integer_parts(p, m, isas, projection)
         fraction = hidden_fraction,
         step = hidden_fraction - 5,
         limit = 8 << hidden_fraction,
-        rest = integer_plan.tabulated(256, function(i)
+        rest = constants.tabulated(256, function(i)
             local x = i / 32
             local term, sum, n = x, x, 1
             while n < 400 do
@@ -195,17 +200,32 @@ local function integer_parts(p, m, isas, projection)
     p.variants = { v }
 end
 
+-- The offsets that kernels use by name; all instruction sets share them.
+local function constants_of(p)
+    local v, list = p.variants[1], {}
+    for _, buffer in ipairs(v.buffers) do
+        if buffer.bytes > 0 then
+            list[#list + 1] =
+                { name = "SCRATCH_" .. buffer.name:upper(), value = v.scratch[buffer.name], doc = "bytes into scratch" }
+        end
+    end
+    for i, name in ipairs(p.arithmetic and { "SHIFT_HIDDEN", "SHIFT_Y" } or {}) do
+        list[#list + 1] = { name = name, value = i - 1, doc = "place among the shifts" }
+    end
+    return list
+end
+
 -- The plan of the rival of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
 function dense_ffn_plan.build(m, isas, integer, projection)
     local hidden = cost.dense_hidden { d = m.d }
-    if hidden % transformer_plan.panel ~= 0 then
+    if hidden % layout.panel ~= 0 then
         validated.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
     end
-    if m.d_out % transformer_plan.panel ~= 0 then
+    if m.d_out % layout.panel ~= 0 then
         validated.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
     end
-    if m.d > integer_plan.most_d then
-        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " for the dense FFN beside it")
+    if m.d > integer_plan.max_d then
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " for the dense FFN beside it")
     end
     local shape = { kind = "dense_ffn", d = m.d, d_out = m.d_out, hidden = hidden }
     local p = {
@@ -216,7 +236,6 @@ function dense_ffn_plan.build(m, isas, integer, projection)
         sections = {},
         variants = {},
         norm = m.norm,
-        types = {},
         options = { rival = true },
         tensors = tensors_of(shape),
         scratch_bytes = 0,
@@ -234,6 +253,7 @@ function dense_ffn_plan.build(m, isas, integer, projection)
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
     end
     p.weights_struct_bytes = 8 * #p.sections + 8
+    p.constants = constants_of(p)
     local described = {}
     for i, s in ipairs(p.sections) do
         described[i] = { s.name, s.type, s.elements, s.at }

@@ -2,9 +2,9 @@
 -- projections in integers.
 local integer_kernels = require "gen.families.integer.print"
 local kernels = require "gen.families.lookup.print"
+local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
 local transformer_kernels = require "gen.families.transformer.print"
-local transformer_plan = require "gen.families.transformer.plan"
 
 local dense_ffn_kernels = {}
 
@@ -25,7 +25,10 @@ function dense_ffn_kernels.api(p)
     local values = values_of(p)
     values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
         "templates/baseline/model.h", "templates/baseline/model.c", "templates/baseline/prototypes.h", false, false, {}
-    if values.integer then values.functions = integer_kernels.functions(p.projection.storage) end
+    values.constants = p.constants
+    if values.integer then
+        values.functions, values.storage, values.gathers = "templates/integer/functions.h", p.projection.storage, false
+    end
     return values
 end
 
@@ -43,11 +46,12 @@ function dense_ffn_kernels.files(p, v)
             helper = p.names.model .. "_" .. helper,
             normalise = p.normalise or false,
             residual = false,
-            panel = transformer_plan.panel,
+            panel = layout.panel,
             type = p.shape.type or false,
             activation = "gelu",
             gelu = p.gelu or false,
-            lines_of = integer_kernels.initialiser,
+            initialiser = integer_kernels.initialiser,
+            in_scratch = integer_kernels.in_scratch(p, v),
         }
         for key, value in pairs(own) do
             values[key] = value
@@ -82,7 +86,7 @@ function dense_ffn_kernels.files(p, v)
                 storage = p.projection.storage,
                 bh4 = false,
             }
-            integer_kernels.projection_values(p, v, layer.projection, values)
+            integer_kernels.projection_values(p, layer.projection, values)
         end)
     end
     add("templates/baseline/ffn_integer.c", v.names.ffn, "ffn")

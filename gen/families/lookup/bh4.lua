@@ -11,6 +11,20 @@ local product = require "gen.families.lookup.product"
 
 local bh4 = {}
 
+-- What a stage does, in words.
+local function text_of(stage)
+    local list = {}
+    for i, p in ipairs(stage.products) do
+        list[i] = string.format(
+            "%s of %s inputs and %d outputs",
+            p.count > 1 and p.count .. " blocks" or "a block",
+            p.folds > 1 and p.folds .. "*" .. p.rows or p.rows,
+            p.outputs
+        )
+    end
+    return table.concat(list, " and ") .. (#stage.passes > 0 and ", then a Hadamard transform over the blocks" or "")
+end
+
 -- The four stages of a repeat of which the first `need` outputs are read. It starts at element `from` of the tensor and
 -- at word `at` of the packed weights.
 local function stages(shape, radix, align, need, from, at, repeats)
@@ -31,7 +45,7 @@ local function stages(shape, radix, align, need, from, at, repeats)
                 output = source.output,
             }
             local p = product.plan(spec, at + words, shape.projection.word.rows, shifted, repeats)
-            p.first_block, p.scale_at = first_block, (s - 1) * N + first_block * b
+            p.first_block, p.offset, p.scale_at = first_block, words, (s - 1) * N + first_block * b
             words = words + p.words
             stage.products[#stage.products + 1] = p
         end
@@ -59,19 +73,21 @@ local function stages(shape, radix, align, need, from, at, repeats)
         stage.outputs = out_blocks == 1 and math.min(read, b) or out_blocks * b
         stage.passes =
             butterfly.passes(out_blocks, b, radix, live, out_blocks == 1 and b or (read + align - 1) // align * align)
+        stage.text = text_of(stage)
         list[s] = stage
     end
     return list, words
 end
 
--- A product's scale_at is where the scales of its outputs begin among those of a repeat, 4 N.
+-- A product's offset is that of its words in those of a repeat; its scale_at is where the scales of its outputs begin
+-- among those of a repeat, 4 N.
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align:
 -- butterflies work on so many rows at a time (the lanes, where they hold rows). Returns { groups = { {count, first,
--- words (per repeat), stages, need} }, words, panel_floats (of the largest panel), most_lines (of words of a block),
+-- words (per repeat), stages, need} }, words, panel_floats (of the largest panel), max_lines (of words of a block),
 -- boxes, rows = {x, a, b (nil if not used), z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
-    local plan = { groups = {}, words = 0, panel_floats = 0, most_lines = 0, boxes = {}, flops = 0 }
+    local plan = { groups = {}, words = 0, panel_floats = 0, max_lines = 0, boxes = {}, flops = 0 }
     local tensor_repeat = 4 * N * b
     local function add(first, count, need)
         -- Planned twice: the distance of two repeats is known once the words of one are counted.
@@ -92,7 +108,7 @@ function bh4.plan(shape, radix, align)
             for _, p in ipairs(stage.products) do
                 plan.flops = plan.flops + count * p.flops
                 plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
-                plan.most_lines = math.max(plan.most_lines, p.depth)
+                plan.max_lines = math.max(plan.max_lines, p.depth)
                 for _, box in ipairs(p.boxes) do
                     plan.boxes[#plan.boxes + 1] = box
                 end

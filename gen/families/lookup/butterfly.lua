@@ -64,10 +64,32 @@ local function split(span, count, radix)
     return list
 end
 
+-- The name of a pass; `more` says what it does beside butterflies.
+local function name_of(pass, more)
+    local all = pass.radix * pass.stride
+    return "butterfly_"
+        .. pass.radix
+        .. "x"
+        .. pass.stride
+        .. (pass.groups > 1 and "x" .. pass.groups or "")
+        .. (pass.live < all and "_live" .. pass.live or "")
+        .. (pass.need < all and "_need" .. pass.need or "")
+        .. (more or "")
+end
+
+-- Pass `pass` that does `more` (a table) with its outputs than store them: what is called that in its name.
+function butterfly.pass_with(pass, more, called)
+    for key, value in pairs(pass) do
+        more[key] = value
+    end
+    more.name = name_of(pass, called)
+    return more
+end
+
 -- The passes of H_blocks over `blocks` blocks of `rows` rows; radices at most `radix`.
 -- live  rows that are not known to be zero (the first ones, at least half), need  rows that are read afterwards (the
--- first ones); one of them may be less than blocks * rows. Returns a list of
--- { radix, stride (rows between two wires), groups, segments = { {from, to, live, need, network} }, additions }.
+-- first ones); one of them may be less than blocks * rows. Returns a list of { name, radix, stride (rows between two
+-- wires), groups, segments = { {from, to, suffix (of their names), live, need, network} }, additions }.
 function butterfly.passes(blocks, rows, radix, live, need)
     assert(2 * live >= blocks * rows and (live >= blocks * rows or need >= blocks * rows))
     local bits, widest = 0, 0
@@ -101,14 +123,21 @@ function butterfly.passes(blocks, rows, radix, live, need)
             pass.live, pass.need = live, need
         end
         local segments = split(pass.stride, pass == widest_pass and math.min(live, need) or all, pass.radix)
-        for _, segment in ipairs(segments) do
+        for n, segment in ipairs(segments) do
             local wires = { live = pass.radix, need = pass.radix }
             wires[key] = segment.wires
             local network = butterfly.network(pass.radix, wires.live, wires.need)
-            pass.segments[#pass.segments + 1] =
-                { from = segment.from, to = segment.to, live = wires.live, need = wires.need, network = network }
+            pass.segments[n] = {
+                from = segment.from,
+                to = segment.to,
+                suffix = n > 1 and n or "",
+                live = wires.live,
+                need = wires.need,
+                network = network,
+            }
             pass.additions = pass.additions + #network.operations * (segment.to - segment.from) * pass.groups
         end
+        pass.name = name_of(pass)
     end
     return passes
 end

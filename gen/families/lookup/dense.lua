@@ -3,14 +3,14 @@ local product = require "gen.families.lookup.product"
 
 local dense = {}
 
--- shape: d, bits, projection. Returns { products, words, panel_floats (of the largest panel), most_lines (of words of a
+-- shape: d, bits, projection. Returns { products, words, panel_floats (of the largest panel), max_lines (of words of a
 -- block), boxes, rows = {x, z}, flops }.
 function dense.plan(shape)
     local plan = {
         products = {},
         words = 0,
         panel_floats = 0,
-        most_lines = 0,
+        max_lines = 0,
         boxes = {},
         flops = 0,
         rows = { x = shape.d, z = shape.bits },
@@ -29,7 +29,7 @@ function dense.plan(shape)
         plan.words = plan.words + p.words
         plan.flops = plan.flops + p.flops
         plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
-        plan.most_lines = math.max(plan.most_lines, p.depth)
+        plan.max_lines = math.max(plan.max_lines, p.depth)
         for _, box in ipairs(p.boxes) do
             plan.boxes[#plan.boxes + 1] = box
         end
@@ -38,6 +38,16 @@ function dense.plan(shape)
     add(blocks, product.panel, 0)
     add(1, shape.bits % product.panel, blocks * product.panel)
     return plan
+end
+
+-- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from block
+-- to block, `y_block`; to the projection x_step and y_step, floats from tile to tile.
+function dense.add(v, shape)
+    local projection = v.projection
+    projection.x_step, projection.y_step = v.x_step * v.tile, shape.bits * v.tile
+    for _, p in ipairs(projection.products) do
+        p.y_at, p.y_block = p.first_output * v.tile, p.outputs * v.tile
+    end
 end
 
 return dense

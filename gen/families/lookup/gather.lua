@@ -1,26 +1,24 @@
 -- Plans the gather y = bias + sum of s_k T_k[c_k]: how tables lie in memory, and which columns are summed together.
+local gather_i8 = require "gen.families.lookup.gather_i8"
+
 local gather = {}
 
-local line_bytes = 64 -- of a cache line
--- of which a copy asks: more than a core can have under way, less than pushes others out of its L1
-local lines_ahead = 32
+local cache_line = 64 -- bytes
+-- that a copy prefetches: more than a core can have under way, less than pushes others out of its L1
+local copy_lines = 32
 
--- of a row, asked for by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
-local early_lines = 3
-
--- Rows summed at a time as integers: a sum of products of two bytes stays exact in float32, one of a score and a byte
--- below 2^31.
-gather.most_dot_tables = 256
+-- of a row, prefetched by the hash: two and four take 1 to 2 % longer (one token of roberta_small, Cascade Lake)
+local first_lines = 3
 
 -- Packed tables: [h][2^tau][pitch], a row of d_out elements whole and on a line of its own, so that one token reads it
 -- in one go. An odd number of lines: the same columns of all rows then fall into all sets of a cache, and many tokens
 -- can keep a tile of columns of a group of tables there. Rows shorter than a line are not padded, nor are those of
 -- firmware, where flash is short.
 function gather.pitch(d_out, bytes)
-    local line = line_bytes // bytes
-    if d_out < line then return d_out end
-    local lines = (d_out + line - 1) // line
-    return (lines | 1) * line
+    local elements = cache_line // bytes
+    if d_out < elements then return d_out end
+    local lines = (d_out + elements - 1) // elements
+    return (lines | 1) * elements
 end
 
 function gather.layout(shape, unpadded)
@@ -41,30 +39,6 @@ function gather.layout(shape, unpadded)
         },
     }
 end
-
--- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores
--- must not be negative, which those of a vertex beside the best one may be.
-function gather.dot(shape, isa) return shape.neighbours == 1 and isa.gather_i8 or nil end
-
--- How the sums of integers of many tokens are made, `group` tables after the others: { {table, tables, group, last} },
--- spans of tables whose scores have one unit a token. All groups but the last are summed by `group`, { tables, last },
--- and wait.
-function gather.spans(shape, group)
-    local spans = {}
-    for first = 0, shape.h - 1, gather.most_dot_tables do
-        local tables = math.min(gather.most_dot_tables, shape.h - first)
-        spans[#spans + 1] = {
-            table = first,
-            tables = tables,
-            group = { tables = group, last = false },
-            last = { tables = (tables - 1) % group + 1, last = true },
-        }
-    end
-    return spans
-end
-
--- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
-function gather.dot_pitch(dot, columns) return (columns + dot.columns - 1) // dot.columns * dot.columns end
 
 -- The tiles of `columns` columns: { {from, width, count, strips} }, `count` tiles of `width` columns from column
 -- `from`. A row of a tile is held in registers as `strips.count` strips of `vectors` vectors, then a remainder of
@@ -95,10 +69,10 @@ function gather.tiles(shape, columns, lanes, vectors)
     return tiles
 end
 
--- How many elements of a row the hash asks for as soon as it knows the row; nil if a token takes several rows of a
+-- How many elements of a row the hash prefetches as soon as it knows the row; nil if a token takes several rows of a
 -- table.
-function gather.early(shape)
-    return shape.neighbours == 1 and math.min(early_lines * line_bytes // shape.tables.bytes, shape.d_out) or nil
+function gather.prefetch_first(shape)
+    return shape.neighbours == 1 and math.min(first_lines * cache_line // shape.tables.bytes, shape.d_out) or nil
 end
 
 -- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
@@ -110,26 +84,25 @@ function gather.parts(tiles)
     return parts
 end
 
--- How the tokens of a chunk share in asking for the rows of the next `group` tables: { every, rows }, `rows` rows by
+-- How the tokens of a chunk share the prefetch of the rows of the next `group` tables: { every, rows }, `rows` rows by
 -- every `every`th token.
-function gather.ask(shape, group, chunk)
+function gather.prefetch_next(shape, group, chunk)
     local rows = group * shape.rows
     if chunk >= rows then return { every = chunk // rows, rows = 1 } end
     return { every = 1, rows = rows // chunk }
 end
 
 -- How a slice of the tables, the pieces of rows in a tile of `columns` columns, is copied side by side before the
--- tokens read it: { lines, pitch, bytes, ahead }, lines and elements from piece to piece, bytes of `group` tables, and
--- rows that a piece is asked for ahead of its copy; nil if pieces do not start on a line or fill whole rows.
+-- tokens read it: { pitch, bytes, distance }, elements from piece to piece, bytes of `group` tables, and rows that a
+-- piece is prefetched ahead of its copy; nil if pieces do not start on a cache line or fill whole rows.
 function gather.pack(shape, columns, group)
     local bytes = shape.tables.bytes
-    if columns >= shape.d_out or columns * bytes % line_bytes > 0 then return nil end
-    local lines = columns * bytes // line_bytes
+    if columns >= shape.d_out or columns * bytes % cache_line > 0 then return nil end
+    local lines = columns * bytes // cache_line
     return {
-        lines = lines,
-        pitch = lines * line_bytes // bytes,
-        bytes = group * shape.rows * lines * line_bytes,
-        ahead = math.max(1, lines_ahead // lines),
+        pitch = lines * cache_line // bytes,
+        bytes = group * shape.rows * lines * cache_line,
+        distance = math.max(1, copy_lines // lines),
     }
 end
 
@@ -140,12 +113,12 @@ function gather.sums_wait(shape, choices)
 end
 
 -- Whether y can be written past the caches: in whole lines, once, and not read again.
-function gather.streams(shape, dot, choices)
-    local floats = line_bytes // 4
+function gather.streams(shape, isa, choices)
+    local floats = cache_line // 4
     if shape.d_out % floats > 0 or shape.y_step % floats > 0 or choices["gather.columns"] % floats > 0 then
         return false
     end
-    if dot then return shape.h <= gather.most_dot_tables end
+    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables end
     return choices["gather.group"] >= shape.h or gather.sums_wait(shape, choices)
 end
 

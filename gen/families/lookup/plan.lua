@@ -1,12 +1,16 @@
 -- From a validated model to the plan: every size, offset and name of what is emitted, packed, verified and timed.
 -- Pure data; nobody else computes any of it.
 local bh4 = require "gen.families.lookup.bh4"
+local bh4_steps = require "gen.families.lookup.bh4_steps"
 local blob = require "gen.plan.blob"
 local cost = require "gen.plan.cost"
 local dense = require "gen.families.lookup.dense"
 local dtype = require "gen.plan.dtype"
 local gather = require "gen.families.lookup.gather"
+local gather_calls = require "gen.families.lookup.gather_calls"
+local gather_i8 = require "gen.families.lookup.gather_i8"
 local isa_list = require "gen.isa.list"
+local words = require "gen.isa.words"
 local lookup_model = require "gen.families.lookup.model"
 local names = require "gen.model.names"
 local neighbours = require "gen.families.lookup.top_m"
@@ -15,7 +19,7 @@ local lookup_sections = require "gen.families.lookup.sections"
 
 local plan = {}
 
-plan.most_threads = 1024 -- that an OpenMP build may have
+plan.max_threads = 1024 -- that an OpenMP build may have
 
 -- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they
 -- come back once for all of these.
@@ -73,7 +77,7 @@ end
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
     if word.integers then
-        local pitch = many and projection.most_lines or blob.round_up((shape.padded + 1) // 2, lanes)
+        local pitch = many and projection.max_lines or blob.round_up((shape.padded + 1) // 2, lanes)
         return {
             {
                 name = "integers",
@@ -115,22 +119,28 @@ end
 
 -- The tiles of the gather of `vectors` accumulators.
 local function gather_tiles(shape, isa, columns, vectors)
-    local dot = gather.dot(shape, isa)
-    if dot then return gather.tiles(shape, columns, dot.columns, vectors // dot.vectors) end
+    local words = gather_i8.words(shape, isa)
+    if words then return gather.tiles(shape, columns, words.columns, vectors // words.vectors) end
     return gather.tiles(shape, columns, isa.lanes, vectors)
 end
 
--- How calls of up to `most` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least
--- `least`; nil if none is large enough.
-local function split_of(shape, projection, tile, most)
-    local least = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
-    return 2 * least <= most and { tile = tile, least = least } or nil
+-- How calls of up to `max` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least
+-- `min`; nil if none is large enough.
+local function split_of(shape, projection, tile, max)
+    local min = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
+    return 2 * min <= max and { tile = tile, min = min } or nil
+end
+
+-- Adds to the kernels `v` what depends on all of their buffers: steps of the projection and calls of the gather.
+local function add_steps(v, shape, pitch)
+    (shape.kind == "bh4" and bh4_steps or dense).add(v, shape)
+    v.calls = gather_calls.plan(shape, v, pitch)
 end
 
 -- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features
 -- and tables are in the lanes.
-local function few_of(m, shape, isa, choices, chunk)
-    local projection, dot = projection_plan(shape, choices["butterfly.radix"], isa.lanes), gather.dot(shape, isa)
+local function few_of(m, shape, isa, choices, chunk, pitch)
+    local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
     local few = {
         regime = "few",
         isa = isa,
@@ -141,13 +151,14 @@ local function few_of(m, shape, isa, choices, chunk)
         chunk = chunk,
         group = choices["few.group"],
         unroll = 1,
-        dot = dot,
-        prefetch = choices["few.prefetch"] > 0,
-        early = choices["few.prefetch"] == 2 and gather.early(shape) or nil,
+        prefetch_strip = choices["few.prefetch"] > 0,
+        prefetch_first = choices["few.prefetch"] == 2 and gather.prefetch_first(shape) or nil,
+        x_step = m.norm == nil and shape.x_step or shape.d, -- floats from token to token of the projection's input
         projection = projection,
         hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
+    few.gather_i8 = gather_i8.plan(shape, few, math.min(few.group, shape.h))
     few.split = split_of(shape, projection, few.tokens, few.threshold)
     -- Sums of several tokens fill the registers; those of a token alone would wait for each other. Words are unpacked
     -- one at a time and leave room for twice as many sums, beside the inputs of a word, the word and what is in it.
@@ -169,12 +180,13 @@ local function few_of(m, shape, isa, choices, chunk)
         project = names.variant(m.name, "project", isa.name, "few"),
         ffn = names.variant(m.name, "ffn", isa.name, "few"),
     }
+    add_steps(few, shape, pitch)
     return few
 end
 
 -- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
 -- lanes, and in `few` those for few tokens, if the schedule has any.
-local function variant_of(m, shape, isa, choices, openmp)
+local function variant_of(m, shape, isa, choices, openmp, pitch)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
@@ -191,8 +203,9 @@ local function variant_of(m, shape, isa, choices, openmp)
         product_unroll = choices["product.unroll"],
         group = choices["gather.group"],
         unroll = choices["gather.unroll"],
-        prefetch = choices["gather.prefetch"] == 1,
-        ask = choices["gather.next"] == 1 and gather.ask(shape, choices["gather.group"], choices["chunk.tokens"])
+        prefetch_strip = choices["gather.prefetch"] == 1,
+        prefetch_next = choices["gather.prefetch_next"] == 1
+                and gather.prefetch_next(shape, choices["gather.group"], choices["chunk.tokens"])
             or nil,
         pack = choices["gather.pack"] == 1 and gather.pack(shape, choices["gather.columns"], choices["gather.group"])
             or nil,
@@ -201,22 +214,22 @@ local function variant_of(m, shape, isa, choices, openmp)
         -- long as none
         packs_from = 2 * tile,
         hash = neighbours.plan(m, shape, isa.lanes, false),
-        dot = gather.dot(shape, isa),
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
+        x_step = shape.d, -- floats from token to token of the projection's input
     }
+    v.gather_i8 = gather_i8.plan(shape, v)
     v.split = split_of(shape, projection, tile, math.maxinteger)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
-    if v.dot then
+    if v.gather_i8 then
         -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
         -- groups of tables.
-        local pitch = gather.dot_pitch(v.dot, choices["gather.columns"])
-        v.spans = gather.spans(shape, v.group)
-        buffers[#buffers + 1] = { name = "words", bytes = v.chunk * blob.round_up(shape.h, v.dot.rows) * 2 }
-        buffers[#buffers + 1] = { name = "score_units", bytes = v.chunk * #v.spans * 4 }
-        buffers[#buffers + 1] = { name = "zeros", bytes = pitch * 4 }
-        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * pitch * 4 } end
+        local sums = gather_i8.pitch(v.gather_i8, choices["gather.columns"])
+        buffers[#buffers + 1] = { name = "words", bytes = v.chunk * v.gather_i8.quads * v.gather_i8.rows * 2 }
+        buffers[#buffers + 1] = { name = "score_units", bytes = v.chunk * #v.gather_i8.spans * 4 }
+        buffers[#buffers + 1] = { name = "zeros", bytes = sums * 4 }
+        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * sums * 4 } end
     elseif gather.sums_wait(shape, choices) then
         buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 }
     end
@@ -249,14 +262,15 @@ local function variant_of(m, shape, isa, choices, openmp)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]))
+        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]), pitch)
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
+    add_steps(v, shape, pitch)
     return v
 end
 
 -- What firmware has: kernels for one token at a time only, and no threads.
-local function firmware_of(m, shape, isa, choices)
+local function firmware_of(m, shape, isa, choices, pitch)
     if not schedule.few_possible(shape, isa) then
         error(
             string.format(
@@ -281,7 +295,7 @@ local function firmware_of(m, shape, isa, choices)
         )
     end
     choices["few.tokens"] = 1
-    local v = few_of(m, shape, isa, choices, 1)
+    local v = few_of(m, shape, isa, choices, 1, pitch)
     v.schedule, v.schedule_text = choices, schedule.text(choices)
     return v
 end
@@ -321,8 +335,12 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         end
         isas = sets
     end
+    local tiers =
+        { "few", not target and "many" or "few", m.neighbours > 1 and not isas[1].sizeless and "masks" or "few" }
+    tiers[4], tiers[5] = shape.tables.name, shape.projection.word.integers and "integer" or shape.projection.name
     local choices = {}
     for i, isa in ipairs(isas) do
+        words.demand(isa, tiers, m.name)
         choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {})
     end
     local layout = gather.layout(shape, target ~= nil)
@@ -343,7 +361,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
-        most_threads = plan.most_threads,
+        max_threads = plan.max_threads,
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,
@@ -352,14 +370,13 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8,
         target = target,
         dense_hidden = cost.dense_hidden(shape),
-        types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
         -- as the manifest records them
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
     }
     p.digest = lookup_sections.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = target and firmware_of(m, shape, isa, choices[i])
-            or variant_of(m, shape, isa, choices[i], p.openmp)
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i], p.pitch)
+            or variant_of(m, shape, isa, choices[i], p.openmp, p.pitch)
         if not p.makes_codes then
             local others = part.codes_of.variants[i]
             take_codes(p.variants[i], others)
@@ -379,7 +396,7 @@ end
 
 -- How many of up to `threads` threads share a call of `tokens` tokens by `kernels`, a variant or its `few`.
 function plan.threads(kernels, tokens, threads)
-    return kernels.split and math.max(1, math.min(threads, tokens // kernels.split.least)) or 1
+    return kernels.split and math.max(1, math.min(threads, tokens // kernels.split.min)) or 1
 end
 
 -- What variant `v` does for a call of `tokens` tokens, as gen/plan/cost.lua wants it; `few`: with its kernels for few

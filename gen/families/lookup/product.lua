@@ -14,7 +14,7 @@ product.panel = 16
 -- together     rows that share a word
 -- source       where the tensor keeps W: { at =, block =, fold =, row =, output = } strides in elements
 -- repeats      { count =, words =, source = }: the same product again, so many words and elements on (optional)
--- Returns { words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields
+-- Returns { name = of the function that multiplies a block of these sizes, words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields
 -- of `blocks`.
 function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
@@ -22,6 +22,11 @@ function product.plan(blocks, at, together, source, repeats)
     local depth = (blocks.rows * blocks.folds + together - 1) // together
     local full, tail = blocks.outputs // panel, blocks.outputs % panel
     local plan = {
+        name = "block_"
+            .. blocks.rows
+            .. "x"
+            .. blocks.outputs
+            .. (blocks.folds > 1 and "_folds" .. blocks.folds or ""),
         count = blocks.count,
         rows = blocks.rows,
         outputs = blocks.outputs,

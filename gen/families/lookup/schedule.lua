@@ -1,5 +1,6 @@
 -- The schedule of a LookupFFN: what each choice may be, and defaults from a small cost model.
 local gather = require "gen.families.lookup.gather"
+local gather_i8 = require "gen.families.lookup.gather_i8"
 local product = require "gen.families.lookup.product"
 local space = require "gen.plan.space"
 
@@ -13,12 +14,12 @@ local function power_of_two_at_most(n)
     return power
 end
 
-local function clamp(n, least, most) return math.max(least, math.min(most, n)) end
+local function clamp(n, min, max) return math.max(min, math.min(max, n)) end
 
-local most_waiting = 4096 -- tokens of a chunk, unless asked for
+local max_chunk = 4096 -- tokens of a chunk by default
 local two_lines = 128 -- bytes
-local most_dot_lines = 16 -- of four rows each, written out
-local most_code_bytes = 128 << 20 -- codes and scores of a pass, unless asked for
+local max_i8_lines = 16 -- of four rows each, written out
+local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
 local function tables_in_cache(shape, isa)
     return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2
@@ -28,7 +29,7 @@ local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
 -- several times.
-local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= most_waiting end
+local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk end
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
 local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
@@ -52,8 +53,8 @@ end
 
 -- How many accumulators a gather may have: those of whole lines of columns where rows are summed as integers.
 local function accumulators(shape, isa)
-    local dot = gather.dot(shape, isa)
-    return powers(dot and dot.vectors or 1, isa.registers - (dot and 2 * dot.rows or 4))
+    local words = gather_i8.words(shape, isa)
+    return powers(words and words.vectors or 1, isa.registers - (words and 2 * words.rows or 4))
 end
 
 -- See gen/plan/space.lua. The kernels for few tokens have choices of their own.
@@ -66,7 +67,7 @@ local choices = {
         -- layer (Cascade Lake).
         default = function(shape, isa)
             if isa.lanes == 1 then return 8 end
-            return isa.registers >= 32 and code_bytes(shape, 4 * isa.lanes) <= most_code_bytes and 4 or 2
+            return isa.registers >= 32 and code_bytes(shape, 4 * isa.lanes) <= max_code_bytes and 4 or 2
         end,
     },
     {
@@ -103,7 +104,7 @@ local choices = {
         default = function(shape, isa, s) -- two ping-pong buffers of the projection in half of L2, codes in 128 MiB
             local tile = s["tile.vectors"] * isa.lanes
             local tiles =
-                math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), most_code_bytes // code_bytes(shape, tile))
+                math.min(isa.l2_bytes // 2 // (2 * shape.padded * tile * 4), max_code_bytes // code_bytes(shape, tile))
             tiles = clamp(power_of_two_at_most(math.max(1, tiles)), 1, 8)
             -- Weights are shared enough by 64 tokens: no more where inputs and outputs beside those buffers leave L2.
             local rows = shape.d + (2 + shape.repeats) * shape.padded
@@ -132,7 +133,7 @@ local choices = {
             -- group too few tables.
             if packs(shape, isa) then
                 -- Sums of integers take four times as many bytes as the rows: narrow pieces keep more of them in cache.
-                if gather.dot(shape, isa) then return math.min(shape.d_out, 64) end
+                if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
                 return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
             end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
@@ -147,8 +148,8 @@ local choices = {
         key = "gather.group",
         doc = "tables gathered in one pass over the tokens",
         values = function(shape, isa)
-            local dot = gather.dot(shape, isa) -- whole words of scores
-            local list = powers(dot and math.min(shape.h, dot.rows) or 1, math.min(shape.h, 64))
+            local words = gather_i8.words(shape, isa) -- whole words of scores
+            local list = powers(words and math.min(shape.h, words.rows) or 1, math.min(shape.h, 64))
             if shape.h <= 64 and list[#list] ~= shape.h then list[#list + 1] = shape.h end
             return list
         end,
@@ -158,13 +159,13 @@ local choices = {
             -- more than the misses it saves. Of a table that gives m rows the m-th part is enough. Sums of integers
             -- that wait cost as much, but their kernels have no loop to start: 32.
             local m = shape.neighbours
-            local most = packs(shape, isa) and gather.dot(shape, isa) and 32 or 16
+            local max = packs(shape, isa) and gather_i8.words(shape, isa) and 32 or 16
             local slice = shape.rows * s["gather.columns"] * shape.tables.bytes
             local room = packs(shape, isa) and isa.l2_bytes // 2
                 or shape.tables.bytes < 4 and isa.l2_bytes
                 or isa.l2_bytes // 4
-            local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (most + m - 1) // m), shape.h)
-            return gather.dot(shape, isa) and tables < gather.dot(shape, isa).rows and tables
+            local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (max + m - 1) // m), shape.h)
+            return gather_i8.words(shape, isa) and tables < gather_i8.words(shape, isa).rows and tables
                 or power_of_two_at_most(tables)
         end,
     },
@@ -173,7 +174,7 @@ local choices = {
         doc = "accumulators of the gather",
         values = accumulators,
         default = function(shape, isa)
-            if gather.dot(shape, isa) then return 2 * gather.dot(shape, isa).vectors end
+            if gather_i8.words(shape, isa) then return 2 * gather_i8.words(shape, isa).vectors end
             return isa.lanes == 1 and 4 or power_of_two_at_most(math.min(8, isa.registers // 2))
         end,
     },
@@ -181,20 +182,23 @@ local choices = {
         key = "gather.unroll",
         doc = "tables written out in one step of the gather's loop",
         values = function(shape, isa, s)
-            local dot = gather.dot(shape, isa)
-            return dot and powers(dot.rows, math.max(dot.rows, s["gather.group"]))
+            local words = gather_i8.words(shape, isa)
+            return words and powers(words.rows, math.max(words.rows, s["gather.group"]))
                 or powers(1, math.min(8, s["gather.group"]))
         end,
         default = function(shape, isa, s)
             -- gcc 12 copies sums of integers in a loop: none, as long as the code stays short.
-            local dot = gather.dot(shape, isa)
-            if dot then
+            local words = gather_i8.words(shape, isa)
+            if words then
                 local lines = math.max(
                     1,
-                    math.min(s["gather.vectors"] // dot.vectors, (s["gather.columns"] + dot.columns - 1) // dot.columns)
+                    math.min(
+                        s["gather.vectors"] // words.vectors,
+                        (s["gather.columns"] + words.columns - 1) // words.columns
+                    )
                 )
                 return power_of_two_at_most(
-                    clamp(most_dot_lines // lines * dot.rows, dot.rows, math.max(dot.rows, s["gather.group"]))
+                    clamp(max_i8_lines // lines * words.rows, words.rows, math.max(words.rows, s["gather.group"]))
                 )
             end
             return isa.lanes == 1 and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
@@ -215,7 +219,7 @@ local choices = {
             local step = s["project.tiles"] * s["tile.vectors"] * isa.lanes
             if tables_in_cache(shape, isa) then return step end
             return step
-                * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, most_waiting) // step))
+                * power_of_two_at_most(math.max(1, math.min(16 * shape.rows // shape.neighbours, max_chunk) // step))
         end,
     },
 }
@@ -271,10 +275,10 @@ add {
     doc = "accumulators of the few-token gather",
     values = accumulators,
     default = function(shape, isa)
-        -- One token's rows come from memory: those of a few tables side by side, a strip of two lines of each after the
-        -- other and the next one asked for, they come as fast as it can give them.
-        local dot = gather.dot(shape, isa)
-        if dot then return 2 * dot.vectors end
+        -- One token's rows come from memory: read a few tables side by side, a strip of two cache lines of each after
+        -- the other while the next one is prefetched, they come as fast as memory can give them.
+        local words = gather_i8.words(shape, isa)
+        if words then return 2 * words.vectors end
         if isa.lanes == 1 then return 4 end
         if from_memory(shape, isa) then
             return clamp(two_lines // (isa.lanes * shape.tables.bytes), 1, isa.registers // 2)
@@ -286,13 +290,13 @@ add {
     key = "few.group",
     doc = "tables gathered in one pass over a few tokens",
     values = function(shape, isa)
-        local most = gather.dot(shape, isa) and math.min(shape.h, gather.most_dot_tables) or shape.h
-        local list = powers(1, most)
-        if list[#list] ~= most then list[#list + 1] = most end
+        local max = gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables) or shape.h
+        local list = powers(1, max)
+        if list[#list] ~= max then list[#list + 1] = max end
         return list
     end,
     default = function(shape, isa)
-        if gather.dot(shape, isa) then return math.min(shape.h, gather.most_dot_tables) end
+        if gather_i8.words(shape, isa) then return math.min(shape.h, gather_i8.max_tables) end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
         return from_memory(shape, isa)
                 and shape.d_out * shape.tables.bytes >= 1024
@@ -315,23 +319,16 @@ add {
 add {
     key = "gather.stream",
     doc = "whether aligned y is written past the caches; 0: no, 1: yes",
-    values = function(shape, isa, s)
-        return isa.stream and gather.streams(shape, gather.dot(shape, isa), s) and { 0, 1 } or { 0 }
-    end,
+    values = function(shape, isa, s) return isa.stream and gather.streams(shape, isa, s) and { 0, 1 } or { 0 } end,
     -- Where y is larger than L2: reading its lines before they are overwritten takes 1 to 2 % of the layer.
     default = function(shape, isa, s)
         local fits = s["chunk.tokens"] * shape.d_out * 4 <= 2 * isa.l2_bytes
-        return isa.stream
-                and not fits
-                and from_memory(shape, isa)
-                and gather.streams(shape, gather.dot(shape, isa), s)
-                and 1
-            or 0
+        return isa.stream and not fits and from_memory(shape, isa) and gather.streams(shape, isa, s) and 1 or 0
     end,
 }
 add {
-    key = "gather.next",
-    doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
+    key = "gather.prefetch_next",
+    doc = "whether the tokens prefetch the slice of tables that comes next; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
     default = function(shape, isa, s)
@@ -340,22 +337,22 @@ add {
 }
 add {
     key = "gather.prefetch",
-    doc = "whether the gather asks for the next strip of its rows; 0: no, 1: yes",
+    doc = "whether the gather prefetches the next strip of its rows; 0: no, 1: yes",
     values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     default = function() return 0 end,
 }
 add {
     key = "few.prefetch",
-    doc = "what is asked for ahead of the few-token gather: 0: nothing, 1: the next strip of its rows, 2: the first one, too, by the hash",
+    doc = "what the few-token gather prefetches: 0: nothing, 1: the next strip of its rows, 2: also the first one, as soon as its code is known",
     values = function(shape, isa)
         if not isa.prefetch_l2 then return { 0 } end
-        return gather.early(shape) and { 0, 1, 2 } or { 0, 1 }
+        return gather.prefetch_first(shape) and { 0, 1, 2 } or { 0, 1 }
     end,
     default = function(shape, isa)
         if not from_memory(shape, isa) then return 0 end
         -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long,
         -- eight 1.05 times.
-        return gather.dot(shape, isa) and 2 or 1
+        return gather_i8.words(shape, isa) and 2 or 1
     end,
 }
 

@@ -1,21 +1,20 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
 -- over.
-local attention_ahead = require "gen.families.transformer.attention_prefetch"
 local kernels = require "gen.families.lookup.print"
+local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
-local transformer_plan = require "gen.families.transformer.plan"
 
 local transformer_kernels = {}
 
 -- What the attention kernel takes of queries, cache and positions.
 local function attention_parameters(p)
-    local shape, kept = p.shape, p.shape.cache.type
+    local shape, cache_type = p.shape, p.shape.cache.type
     local function cached(name)
         return "const "
-            .. kept.storage
+            .. cache_type.storage
             .. " *restrict "
             .. name
-            .. (kept.scaled and ", const float *restrict " .. name .. "_scale" or "")
+            .. (cache_type.scaled and ", const float *restrict " .. name .. "_scale" or "")
     end
     local positions = shape.causal and "size_t first, size_t queries"
         or shape.window and "size_t first, size_t queries, size_t end"
@@ -54,6 +53,7 @@ function transformer_kernels.api(p)
         context = shape.context .. (shape.ring and "u" or ""),
         cache_bytes = p.cache_bytes,
         decode_scratch_bytes = p.decode_scratch_bytes,
+        constants = p.constants,
         eliminated_text = eliminate == "none" and ""
             or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         returns_text = "the functions return",
@@ -61,73 +61,40 @@ function transformer_kernels.api(p)
     }
 end
 
--- So many at a time, then a `part`-th of that, down to one.
-local function falling(count, part)
-    local list = { count }
-    while list[#list] > 1 do
-        list[#list + 1] = math.max(1, list[#list] // part)
-    end
-    return list
-end
-
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
-    local isa, type, s = v.isa, p.shape.type, v.schedule
-    values.strip_vectors, values.alone_vectors, values.unroll, values.depth =
-        s["product.vectors"], s["few.vectors"], s["few.unroll"], s["product.depth"]
-    values.strip, values.alone_outputs, values.together =
-        values.strip_vectors * isa.lanes, values.alone_vectors * isa.lanes, falling(s["product.tokens"], 3)
-    values.ahead = s["few.ahead"] > 0 and s["few.ahead"]
-    values.read_together = s["few.streams"] > 1 and { s["few.streams"], 1 } or { 1 }
-    values.unpacks = v.unpacked_at ~= nil
+    local isa, type = v.isa, p.shape.type
+    values.product = v.product
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
-        return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
+        return isa["load_" .. type.name](literal.sum("w", at))
     end
 end
 
 local function attention_values(p, v, values)
-    local s, isa, lanes, kept = v.schedule, v.isa, v.isa.lanes, p.shape.cache.type
-    values.together, values.score_vectors, values.rows_most =
-        falling(s["attention.rows"], 2), s["attention.scores"], v.rows
-    values.kept, values.attention_parameters = kept, attention_parameters(p)
-    values.line_elements = 64 // kept.bytes
-    values.load_kept = function(base, at)
-        if kept.name == "f32" then return isa.load_unaligned(base, at) end
-        return isa["load_" .. kept.name](at == 0 and base or "(" .. base .. " + " .. at .. ")")
+    local isa, cache_type = v.isa, p.shape.cache.type
+    values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
+    values.load_cached = function(base, at)
+        if cache_type.name == "f32" then return isa.load_unaligned(base, at) end
+        return isa["load_" .. cache_type.name](literal.sum(base, at))
     end
-    -- The elements of a value in blocks of vectors: { at, vectors, count }.
-    values.sum_blocks = {}
-    local whole, most, at = p.shape.cache.pitch // lanes, s["attention.sums"], 0
-    for _, block in ipairs { { most, whole // most }, { whole % most, 1 } } do
-        local vectors, count = table.unpack(block)
-        if vectors > 0 and count > 0 then
-            values.sum_blocks[#values.sum_blocks + 1] = { at = at, vectors = vectors, count = count }
-            at = at + vectors * count * lanes
-        end
-    end
-    attention_ahead[s["attention.ahead"]](p, values)
 end
 
 local function blocks_values(p, v, values)
-    local reads_input, activates = false, false
-    for _, step in ipairs(p.after) do
-        reads_input, activates =
-            reads_input or step.from == "in" or step.a == "in" or step.b == "in", activates or step.op == "activate"
-    end
     -- The weights of a layer as the kernels of a part of its FFN find them, in the order of their fields.
     values.layer_weights = function(part)
         local list = {}
         for n, section in ipairs(part.sections) do
-            list[n] = "weights->" .. section.name .. (section.layers == 1 and "" or " + layer * " .. section.stride)
+            list[n] = "weights->"
+                .. section.name
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.macro(section.name:upper() .. "_LAYER"))
         end
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.activates, values.tile =
-        p.before, p.after, reads_input, activates, transformer_plan.keys
-    values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
-    values.hidden_pitch = v.buffers.pitches.hidden
+        p.before, p.after, p.reads_input, p.activates, layout.keys
+    values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.
     values.cached = function(form)
@@ -137,7 +104,7 @@ local function blocks_values(p, v, values)
         end
         return table.concat(list, ", ")
     end
-    values.kept, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
+    values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.one_over_d = string.format("%.17g", 1 / p.shape.d)
 end
 
@@ -152,8 +119,8 @@ function transformer_kernels.files(p, v)
             symbol = symbol,
             prologue = kernels.prologue(p, v.isa),
             type = p.shape.type,
-            panel = transformer_plan.panel,
-            keys = transformer_plan.keys,
+            panel = layout.panel,
+            keys = layout.keys,
             helper = p.names.model .. "_" .. helper,
         }
         extend(p, v, values)

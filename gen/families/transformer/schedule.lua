@@ -1,9 +1,8 @@
 -- The schedule of a transformer's blocks: what each choice may be, and defaults from a small cost model.
+local layout = require "gen.families.transformer.layout"
 local space = require "gen.plan.space"
 
-local powers = space.powers
-
-local panel, tile = 32, 32 -- outputs side by side in packed weights, positions side by side in the cache
+local powers, panel, tile = space.powers, layout.panel, layout.keys
 
 -- Vectors that divide `elements` which lie side by side, as many as a product of `rows` rows has registers for.
 local function parts(isa, elements, rows)

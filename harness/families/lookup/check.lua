@@ -12,7 +12,7 @@ local function turning_points(v, regime, threads)
     local first, last = few and 1 or (v.few and v.few.threshold or 0) + 1, few and v.few.threshold or math.maxinteger
     local wanted = { first, first + kernels.tile, few and last or first }
     for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
-        local at = math.max(first + 1, ranges * kernels.split.least)
+        local at = math.max(first + 1, ranges * kernels.split.min)
         table.move({ at - 1, at, at + 1, at + kernels.split.tile }, 1, 4, #wanted + 1, wanted)
     end
     local list, seen = {}, {}

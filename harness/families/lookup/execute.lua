@@ -18,8 +18,8 @@ local execute = {}
 
 -- The option --threads; raises one line.
 function execute.threads_of(options)
-    if options.threads < 1 or options.threads > plan.most_threads then
-        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.most_threads), 0)
+    if options.threads < 1 or options.threads > plan.max_threads then
+        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.max_threads), 0)
     end
     return options.threads
 end

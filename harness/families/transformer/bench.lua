@@ -2,7 +2,7 @@
 -- reading what they read, and against their products and their attention through other libraries.
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
 local family = require "gen.families.transformer.family"
 local host = require "host"

@@ -22,7 +22,7 @@ end
 
 function tuning.types(options) return { options.type or "f32", options.cache or "f32" } end
 
-function tuning.dot() return false end
+function tuning.gather_i8() return false end
 
 function tuning.prepare(p, directory, options)
     local prepared = execute.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })

@@ -1,3 +1,4 @@
+//$ takes isa, lanes, helper
 
 /* z[row] += bias[row]. */
 static void $(helper)_add_bias(float *restrict z, const float *restrict bias, size_t rows)

@@ -1,3 +1,5 @@
+//$ takes prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines("", prologue)
 //$ if makes_codes then
 //$ if tables.scaled then
@@ -9,9 +11,9 @@ $(include("templates/lookup/shared/scale_scores.c"))
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
    code     [tokens]$(slots_text); score likewise
-   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(asks and "\n   ask      weights whose rows to ask for, those of the first token, or NULL" or "") */
-$(asks and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
-    uint16_t *code, float *score, void *scratch$(ask_parameter))
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   ask      weights whose rows to ask for, those of the first token, or NULL" or "") */
+$(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
+    uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
 //$ for _, buffer in ipairs(buffers) do
     $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[buffer.name])));
@@ -26,12 +28,12 @@ $(asks and "static void " .. helper .. "_codes" or "void " .. few.names.project)
 //$ end
     $(few.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots), score + token * $(shape.slots)$(vertices_argument)$(ask_argument));
+        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots), score + token * $(shape.slots)$(vertices_argument)$(prefetch_argument));
 //$ if tables.scaled then
     $(helper)_scale_scores(weights->table_scales, code, score, tokens);
 //$ end
 }
-//$ if asks then
+//$ if prefetch_first then
 
 /* The same, asking for nothing. */
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,

@@ -1,3 +1,4 @@
+//$ takes isa, prologue, symbol, lanes, eps, one_over_d
 //$ lines("", prologue)
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + $(eps)).

@@ -1,3 +1,4 @@
+//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers
 //$ -- The sums of `vectors` over line `line` of words.
 //$ local function add_line(i, vectors, tokens, line, x_line, name)
 //$     local before = name == "sum" and "" or name .. "_"
@@ -69,7 +70,7 @@ $(inner)for (size_t line = 0; line < $(block.lines); $(chains > 1 and "line += 2
 //$         if chains > 1 then sums[#sums + 1] = "next" .. t .. "_" .. n end
 //$     end
 //$ end
-//$ lines(inner .. "    ", keep(sums))
+//$ lines(inner .. "    ", barriers(sums))
 $(inner)}
 //$ for t = 0, together - 1 do
 //$ for n, vector in ipairs(vectors) do

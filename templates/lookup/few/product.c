@@ -1,3 +1,4 @@
+//$ takes isa, helper, projection, blocks, token_counts, line, x_rows, load_weights, load_words, unpack, zeros, barriers
 //$ local function x_at(t, row) return "x[" .. (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. row .. "]" end
 //$ -- Adds the products of one row of x.
 //$ local function add_row(i, vectors, tokens, row, x_row)
@@ -20,7 +21,7 @@ $(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, row)));
 //$     end
 //$     for n, vector in ipairs(vectors) do
 //$         local parts = unpack("words" .. n - 1)
-//$         local kept = keep { "words" .. n - 1 }
+//$         local kept = barriers { "words" .. n - 1 }
 $(i)$(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, line));
 //$         lines(i, kept)
 //$         for part = 0, #rows - 1 do

@@ -1,3 +1,4 @@
+//$ takes isa, lanes, helper, residual
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
 //$ local vector = residual == "vector"

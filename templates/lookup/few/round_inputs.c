@@ -1,3 +1,4 @@
+//$ takes isa, lanes, helper, projection, rounded_rows
 //$ for _, rows in ipairs(rounded_rows) do
 //$ local pair = 2 * lanes
 //$ local whole, rest = rows - rows % pair, rows % pair

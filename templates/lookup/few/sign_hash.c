@@ -1,3 +1,5 @@
+//$ takes isa, prologue, symbol, helper, hash, lanes, tables, pitch, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
+//$ takes prefetch_first, each_table, aligned_floats, panel_floats, line_elements
 //$ lines("", prologue)
 //$ if lanes > 1 then
 $(include("templates/lookup/shared/transpose.c"))
@@ -14,11 +16,11 @@ $(include(hash.template))
    score  [$(shape.h)][$(shape.neighbours)]
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
 //$ end
-//$ if asks then
+//$ if prefetch_first then
    ask    weights whose rows to ask for as soon as their codes are known, or NULL
 //$ end
    None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter)$(ask_parameter))
+void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if lanes == 1 then
     for (size_t table = 0; table < $(shape.h); ++table)
@@ -63,7 +65,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
 //$     if tables.scaled then
                 $(isa.prefetch_l1("ask->table_scales", "number"));
 //$     end
-//$     for element = 0, v.early - 1, line_elements do
+//$     for element = 0, prefetch_first - 1, line_elements do
                 $(isa.prefetch_l2("ask->tables", sum("number * " .. pitch, element)));
 //$     end
             }
@@ -75,7 +77,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
             row[i] = z + (table + i) * $(shape.tau);
 //$ transposed()
         $(helper)_hash_lanes(bits, code + table, score + table);
-//$ if asks then ask("table", lanes, "code[table + i]") end
+//$ if prefetch_first then ask("table", lanes, "code[table + i]") end
     }
 //$ end
 //$ if rest > 0 then
@@ -90,7 +92,7 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
             code[$(sum("i", whole))] = last_code[i];
             score[$(sum("i", whole))] = last_score[i];
         }
-//$ if asks then ask(whole, rest, "last_code[i]") end
+//$ if prefetch_first then ask(whole, rest, "last_code[i]") end
     }
 //$ end
 //$ end

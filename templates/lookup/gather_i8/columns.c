@@ -1,41 +1,42 @@
+//$ takes v, isa, tile, tables, t, pack, pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
-//$ for _, run in ipairs(dot_runs) do
+//$ for _, run in ipairs(v.gather_i8.runs) do
 
 /* Adds one row of each of $(run.tables) tables to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(pack and "pitch" or pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
-   words   [tiles][$(dot_quads)][2]$(lane_axis), likewise: scores as integers
+   words   [tiles][$(v.gather_i8.quads)][2]$(lane_axis), likewise: scores as integers
    from    sums of earlier tables, or zeros for all tokens (from_step 0)
 //$ if run.last then
    units   of the tokens' scores
    base    what to add: y itself, or one row for all tokens (base_step 0)
-   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(ask and "" or " */")
+   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ else
-   to      [tokens][$(dot_pitch(t.width))], may be `from`$(ask and "" or " */")
+   to      [tokens][$(t.pitch)], may be `from`$(prefetch_next and "" or " */")
 //$ end
-//$ if ask then
+//$ if prefetch_next then
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
-$(pack and names.macro("INLINE") or "static") void $(dot_name(run, t))(const $(tables.storage) *table, $(dot_pitch_parameter)const uint16_t *code, const uint32_t *words,
-    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
+$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table, $(pitch_parameter)const uint16_t *code, const uint32_t *words,
+    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next" or ""))
 {
-    for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(dot_quads * 2 * tile)) {
+    for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(v.gather_i8.quads * 2 * tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
 //$ if run.last then
         for (size_t token = 0; token < end; ++token, from += from_step, base += base_step, y += $(shape.y_step)) {
 //$ else
-        for (size_t token = 0; token < end; ++token, from += from_step, to += $(dot_pitch(t.width))) {
+        for (size_t token = 0; token < end; ++token, from += from_step, to += $(t.pitch)) {
 //$ end
             const uint16_t *token_code = code + token;
             const uint32_t *token_words = words + token;
 //$ if run.last then
             const $(isa.vector) unit = $(isa.broadcast("units[first + token]"));
 //$ end
-//$ if ask then
+//$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", run = run, count = run.tables, y_from = "base", y_to = "y", i = "            " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables, run = run, from = "base", to = "y" }, i = "            " }))
         }
     }
 }

@@ -1,3 +1,4 @@
+//$ takes isa, vectors, tile, helper
 
 /* Adds bias to rows of a tile: z[row] += bias[row]. */
 static void $(helper)_add_bias(float *restrict z, const float *restrict bias, size_t rows)

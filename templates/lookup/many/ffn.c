@@ -1,3 +1,4 @@
+//$ takes prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument, scratch_bytes
 //$ lines("", prologue)
 //$ if makes_codes then
 //$ if tables.scaled then
@@ -53,12 +54,12 @@ $(include("templates/lookup/shared/chunks.c"))
    the tables are read once, not once a thread. */
 static void $(many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / $(v.split.least), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    const size_t worthwhile = tokens / $(v.split.min), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
     uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
     float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
 
     if (ranges < 2 || ranges > $(v.parts)) {
-        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+        $(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
         return;
     }
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
@@ -82,7 +83,7 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
 //$     if v.names.columns then
 $(i)$(many)(weights, x, y, tokens, scratch);
 //$     else
-$(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.least), weights, x, y, tokens, scratch);
+$(i)$(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
 //$     end
 //$ end
 //$ if few then
@@ -97,7 +98,7 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 //$ if few then
     if (tokens <= $(few.threshold))
 //$ if few.split then
-        $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.least), weights, x, y, tokens, scratch);
+        $(names.split)($(few.names.ffn), $(few.split.tile), $(few.split.min), weights, x, y, tokens, scratch);
 //$ else
         $(few.names.ffn)(weights, x, y, tokens, scratch);
 //$ end

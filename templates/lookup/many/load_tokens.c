@@ -1,3 +1,4 @@
+//$ takes isa, prologue, symbol, helper, tile, vectors, norm, eps, one_over_d, x_rows
 //$ lines("", prologue)
 //$ if isa.lanes > 1 then
 $(include("templates/lookup/shared/transpose.c"))

@@ -1,3 +1,4 @@
+//$ takes isa, helper, tile, vectors, projection, micro, folded, blocks, panel, unroll, counted, weight, accumulators, barriers
 //$ for _, outputs in ipairs(micro) do
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. A word holds two weights, or two inputs.
@@ -41,7 +42,7 @@ $(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
 $(i)y$(o)_$(n) = $(isa.dot_i16("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$     end
 //$ end
-//$ lines(i, keep(sums))
+//$ lines(i, barriers(sums))
 //$ end
 $(i)for (size_t line = 0; line < lines; $(counted("line"))) {
 //$ if unroll == 1 then

@@ -1,3 +1,4 @@
+//$ takes isa, helper, tile, vectors, micro, folded, blocks, panel, unroll, counted, weight, accumulators, unpacked
 //$ for _, outputs in ipairs(micro) do
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.

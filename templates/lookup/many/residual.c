@@ -1,3 +1,4 @@
+//$ takes isa, vectors, tile, helper, residual
 
 /* The share of the input that bypasses the projection, and the bias: z[row] += residual x[row] + bias[row]. */
 //$ if residual == "vector" then

@@ -1,3 +1,4 @@
+//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
 //$ local width = lanes == 1 and 1 or vectors
 //$ local function at(n) return n * lanes end
@@ -7,7 +8,7 @@
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) most, $(isa.vector) finite, float *units)
 {
-    $(isa.store("units", 0, isa.fma("most", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+    $(isa.store("units", 0, isa.fma("most", isa.broadcast("1.0f / 32767.0f"), "finite")));
     const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
     $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
 }

@@ -1,3 +1,4 @@
+//$ takes prologue, symbol, helper, hash, lanes, tile, rows_text, vertices_parameter, vertices_argument
 //$ lines("", prologue)
 $(include(hash.template))
 

@@ -1,3 +1,4 @@
+//$ takes isa, lanes, helper, tile, projection, blocks, panel, folded, unpacks
 //$ local rows, storage = projection.word.rows, projection.word.storage
 //$ for _, unpack in ipairs(unpacks) do
 //$ local width = unpack.width

@@ -1,3 +1,6 @@
+//$ takes prologue, helper, symbol, v, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
+//$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
+//$ takes up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -6,10 +9,10 @@ $(include(parts.product))
 //$ if #passes > 0 then
 $(include("templates/lookup/shared/butterfly.c"))
 //$ end
-//$ if biased then
+//$ if adds_bias then
 $(include(parts.bias))
 //$ end
-//$ if residual_apart then
+//$ if adds_residual then
 $(include(parts.residual))
 //$ end
 
@@ -18,7 +21,7 @@ $(include(parts.residual))
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
    x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
-   $(buffer_rows.b and "a, b" or "a   ")     [tiles][$(shape.padded)]$(lane_axis), overwritten
+   $(v.projection.rows.b and "a, b" or "a   ")     [tiles][$(shape.padded)]$(lane_axis), overwritten
    z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
@@ -33,7 +36,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$     if measure then
 
     for (size_t tile = 0; tile < tiles; ++tile)
-        $(measure("x", x_step * tile, shape.d, 0));
+        $(measure("x", groups[1].stages[1].x_step, shape.d, 0));
 //$     end
 //$ end
 //$ for _, group in ipairs(groups) do
@@ -44,53 +47,46 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat, w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
         float *y = z + repeat * $(shape.padded * tile);
 
-//$ else
-//$ if shape.repeats > 1 then
+//$ elseif shape.repeats > 1 then
     /* repeat $(group.first): $(group.need) of $(shape.padded) outputs */
 //$ end
-//$ end
 //$ for _, stage in ipairs(group.stages) do
-//$ local target = stage.target == "z" and group.target or stage.target
+//$ local source, target = stage.source, stage.target
+//$ if target == "z" then target = group.count > 1 and "y" or sum("z", group.z_at) end
 $(i)/* stage $(stage.number): $(stage.text) */
-//$ local place = stage.number == 1 and 0 or 1 -- of the units of its inputs
-//$ local source, from_step = stage.source, (stage.source == "x" and x_step or buffer_rows[stage.source]) * tile
-//$ if integers then
-//$ if not measure then
+//$ if integers and not measure then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)
-$(i)    $(round(source, from_step, stage.number == 1 and shape.d or shape.padded));
-//$ elseif place == 1 and not stage.measured then
+$(i)    $(round(source, stage.x_step, stage.inputs));
+//$ elseif integers and stage.unit_place == 1 and not stage.measured then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)
-$(i)    $(measure(source, from_step, shape.padded, place));
-//$ end
+$(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ end
 //$ for _, p in ipairs(stage.products) do
-//$ local y_step = buffer_rows[stage.target] * tile
-//$ local x_stride, x_step, before = p.x_stride * tile, from_step, unpacked and "unpacked, " or ""
-//$ local looped = p.count > 1 and not blocks_argument
-//$ local i, x = i, looped and source .. " + block * " .. x_stride or sum(source, p.first_block * x_stride)
+//$ local looped, before = p.count > 1 and not blocks_argument, unpacked and "unpacked, " or ""
+//$ local function block(base, at, step) return looped and base .. " + block * " .. step or sum(base, at) end
+//$ local i, x, x_step = i, block(source, p.x_at, p.x_block), stage.x_step
 //$ local rounded = integers and measure
 //$ if looped then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
 //$     i = i .. "    "
 //$ end
 //$ if integers then
-//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. (measure and sum("units", place * 2 * tile) or "units") .. ", "
+//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. sum("units", measure and stage.units_at or 0) .. ", "
 //$     if rounded then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)
 //$         if p.folds > 1 then
 $(i)    for (size_t fold = 0; fold < $(p.folds); ++fold)
-$(i)        $(round(x, from_step, p.rows, place, p.fold_gap * tile));
+$(i)        $(round(x, x_step, p.rows, stage.unit_place, p.fold_step));
 //$         else
-$(i)    $(round(x, from_step, p.rows, place));
+$(i)    $(round(x, x_step, p.rows, stage.unit_place));
 //$         end
 //$         x, x_step = "integers", integers.pitch
 //$     else
-//$         x, x_step = sum("integers", p.first_block * x_stride // projection.word.rows), integers.pitch
+//$         x, x_step = sum("integers", p.integers_at), integers.pitch
 //$     end
 //$ end
-//$ local target_at = looped and target .. " + block * " .. p.outputs * tile or sum(target, p.first_block * p.outputs * tile)
 $(i)$(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
-$(i)    $(before)$(target_at), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+$(i)    $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
 //$ if looped and rounded then
 $(i:sub(5))}
 //$ end
@@ -98,7 +94,7 @@ $(i:sub(5))}
 //$ if #stage.steps > 0 then
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#stage.steps > 1 and " {" or "")
 //$ for _, pass in ipairs(stage.steps) do
-$(i)    $(helper)_$(pass.name)($(target) + tile * $(buffer_rows[stage.target] * tile)$(pass_arguments(pass, group)));
+$(i)    $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_arguments(pass, group)));
 //$ end
 //$ if #stage.steps > 1 then
 $(i)}
@@ -117,28 +113,24 @@ $(i)}
 //$ end
 //$ end
 //$ end
-//$ if residual_apart or biased then
+//$ if adds_residual or adds_bias then
 
     /* residual and bias */
     for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, group in ipairs(groups) do
 //$ if not group.finished then
-//$ local i, row0 = "        ", tostring(group.first * shape.padded)
-//$ local z_at = "z + " .. group.first * shape.padded * tile
-//$ if group.first == 0 then z_at = "z" end
-//$ z_at = z_at .. " + tile * " .. z_rows * tile
-//$ local bias_at = sum("weights->projection_bias", group.first * shape.padded)
+//$ local i, z_at = "        ", sum("z", group.z_at) .. " + tile * " .. z_rows * tile
+//$ local bias_at = sum("weights->projection_bias", group.row0)
 //$ if group.count > 1 then
 //$     i = "            "
 //$     z_at = z_at .. " + repeat * " .. shape.padded * tile
 //$     bias_at = bias_at .. " + repeat * " .. shape.padded
         for (size_t repeat = 0; repeat < $(group.count); ++repeat) {
 //$ end
-//$ local first = 0
+//$ local first = group.residual_rows
 //$ if residual then
-//$     first = group.residual_rows
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + tile * $(x_step * tile), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + tile * $(group.stages[1].x_step), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
 $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));

@@ -1,10 +1,12 @@
+//$ takes helper, passes, values_type, residual, isa, v, tile, lane_axis
+//$ local lanes, vectors = isa.lanes, v.vectors
 //$ for _, pass in ipairs(passes) do
-//$ local residual, vector = pass.residual, pass.residual and pass.residual.gain == "vector"
+//$ local rows, vector = pass.residual_rows, residual == "vector"
 //$ -- What a pass takes beside its rows, and what it gives to the function of one vector.
 //$ local more, vector_arguments = "", ""
-//$ if residual then
-//$     more = (residual.rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (residual.rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
-//$     vector_arguments = (residual.rows > 0 and ", x" or "") .. (residual.rows > 0 and vector and ", residual" or "") .. ", bias, row"
+//$ if rows then
+//$     more = (rows > 0 and "const " .. values_type .. " *restrict x, " or "") .. (rows > 0 and vector and "const " .. values_type .. " *restrict residual, " or "") .. "const " .. values_type .. " *restrict bias"
+//$     vector_arguments = (rows > 0 and ", x" or "") .. (rows > 0 and vector and ", residual" or "") .. ", bias, row"
 //$ elseif pass.measures then
 //$     more = values_type .. " *restrict units"
 //$ end
@@ -17,16 +19,16 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$     end
 //$     for wire, result in ipairs(segment.network.results) do
 //$         local first = (wire - 1) * pass.stride
-//$         if residual then
+//$         if rows then
 //$             result = isa.add(result, isa.broadcast("bias[" .. sum("row", first) .. "]"))
-//$             if first + segment.from < residual.rows then
-//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum("row", first) .. "]" or residual.gain), isa.load("x", sum("i", first * tile)), result)
+//$             if first + segment.from < rows then
+//$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum("row", first) .. "]" or residual), isa.load("x", sum("i", first * tile)), result)
 //$             end
 //$         end
 $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     end
 //$ end
-//$ if (pass.measures or residual) and lanes > 1 then
+//$ if (pass.measures or rows) and lanes > 1 then
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */
@@ -58,8 +60,8 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 //$ if pass.measures then
    Then each token's units: the first output has every wire in it, and is not finite if one is not.
    units  [unit, inverse]$(lane_axis)
-//$ elseif residual then
-   Then $(residual.rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
+//$ elseif rows then
+   Then $(rows > 0 and "the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row]" or "the bias: v[row] += bias[row]").
 //$ end
    v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
 static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " or "")v$(more ~= "" and ", " .. more or ""))
@@ -70,13 +72,13 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$     end
 //$ end
 //$ local inner = pass.groups > 1 and "        " or "    "
-//$ local rows, group = pass.radix * pass.stride, pass.groups > 1
+//$ local all, group = pass.radix * pass.stride, pass.groups > 1
 //$ if group then
-    for (size_t group = 0; group < $(pass.groups * rows); group += $(rows)) {
+    for (size_t group = 0; group < $(pass.groups * all); group += $(all)) {
 //$ end
 //$ for _, segment in ipairs(pass.segments) do
 //$     local from, to = segment.from, segment.to
-//$     if not pass.measures and not residual then
+//$     if not pass.measures and not rows then
 $(inner)for (size_t i = $(group and "(" .. sum("group", from) .. ") * " .. tile or from * tile); i < $(group and "(" .. sum("group", to) .. ") * " .. tile or to * tile); i += $(isa.lanes)) {
 //$         transform(inner .. "    ", segment)
 $(inner)}

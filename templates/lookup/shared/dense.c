@@ -1,3 +1,5 @@
+//$ takes prologue, helper, symbol, v, projection, parts, products, integers, measure, round, unpacked, blocks_argument
+//$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -18,7 +20,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 {
     const $(projection.word.storage) *w = weights->projection;
 
-//$ local source, from_step = "x", x_step * tile
+//$ local source, from_step = "x", v.projection.x_step
 //$ if integers then
     for (size_t tile = 0; tile < tiles; ++tile)$(measure and " {" or "")
 //$ if measure then
@@ -31,15 +33,15 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(products) do
-//$ local y_step, before = shape.bits * tile, unpacked and "unpacked, " or ""
+//$ local y_step, before = v.projection.y_step, unpacked and "unpacked, " or ""
 //$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, " end
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.outputs * tile), $(y_step), tiles);
+        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.y_block), $(y_step), tiles);
 //$ else
-    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.first_output * tile)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
     for (size_t tile = 0; tile < tiles; ++tile)
-        $(helper)_add_bias(z + tile * $(shape.bits * tile), weights->projection_bias, $(shape.bits));
+        $(helper)_add_bias(z + tile * $(v.projection.y_step), weights->projection_bias, $(shape.bits));
 }

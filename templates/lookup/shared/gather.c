@@ -1,3 +1,5 @@
+//$ takes prologue, helper, symbol, v, isa, tile, tables, pitch, loads, pack, prefetch_next, row_pitch, count
+//$ takes sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do
 
@@ -18,7 +20,7 @@ static inline void $(helper)_write(float *y, $(isa.vector) value, int streams)
         $(isa.store_unaligned("y", 0, "value"));
 }
 //$ end
-//$ if dot then
+//$ if v.gather_i8 then
 $(include("templates/lookup/gather_i8/scores.c"))
 $(include("templates/lookup/gather_i8/sums.c"))
 //$ end
@@ -34,19 +36,19 @@ $(include("templates/lookup/gather_i8/columns.c", { t = t }))
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(ask and "" or " */")
-//$ if ask then
+   y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
+//$ if prefetch_next then
    next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
 //$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(ask and ", const " .. tables.storage .. " *next" or ""))
+    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
-//$     if dot then
-        uint32_t token_words[$(2 * dot_low)];
+//$     if v.gather_i8 then
+        uint32_t token_words[$(2 * v.gather_i8.low_at)];
         const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_words)"));
 //$     else
         const float *token_score = score + token * $(shape.slots);
@@ -62,10 +64,10 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
 //$ end
-//$ if ask then
+//$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = dot and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", run = false, y_from = "y_from", y_to = "y_to", i = i .. "    " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i8 and "templates/lookup/gather_i8/strip.c" or "templates/lookup/shared/gather_strip.c", token = { count = count, from = "y_from", to = "y_to" }, i = i .. "    " }))
 //$ if tile > 1 then
         }
 //$ end
@@ -126,12 +128,12 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums_of_integers then
 
-    for (size_t i = 0; i < $(dot_zeros); ++i)
+    for (size_t i = 0; i < $(v.gather_i8.tile_pitch); ++i)
         zeros[i] = 0;
-//$     local several = #v.spans > 1
+//$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
-//$     for n, span in ipairs(v.spans) do
-        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. dot_quads * 2, span.table // dot.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
+//$     for n, span in ipairs(v.gather_i8.spans) do
+        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
 //$     end
 //$     if several then
     }
@@ -141,8 +143,6 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 
 //$ for number, t in ipairs(v.gather) do
-//$ local whole, rest = shape.h // v.group, shape.h % v.group
-//$ local slice = v.group * shape.rows * pitch
 //$ local i, table, bias, columns = "    ", sum("weights->tables", t.from), sum("weights->bias", t.from), sum("y", t.from)
 //$ local following = v.gather[number + 1]
 //$ local after = sum("weights->tables", following and following.from or 0)
@@ -160,37 +160,29 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ if sums_of_integers then
 $(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
 //$ else
-//$ local slots = shape.neighbours * tile -- of a table
-//$ local last = rest > 0 and sum(table, (shape.h - v.group) * shape.rows * pitch) or after
-//$ local function call(i, tables, k, from, to, next)
-//$     local at = sum(table, k.table)
+//$ local waits = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
+//$ local places = { bias = bias .. ", 0", sums = waits, y = columns .. ", " .. shape.y_step }
+//$ for _, call in ipairs(v.calls) do
+//$     local i, loop = i, call.loop
+//$     if loop then
+$(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
+//$         i = i .. "    "
+//$     end
+//$     local function at(base, offset) return loop and base .. " + k * " .. offset or sum(base, offset) end
+//$     local next = call.next and sum(table, call.next) or after
+//$     if loop then
+//$         next = table .. " + (k + " .. loop.step .. ") * " .. call.table_at
+//$         local turn = call.loop_next
+//$         if turn then next = "k == " .. turn.turn .. " ? " .. (turn.at and sum(table, turn.at) or after) .. " : " .. next end
+//$     end
+//$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
-$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at), $(tables), slice) : $(at), row_step, $(tables),
-$(i)    $(sum("code", k.token)), $(sum("score", k.token)),
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at(table, call.table_at)), $(call.tables), slice) : $(at(table, call.table_at)), row_step, $(call.tables),
+$(i)    $(at("code", call.code_at)), $(at("score", call.code_at)),
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at), $(tables), $(sum("code", k.token)), $(sum("score", k.token)),
+$(i)$(helper)_columns_$(t.width)($(at(table, call.table_at)), $(call.tables), $(at("code", call.code_at)), $(at("score", call.code_at)),
 //$     end
-$(i)    $(from), $(to), tokens$(ask and ", " .. next or ""));
-//$ end
-//$ local into_y = columns .. ", " .. shape.y_step .. (v.stream and ", streams" or "")
-//$ local waiting = sums and "sums, " .. t.width .. (v.stream and ", 0" or "") or into_y
-//$ local from_sums = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
-//$ local groups = whole + (rest > 0 and 1 or 0)
-//$ call(i, v.group, { table = 0, token = 0 }, bias .. ", 0", groups > 1 and waiting or into_y, whole > 1 and sum(table, slice) or last)
-//$ local looped = sums and rest == 0 and whole - 1 or whole -- the last group writes y
-//$ if looped > 1 then
-$(i)for (size_t k = $(v.group); k < $(looped * v.group); k += $(v.group))
-//$     local next = table .. " + (k + " .. v.group .. ") * " .. shape.rows * pitch
-//$     if looped == whole then
-//$         next = "k == " .. (whole - 1) * v.group .. " ? " .. last .. " : " .. next
-//$     end
-//$     call(i .. "    ", v.group, { table = "k * " .. shape.rows * pitch, token = "k * " .. slots }, from_sums, waiting, next)
-//$ end
-//$ if looped < whole and whole > 1 then
-//$     call(i, v.group, { table = looped * slice, token = looped * v.group * slots }, from_sums, into_y, after)
-//$ end
-//$ if rest > 0 then
-//$     call(i, rest, { table = whole * slice, token = whole * v.group * slots }, from_sums, into_y, after)
+$(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$ end
 //$ end
 //$ if t.count > 1 or parts then

@@ -1,3 +1,4 @@
+//$ takes isa, helper, lanes, score, step, hash
 $(include("templates/math/exp.c"))
 
 /* Codes and scores of all $(shape.rows) vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, in the order of codes; bit j of the groups is

@@ -1,3 +1,4 @@
+//$ takes isa, helper, lanes, score, step
 $(include("templates/math/exp.c"))
 
 /* Code and score of $(lanes) groups of $(shape.tau) bits, one group a lane; bit j of the groups is z[j * $(step)] and on.

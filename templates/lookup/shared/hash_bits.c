@@ -1,3 +1,4 @@
+//$ takes isa, helper, score, step
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
     $(isa.index) row = $(isa.index_zero());
 //$ if score == "gelu" then

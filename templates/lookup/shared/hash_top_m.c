@@ -1,3 +1,4 @@
+//$ takes isa, helper, lanes, score, step, hash
 $(include("templates/math/exp.c"))
 
 /* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
@@ -55,7 +56,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     for (size_t bit = 0, count = 1; bit < $(hash.grown); ++bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
         const $(isa.vector) size = $(isa.abs("z_bit"));
-        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0; i < count; ++i) {
             cost[2 * count - 1 - i] = $(isa.add("cost[i]", "size"));
             flips[2 * count - 1 - i] = $(isa.index_xor("flips[i]", "flip"));
@@ -68,7 +69,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     for (size_t bit = $(hash.grown); bit < $(shape.tau); ++bit) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
         const $(isa.vector) size = $(isa.abs("z_bit"));
-        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
             const $(isa.vector) i_cost = $(isa.add("cost[j]", "size"));
             const $(isa.vector) j_cost = $(isa.add("cost[i]", "size"));

@@ -1,3 +1,4 @@
+//$ takes isa, helper, tables, pitch, pack, t, line_elements
 //$ -- Copies a slice of the tables.
 
 /* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
@@ -7,7 +8,7 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
 {
     const size_t rows = tables * $(shape.rows);
     for (size_t n = 0; n < rows; ++n) {
-        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
+        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.distance) < rows ? row + $(pack.distance * pitch) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$ for element = 0, t.width - 1, line_elements do
         $(isa.prefetch_nta("ahead", element));

@@ -1,3 +1,4 @@
+//$ takes helper, tile, slots_text, table_of
 /* Multiplies each score by the scale of its row: the tables hold rows in units of their scale.
    scale  [$(shape.h)][$(shape.rows)]
    code   [tiles]$(slots_text)[$(tile)]; score likewise. None may overlap. */

@@ -1,7 +1,8 @@
+//$ takes v, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
 //$ -- summed, the rows of the `following` one are asked for.
-//$ if v.prefetch and not asks then
-$(i)for (size_t k = 0; k < $(count); ++k) {
+//$ if v.prefetch_strip and not prefetch_first then
+$(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
 $(i)    $(isa.prefetch_l1("row", element));
@@ -10,10 +11,10 @@ $(i)}
 //$ end
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
-//$     if v.prefetch then
+//$     if v.prefetch_strip then
 $(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.rest) ? strip + $(s.floats) : strip;
 //$     end
-$(include(strip, { at = "strip", width = s.floats, followed = v.prefetch, i = i .. "    " }))
+$(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip, i = i .. "    ", token = token }))
 $(i)}
 //$ else
 //$     local alone = s.count == 0 or s.rest == 0
@@ -21,7 +22,7 @@ $(i)}
 //$         if not alone then
 $(i){
 //$         end
-$(include(strip, { at = 0, width = s.floats, followed = false, i = alone and i or i .. "    " }))
+$(include(strip, { at = 0, width = s.floats, prefetches = false, i = alone and i or i .. "    ", token = token }))
 //$         if not alone then
 $(i)}
 //$         end
@@ -32,7 +33,7 @@ $(i)}
 //$     if not alone then
 $(i){
 //$     end
-$(include(strip, { at = s.rest_at, width = s.rest, followed = false, i = alone and i or i .. "    " }))
+$(include(strip, { at = s.rest_at, width = s.rest, prefetches = false, i = alone and i or i .. "    ", token = token }))
 //$     if not alone then
 $(i)}
 //$     end

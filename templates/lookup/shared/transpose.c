@@ -1,3 +1,4 @@
+//$ takes isa, lanes, helper, transposes, step, used
 //$ for _, columns in ipairs(transposes) do
 //$ local all = columns == isa.lanes
 

@@ -1,0 +1,161 @@
+-- What the block products print: the distinct blocks of a projection, strip by strip for few tokens, codelet by codelet
+-- for many.
+local literal = require "gen.print.literal"
+local product = require "gen.families.lookup.product"
+
+local block_products = {}
+
+local sum = literal.sum
+
+-- The distinct blocks of `products`, each with what `describe` adds to it.
+local function distinct_blocks(products, describe)
+    local seen, blocks = {}, {}
+    for _, p in ipairs(products) do
+        if not seen[p.name] then
+            seen[p.name] = true
+            local block = { name = p.name, rows = p.rows, outputs = p.outputs, folds = p.folds, fold_gap = p.fold_gap }
+            describe(block, p)
+            blocks[#blocks + 1] = block
+        end
+    end
+    return blocks
+end
+
+-- What the block products of the few-token kernels print.
+function block_products.few(p, few, products, values)
+    local isa, type = few.isa, p.projection
+    local per_word, integers = type.word.rows, type.word.integers
+    values.blocks = distinct_blocks(products, function(block, of)
+        block.strips = { product.strips(of, isa.lanes, few.vectors_alone) } -- by the number of tokens
+        block.strips[few.tokens] = product.strips(of, isa.lanes, few.vectors)
+        block.lines, block.last_rows = of.rows // per_word, {}
+        if integers then block.lines = of.depth // of.folds end
+        for row = block.lines * per_word, of.rows - 1 do
+            table.insert(block.last_rows, tostring(row))
+        end
+        block.block_words, block.x_stride = of.block_words, integers and of.x_stride // per_word or of.x_stride
+    end)
+    values.unpacked = false
+    -- One call for all blocks of a product: a call for each costs one token 2 to 3 % of its projection.
+    local counted = {}
+    for _, of in ipairs(products) do
+        counted[of.name] = counted[of.name] or of.count > 1
+    end
+    for _, block in ipairs(values.blocks) do
+        block.counted = counted[block.name]
+    end
+    values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
+    values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
+    -- The variable that counts lines of words, and the rows of x that a line is for, each after `before`.
+    values.line = per_word > 1 and "line" or "row"
+    values.x_rows = function(before)
+        local list = {}
+        for part = 0, per_word - 1 do
+            list[part + 1] = before .. sum(per_word > 1 and per_word .. " * line" or "row", part)
+        end
+        return list
+    end
+    -- A vector of line `line`: weights, or words of several and what they are.
+    local function load(whole, partial, vector, line)
+        local at = sum(math.type(line) and line * vector.step or line .. " * " .. vector.step, vector.at)
+        return vector.partial and partial("w", at, vector.floats) or whole("w", at)
+    end
+    values.load_weights = function(vector, line) return load(isa.load_unaligned, isa.load_partial, vector, line) end
+    values.load_words = function(vector, line) return load(isa.load_words, isa.load_words_partial, vector, line) end
+    values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
+    -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`.
+    values.zeros = function(token, count, name)
+        local list, zero = {}, name and isa.index_zero() or isa.zero()
+        for first = 0, count - 1, 4 do
+            local line = {}
+            for n = first, math.min(first + 3, count - 1) do
+                line[#line + 1] = (name or "y") .. token .. "_" .. n .. " = " .. zero
+            end
+            list[#list + 1] = (name and isa.index or isa.vector) .. " " .. table.concat(line, ", ") .. ";"
+        end
+        return list
+    end
+    -- Sums of integers wait for each other where there are few: then two lines of words have sums of their own.
+    values.chains = function(block, vectors, tokens)
+        return vectors * tokens <= 4 and block.lines % 2 == 0 and block.lines > 0 and 2 or 1
+    end
+end
+
+-- Splits `outputs` outputs into codelets of at most `max`.
+local function parts(outputs, max)
+    local list, at = {}, 0
+    while at < outputs do
+        local n = math.min(max, outputs - at)
+        list[#list + 1] = { at = at, outputs = n }
+        at = at + n
+    end
+    return list
+end
+
+-- The functions that unpack words, one for each width of a panel in `blocks`: { {width, whole, partial} }, whole
+-- vectors first.
+local function unpacks_of(isa, blocks)
+    local seen, list = {}, {}
+    for _, block in ipairs(blocks) do
+        for _, width in ipairs { block.full_panels > 0 and product.panel or 0, block.tail_outputs } do
+            if width > 0 and not seen[width] then
+                seen[width] = true
+                list[#list + 1] = { width = width, whole = width - width % isa.lanes, partial = width % isa.lanes }
+            end
+        end
+    end
+    table.sort(list, function(a, b) return a.width < b.width end)
+    return list
+end
+
+-- What the block products of the many-token kernels print: blocks, and the codelets they need.
+function block_products.many(p, v, products, values)
+    local micro_seen = {}
+    values.micro, values.folded = {}, false
+    values.blocks = distinct_blocks(products, function(block, of)
+        block.lines = of.depth // of.folds
+        block.full_panels, block.tail_outputs, block.depth, block.panel_words =
+            of.full_panels, of.tail_outputs, of.depth, of.depth * product.panel
+        block.full = of.full_panels > 0 and parts(product.panel, v.outputs) or {}
+        block.tail = parts(of.tail_outputs, v.outputs)
+        values.folded = values.folded or of.folds > 1
+        for _, list in ipairs { block.full, block.tail } do
+            for _, part in ipairs(list) do
+                if not micro_seen[part.outputs] then
+                    micro_seen[part.outputs] = true
+                    values.micro[#values.micro + 1] = part.outputs
+                end
+            end
+        end
+    end)
+    table.sort(values.micro)
+    values.panel, values.blocks_argument = product.panel, false
+    -- The loop over the lines of words of a codelet, and weight `output` of the line that is `number` lines ahead.
+    values.unroll = v.product_unroll
+    values.counted = function(line)
+        if v.product_unroll == 1 then return "++" .. line .. ", x += " .. v.tile .. ", w += width" end
+        return string.format(
+            "%s += %d, x += %d, w += %d * width",
+            line,
+            v.product_unroll,
+            v.product_unroll * v.tile,
+            v.product_unroll
+        )
+    end
+    values.weight = function(number, output)
+        local before = number == 0 and "" or number == 1 and "width" or number .. " * width"
+        return "w[" .. (number == 0 and output or sum(before, output)) .. "]"
+    end
+    local word = p.projection.word
+    values.unpacked = word.rows > 1 and not word.integers
+    if values.unpacked then values.unpacks = unpacks_of(v.isa, values.blocks) end
+    values.accumulators = function(output)
+        local list = {}
+        for n = 0, v.vectors - 1 do
+            list[n + 1] = "y" .. output .. "_" .. n .. " = " .. (word.integers and v.isa.index_zero() or v.isa.zero())
+        end
+        return table.concat(list, ", ")
+    end
+end
+
+return block_products

@@ -1,0 +1,55 @@
+-- What the kernels of one regime have in common: names, loops and words of comments that their templates print.
+local blob = require "gen.plan.blob"
+local buffers = require "gen.families.lookup.print.buffers"
+local literal = require "gen.print.literal"
+local prologue = require "gen.print.prologue"
+
+-- Statements, four a line, that keep variables of the names in their registers: none where `isa` needs none.
+local function barriers(p, isa, list)
+    local text = {}
+    for i = 1, isa.register_barrier and #list or 0, 4 do
+        local line = {}
+        for n = i, math.min(i + 3, #list) do
+            line[#line + 1] = p.names.macro("KEEP") .. "(" .. list[n] .. ");"
+        end
+        text[#text + 1] = table.concat(line, " ")
+    end
+    return text
+end
+
+-- The values of the kernel `symbol` of `v`, a variant of plan `p` or its `few`.
+return function(p, v, symbol)
+    local m, few, shape = p.model, v.regime == "few", p.shape
+    return {
+        isa = v.isa,
+        v = v,
+        values_type = "float",
+        hash = v.hash,
+        projection = p.projection,
+        symbol = symbol,
+        lanes = v.isa.lanes,
+        tile = v.tile,
+        vectors = v.vectors,
+        prologue = prologue(p, v.isa),
+        helper = p.names.helper(few),
+        score = m.score,
+        norm = m.norm ~= nil,
+        eps = m.norm and literal.float(m.norm.eps) or "",
+        one_over_d = literal.float(1 / shape.d),
+        openmp = p.openmp,
+        makes_codes = p.makes_codes,
+        -- Whether the hash prefetches rows of which it has just found the codes.
+        prefetch_first = v.prefetch_first and p.makes_codes and v.prefetch_first or false,
+        pitch = p.pitch,
+        line_elements = blob.align // p.tables.bytes,
+        -- slot: number of a row among those that a token takes
+        table_of = function(slot) return shape.neighbours > 1 and slot .. " / " .. shape.neighbours or slot end,
+        vertices_argument = v.hash.bytes > 0 and ", vertices" or "",
+        vertices_parameter = v.hash.bytes > 0 and ", void *restrict vertices" or "",
+        x_rows = buffers.rows(shape.d, shape.x_step),
+        y_rows = buffers.rows(shape.d_out, shape.y_step),
+        slots_text = "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or ""),
+        lane_axis = few and "" or "[" .. v.tile .. "]",
+        barriers = function(list) return barriers(p, v.isa, list) end,
+    }
+end

@@ -1,0 +1,20 @@
+-- What the templates of whole layers print: buffers in scratch, and the arguments of the stages' kernels.
+local buffers = require "gen.families.lookup.print.buffers"
+
+-- Adds to `values` what the template of the driver of `v` reads beside what kernels have in common.
+return function(p, v, values)
+    local few = v.regime == "few"
+    local normalises, list = not few or p.model.norm ~= nil, {}
+    if normalises then list[1] = { name = "x", storage = "float" } end
+    values.projection_arguments = "weights, " .. (not few and "x_tiles" or normalises and "normalised" or "x")
+    for _, buffer in ipairs(buffers.of_projection(v)) do
+        list[#list + 1] = buffer
+        values.projection_arguments = values.projection_arguments .. ", " .. buffer.name
+    end
+    values.buffers, values.tables = list, p.tables
+    values.few = few and v or v.few or false
+    values.scratch_bytes = p.scratch_bytes
+    local ask = values.prefetch_first
+    values.prefetch_parameter = ask and ", const " .. p.names.weights .. " *ask" or ""
+    values.prefetch_argument = ask and ", token == 0 ? ask : NULL" or ""
+end

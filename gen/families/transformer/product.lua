@@ -1,0 +1,39 @@
+-- Plans a transformer's dense products: how many outputs, tokens and inputs their kernels hold in registers and caches.
+local layout = require "gen.families.transformer.layout"
+
+local product = {}
+
+-- So many at a time, then a `part`-th of that, down to one.
+function product.falling(count, part)
+    local list = { count }
+    while list[#list] > 1 do
+        list[#list + 1] = math.max(1, list[#list] // part)
+    end
+    return list
+end
+
+-- The kernels of products by the schedule's choices, of weights of `type`, with vectors of `lanes` outputs:
+--   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
+--                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
+--                   for all tokens, unpacked_floats of them
+--   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
+--                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
+function product.plan(choices, lanes, type)
+    local p = {
+        strip_vectors = choices["product.vectors"],
+        tokens = product.falling(choices["product.tokens"], 3),
+        depth = choices["product.depth"],
+        alone_vectors = choices["few.vectors"],
+        unroll = choices["few.unroll"],
+        streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
+        prefetch = choices["few.ahead"] > 0 and choices["few.ahead"],
+    }
+    p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
+    p.unpacks = type.name ~= "f32" and p.tokens[1] > 1
+    p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
+    -- Bytes of weights that a step of one token reads of a panel.
+    p.step_bytes = p.unroll * layout.panel * type.bytes
+    return p
+end
+
+return product

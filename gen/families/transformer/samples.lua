@@ -1,0 +1,62 @@
+-- The tensors of a transformer's checkpoint with which `sample` fills one at random.
+local block_lookup = require "gen.families.transformer.block_lookup"
+local checkpoint = require "gen.model.checkpoint_names"
+
+local samples = {}
+
+-- Every tensor that an unfused checkpoint of the model has, or, if it is an architecture of its own, the checkpoint
+-- that `pack` reads, as weights.sample writes them. Square maps are near 1, so that values neither grow nor shrink much
+-- from block to block and what is inverted is well-conditioned.
+function samples.of(m, shape, own)
+    local family, list, known = checkpoint.family(m), {}, {}
+    local function add(name, tensor_shape, deviation, more)
+        if known[name] then return end
+        known[name] = true
+        list[#list + 1] = { name = name, shape = tensor_shape, mean = 0.0, deviation = deviation }
+        for key, value in pairs(more or {}) do
+            list[#list][key] = value
+        end
+    end
+    local biased = m.checkpoint ~= "llama"
+    local function add_map(map, deviation, diagonal, bias)
+        local v = map.weight
+        add(v.tensor, v.shape, deviation, diagonal and { diagonal = shape.d, group = v.group, stride = v.stride })
+        if biased or bias then add(map.bias.tensor, map.bias.shape, bias or 0.1) end
+    end
+    for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
+        if row[2] then
+            add(family.embeddings[row[1]], { row[2], own and shape.input or shape.d }, row[1] == "word" and 1.0 or 0.3)
+        end
+    end
+    for layer = 0, m.layers - 1 do
+        for _, letter in ipairs { "Q", "K", "V", "P" } do
+            local map =
+                checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
+            if not (own and m.attention.eliminate:find(letter, 1, true)) then
+                add_map(own and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true)
+            end
+        end
+        if shape.lookup then
+            local delivers = own and shape.delivered and layer < m.layers - 1
+            for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.input or shape.d)) do
+                add(tensor.name, tensor.shape, tensor.deviation, tensor)
+            end
+        else
+            local inputs = checkpoint.inputs(m, layer)
+            add_map(inputs[#inputs], 1.5 * shape.d ^ -0.5)
+            -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to
+            -- block.
+            if shape.gated then add_map(inputs[1], 0.3 * shape.d ^ -0.5, false, 1.0) end
+            add_map(checkpoint.linear(m, layer, "O", shape.d, shape.f), shape.f ^ -0.5)
+        end
+        for i = 1, m.norm and 2 or 0 do
+            local name = checkpoint.norm(m, layer, i)
+            add(name .. ".weight", { shape.d }, 0.1, { mean = 1.0 })
+            if m.norm.kind == "layernorm" then add(name .. ".bias", { shape.d }, 0.1) end
+        end
+    end
+    if not m.tied then add(family.head, { m.vocab, shape.d }, shape.d ^ -0.5) end
+    return list
+end
+
+return samples

@@ -1,0 +1,146 @@
+-- The sections of a transformer's blob, and the pieces that the packer fills them with.
+local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.transformer.block_lookup"
+local checkpoint = require "gen.model.checkpoint_names"
+local dtype = require "gen.plan.dtype"
+local layout = require "gen.families.transformer.layout"
+local maps = require "gen.families.transformer.maps"
+
+local sections = {}
+
+-- The sections of the blob, each with the layers of one kind of weights behind each other, and the pieces that the
+-- packer fills them with.
+function sections.of(m, shape, list_of_maps, parts)
+    local list, pieces, at = {}, {}, blob.header_bytes
+    local f32 = dtype.get "f32"
+    local function add(name, type, elements, doc)
+        local section = {
+            name = name,
+            dtype = type,
+            type = type.name,
+            storage = type.storage,
+            elements = elements,
+            count = elements,
+            at = at,
+            bytes = elements * type.bytes,
+            doc = doc,
+        }
+        at = blob.round_up(at + section.bytes, blob.align)
+        list[#list + 1] = section
+        return section
+    end
+    local function piece(section, layer, elements, more)
+        local p = {
+            name = section.name .. " of layer " .. layer,
+            dtype = section.dtype,
+            type = section.type,
+            elements = elements,
+            at = section.at + layer * elements * section.dtype.bytes,
+            steps = {},
+        }
+        for key, value in pairs(more) do
+            p[key] = value
+        end
+        pieces[#pieces + 1] = p
+    end
+    local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+    for _, map in ipairs(list_of_maps) do
+        local scales = shape.type.scaled
+            and add(map.field .. "_scales", f32, m.layers * map.pitch, "scales of the rows of " .. map.letter)
+        local matrix = add(
+            map.field,
+            shape.type,
+            m.layers * map.words,
+            map.letter
+                .. ", ["
+                .. m.layers
+                .. "]["
+                .. map.panels
+                .. "]["
+                .. map.inputs
+                .. " inputs]["
+                .. layout.panel
+                .. " outputs]"
+        )
+        local bias = add(
+            map.field .. "_bias",
+            f32,
+            m.layers * map.pitch,
+            "[" .. m.layers .. "][" .. map.pitch .. "] biases of " .. map.letter .. ", zeros if it has none"
+        )
+        for layer = 0, m.layers - 1 do
+            local view = map.view(layer)
+            local function of(part)
+                return {
+                    from = part.tensor,
+                    shape = part.shape,
+                    rows = part.rows,
+                    columns = part.columns,
+                    group = part.group,
+                    stride = part.stride,
+                    offset = part.offset,
+                }
+            end
+            local weights, offsets = of(view.weight), of(view.bias)
+            weights.row = map.inputs
+            weights.boxes, weights.slices = maps.boxes(map, not weights.group)
+            weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
+            piece(matrix, layer, map.words, weights)
+            offsets.boxes, offsets.optional = whole(map.outputs), true
+            piece(bias, layer, map.pitch, offsets)
+        end
+    end
+    block_lookup.add_sections(m, parts, add, piece)
+    if m.norm then
+        for i, word in ipairs { "first", "second" } do
+            local gain = add(
+                word .. "_norm",
+                f32,
+                m.layers * shape.d,
+                "[" .. m.layers .. "][" .. shape.d .. "] gains of the " .. word .. " norm"
+            )
+            local offset = m.norm.kind == "layernorm"
+                and add(word .. "_norm_offset", f32, m.layers * shape.d, "its offsets")
+            for layer = 0, m.layers - 1 do
+                local name = checkpoint.norm(m, layer, i)
+                piece(gain, layer, shape.d, { from = name .. ".weight", shape = { shape.d }, boxes = whole(shape.d) })
+                if offset then
+                    piece(
+                        offset,
+                        layer,
+                        shape.d,
+                        { from = name .. ".bias", shape = { shape.d }, boxes = whole(shape.d) }
+                    )
+                end
+            end
+        end
+    end
+    if shape.rope then
+        local half, digits = shape.rope.half, shape.rope.digits
+        local count = (digits and 256 or shape.context) * half
+        local rows = digits and "[" .. #digits .. " bytes of a position][256]" or "[" .. shape.context .. " positions]"
+        for _, word in ipairs { "cosines", "sines" } do
+            local section = add(
+                word,
+                f32,
+                (digits and #digits or 1) * count,
+                rows .. "[" .. half .. "] " .. word .. " of the rotary angles"
+            )
+            for i, step in ipairs(digits or { 1 }) do
+                pieces[#pieces + 1] = {
+                    name = word,
+                    type = "f32",
+                    elements = count,
+                    at = section.at + (i - 1) * count * 4,
+                    angles = word,
+                    theta = shape.rope.theta,
+                    half = half,
+                    step = step,
+                }
+            end
+        end
+    end
+    return list, pieces, at
+end
+
+return sections

@@ -1,0 +1,82 @@
+-- The shape of a transformer: its widths, and where keys and values lie in the cache.
+local blob = require "gen.plan.blob"
+local dtype = require "gen.plan.dtype"
+local layout = require "gen.families.transformer.layout"
+local transformer_model = require "gen.families.transformer.model"
+
+local shape = {}
+
+-- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
+-- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. A window's
+-- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
+-- to a tile of tokens can enter before they attend, it holds that many more.
+local function cache_of(s, type)
+    local pitch, positions = blob.round_up(s.width, layout.values), s.context
+    if s.ring then positions = s.window - 1 + layout.keys end
+    local cache = {
+        type = type,
+        pitch = pitch,
+        positions = blob.round_up(positions, layout.keys),
+        layer_bytes = 0,
+        parts = {},
+    }
+    local function part(name, element, elements)
+        local one =
+            { name = name, storage = element.storage, head = cache.positions * elements, at = cache.layer_bytes }
+        cache.parts[#cache.parts + 1] = one
+        cache[name] = one
+        cache.layer_bytes = blob.round_up(one.at + s.kv_heads * one.head * element.bytes, blob.align)
+    end
+    part("keys", type, s.width)
+    part("values", type, pitch)
+    if type.scaled then
+        part("key_scales", dtype.get "f32", 1)
+        part("value_scales", dtype.get "f32", 1)
+    end
+    cache.position_bytes = s.layers * s.kv_heads * ((s.width + pitch) * type.bytes + (type.scaled and 8 or 0))
+    return cache
+end
+
+-- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua).
+function shape.of(m, type, cache_type)
+    local width = m.d // m.heads
+    local s = {
+        type = type,
+        d = m.d,
+        heads = m.heads,
+        kv_heads = m.kv_heads,
+        group = m.heads // m.kv_heads,
+        width = width,
+        e = transformer_model.kv_width(m),
+        f = m.ffn.f,
+        layers = m.layers,
+        context = m.attention.context,
+        window = m.attention.window,
+        causal = m.attention.causal,
+        ring = m.attention.causal and m.attention.window ~= nil,
+        parallel = m.parallel,
+        skip = m.skip,
+        scale = m.attention.scale or width ^ -0.5,
+        gated = m.ffn.kind == "glu",
+        activation = m.ffn.activation,
+        norm = m.norm,
+        lookup = m.ffn.kind == "lookup",
+    }
+    -- What makes a block's input delivers its q, k and v, side by side.
+    s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
+    s.input = s.delivered and s.d + 2 * s.e or s.d
+    local rope = m.attention.rope
+    if rope then
+        s.rotated = math.tointeger(rope.share * width) or 0
+        s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
+    end
+    s.cache = cache_of(s, cache_type)
+    if s.ring then
+        -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
+        s.context = layout.max_positions
+        if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
+    end
+    return s
+end
+
+return shape

@@ -1,0 +1,73 @@
+-- A block as a list of steps on named buffers; projections that were eliminated have no step.
+local steps = {}
+
+-- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to,
+-- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
+function steps.of(shape, has, parts)
+    local before, after = {}, {}
+    local function add(list, step) list[#list + 1] = step end
+    local function product(list, letter, from, to)
+        if not has[letter] then return from end
+        add(list, { op = "product", map = has[letter], from = from, to = to })
+        return to
+    end
+    local pre, post = shape.norm and shape.norm.place == "pre", shape.norm and shape.norm.place == "post"
+    local source = pre and "normed" or "rows"
+    local function prepare(list)
+        add(
+            list,
+            pre and { op = "norm", which = "first", from = "in", to = source }
+                or { op = "copy", from = "in", to = source }
+        )
+    end
+    local q, k, v, k_at, v_at = "in", "in", "in", shape.d, shape.d + shape.e
+    if not shape.delivered then
+        prepare(before)
+        k, v, k_at, v_at = product(before, "K", source, "k"), product(before, "V", source, "v"), 0, 0
+    end
+    -- Into a ring tokens enter a few at a time, just before they attend: more would push out what the first of them
+    -- still sees.
+    if not shape.ring then add(before, { op = "append", k = k, k_at = k_at, v = v, v_at = v_at }) end
+    if not shape.delivered then
+        if not shape.causal then prepare(after) end
+        q = product(after, "Q", source, "q")
+    end
+    add(
+        after,
+        { op = "attend", from = q, to = "mixed", k = shape.ring and k, k_at = k_at, v = shape.ring and v, v_at = v_at }
+    )
+    local mixed = product(after, "P", "mixed", "projected")
+    local inner = shape.parallel and source or mixed
+    if not shape.parallel and shape.skip then
+        add(after, { op = "add", a = "in", b = mixed, to = "stream" })
+        inner = "stream"
+    end
+    local stream = inner
+    if post and not shape.parallel then
+        add(after, { op = "norm", which = "first", from = stream, to = "normed" })
+        inner, stream = "normed", "normed"
+    elseif pre then
+        add(after, { op = "norm", which = "second", from = shape.parallel and "in" or stream, to = "normed" })
+        inner = "normed"
+    end
+    local out = "out"
+    if shape.lookup then
+        add(after, { op = "lookup", parts = parts, from = inner, to = out })
+    else
+        if shape.gated then product(after, "G", inner, "gate") end
+        product(after, "M", inner, "hidden")
+        add(after, { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" })
+        product(after, "O", "hidden", out)
+    end
+    if shape.parallel then
+        add(after, { op = "add", a = mixed, b = out, to = "out" })
+        if shape.skip then add(after, { op = "add", a = "in", b = out, to = "out" }) end
+    elseif shape.skip then
+        add(after, { op = "add", a = stream, b = out, to = "out" })
+    end
+    if post then add(after, { op = "norm", which = "second", from = "out", to = "out" }) end
+    add(after, { op = "output", from = out })
+    return before, after
+end
+
+return steps

@@ -1,0 +1,81 @@
+-- What one instruction set's kernels of a transformer are planned as: scratch, products, attention and names.
+local attention = require "gen.families.transformer.attention"
+local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.transformer.block_lookup"
+local layout = require "gen.families.transformer.layout"
+local names = require "gen.model.names"
+local product = require "gen.families.transformer.product"
+local schedule = require "gen.families.transformer.schedule"
+
+local variant = {}
+
+local cache_line = blob.align // 4
+
+-- Floats from token to token of a buffer whose rows have so many, filled up to what products in whole panels write.
+-- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
+function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
+
+-- Buffers in scratch, { name, pitch, at }, in floats: behind each other as many rows of `pitch` of each as a call has
+-- tokens, a chunk at most, from tokens * at on; and of what tokens need that attend together, a group of heads each,
+-- from so many tokens * at on. A call for few tokens needs little scratch.
+local function buffers_of(shape, before, after, lanes)
+    local buffers = {
+        tokens = {},
+        queries = {},
+        pitches = { ["in"] = shape.delivered and "in_step" or shape.d },
+        token_floats = 0,
+        query_floats = 0,
+    }
+    for _, steps in ipairs { before, after } do
+        for _, step in ipairs(steps) do
+            if step.to and not buffers.pitches[step.to] then
+                local pitch =
+                    variant.pitch(step.map and step.map.outputs or step.op == "lookup" and shape.input or shape.d)
+                table.insert(buffers.tokens, { name = step.to, pitch = pitch, at = buffers.token_floats })
+                buffers.pitches[step.to], buffers.token_floats = pitch, buffers.token_floats + pitch
+            end
+        end
+    end
+    for _, row in ipairs {
+        { "queries", shape.width },
+        { "sums", shape.cache.pitch },
+        { "scores", layout.keys },
+        { "totals", lanes },
+    } do
+        table.insert(buffers.queries, { name = row[1], at = buffers.query_floats })
+        buffers.query_floats = blob.round_up(buffers.query_floats + shape.group * row[2], cache_line)
+    end
+    return buffers
+end
+
+-- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`.
+function variant.of(m, shape, before, after, isa, choices, parts, number)
+    local v = {
+        isa = isa,
+        schedule = choices,
+        schedule_text = schedule.text(choices),
+        chunk = choices["chunk.tokens"],
+        queries = choices["attention.tokens"],
+        product = product.plan(choices, isa.lanes, shape.type),
+        attention = attention.plan(shape, choices, isa.lanes),
+    }
+    v.rows = v.queries * shape.group
+    v.buffers = buffers_of(shape, before, after, isa.lanes)
+    v.number, v.lookup_floats = number, block_lookup.scratch_floats(parts, number) -- of a token alone, of any number
+    v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
+    v.scratch_bytes = 4 * v.lookup_floats.many
+        + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
+    -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
+    if v.product.unpacks then
+        v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
+        v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
+    end
+    v.names = {
+        product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
+        attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
+        blocks = names.variant(m.name, "blocks", isa.name),
+    }
+    return v
+end
+
+return variant

@@ -1,0 +1,120 @@
+-- Breaks the lines of emitted C that are too long: code behind a comma, comments between words.
+local long_lines = {}
+
+long_lines.width = 140 -- columns
+
+-- What the characters of a line of code are, up to a comment behind it: their depth in brackets, or false inside a
+-- string; and where that comment begins.
+local function depths_of(line)
+    local depths, depth, quote, at = {}, 0, nil, 1
+    while at <= #line do
+        local char = line:sub(at, at)
+        if not quote and line:sub(at, at + 1) == "/*" then return depths, at end
+        if char == "\\" then
+            depths[at], at = false, at + 1
+            depths[at] = false
+        elseif quote then
+            depths[at] = false
+            if char == quote then quote = nil end
+        elseif char == '"' or char == "'" then
+            depths[at], quote = false, char
+        else
+            if char:find "[%)%]}]" then depth = depth - 1 end
+            depths[at] = depth
+            if char:find "[%(%[{]" then depth = depth + 1 end
+        end
+        at = at + 1
+    end
+    return depths
+end
+
+-- Where a line of code is best broken: behind the last comma, semicolon or operator of the least depth that leaves no
+-- more than `width` columns; nil: nowhere.
+local function break_of(line, depths, width)
+    local best, least
+    for _, mark in ipairs { "[,;] ", " [?:] ", " [%+%-=|] ", " && " } do
+        local from = #line:match "^%s*" + 1
+        while true do
+            local at, last = line:find(mark, from)
+            if not at or last - 1 > width then break end
+            local place = (mark == "[,;] ") and at or at - 1 -- an operator begins the next line
+            if depths[at] and (not least or depths[at] < least or depths[at] == least and place > best) then
+                best, least = place, depths[at]
+            end
+            from = at + 1
+        end
+        if best and least <= 1 then break end
+    end
+    return best
+end
+
+local function words_of(line, indent, rest_indent, width, add)
+    while #line > width do
+        local at
+        for place = width, #indent + 1, -1 do
+            if line:sub(place, place) == " " and line:sub(1, place - 1):find "%S" then
+                at = place
+                break
+            end
+        end
+        if not at or at <= #rest_indent then break end
+        add((line:sub(1, at - 1):gsub("%s+$", "")))
+        line = rest_indent .. line:sub(at + 1)
+    end
+    add(line)
+end
+
+local function break_code(line, width, add)
+    local indent = line:match "^%s*"
+    local rest = indent .. "    "
+    while #line > width do
+        local depths, comment = depths_of(line)
+        local at = break_of(line, depths, width)
+        if comment and (not at or comment > #indent + 1 and comment <= width) then
+            words_of(line, indent, (" "):rep(comment + 2), width, add)
+            return
+        end
+        if not at then break end
+        add((line:sub(1, at):gsub("%s+$", "")))
+        line = rest .. line:sub(at + 1):gsub("^%s+", "")
+    end
+    add(line)
+end
+
+-- The text of a C file with lines of at most `long_lines.width` columns, where they can be broken. Continued code is
+-- indented by four columns more, a continued comment stands below its text; preprocessor lines stay as they are.
+function long_lines.broken(text)
+    local width = long_lines.width
+    local out, in_comment = {}, false
+    local function add(line) out[#out + 1] = line end
+    for line in text:gmatch("([^\n]*)\n") do
+        local columns = utf8.len(line) or #line
+        local max = width + #line - columns -- bytes for those columns
+        local indent = line:match "^%s*"
+        local starts = line:sub(#indent + 1, #indent + 2) == "/*"
+        if columns <= width or line:find "^#" then
+            add(line)
+        elseif starts then
+            words_of(line, indent, indent .. "   ", max, add)
+        elseif in_comment then
+            -- a row "name   text" goes on below its text
+            local _, column = line:find "^%s*[%w_]+[,;:]?%s%s+"
+            words_of(line, indent, (" "):rep(column or #indent), max, add)
+        else
+            break_code(line, max, add)
+        end
+        local opened, closed
+        for at, mark in line:gmatch "()([/%*][/%*])" do
+            if mark == "/*" then opened = at end
+            if mark == "*/" then closed = at end
+        end
+        if opened and (not closed or closed < opened) then
+            in_comment = true
+        elseif closed then
+            in_comment = false
+        end
+    end
+    return table.concat(out, "\n") .. "\n"
+end
+
+return long_lines
