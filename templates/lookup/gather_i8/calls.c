@@ -21,7 +21,8 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             local y = columns .. (v.stream and ", streams" or "")
 //$             to = sum("score_units", call.unit_at) .. ", " .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
-$(i)$(run_name(call.run, t))($(slice), $(pack and (packs and pack.pitch or constant("ROW_PITCH")) .. ", " or "")$(at("code", call.code_at)), $(at("words", call.words_at)),
+$(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
+$(i)    $(at("code", call.code_at)), $(at("words", call.words_at)),
 $(i)    $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

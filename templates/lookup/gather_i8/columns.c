@@ -18,8 +18,8 @@
 //$ if prefetch_next then
    next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table, $(pitch_parameter)const uint16_t *code, const uint32_t *words,
-    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
+    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
     for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(v.gather_i8.quads * 2 * tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);

@@ -3,8 +3,9 @@
 //$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
 
 /* Sums of $(words.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
-   They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four of them are added to a 32-bit
-   sum without saturation, and $(plan.max_tables) tables at most share a unit: 65535 * 128 * $(plan.max_tables) < 2^31. Only what $(helper)_finish_y does rounds. */
+   They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
+   a 32-bit sum without saturation, and at most $(plan.max_tables) tables share a unit: 65535 * 128 * $(plan.max_tables) < 2^31.
+   Only $(helper)_finish_y rounds. */
 typedef struct {
     $(word) high[4], low[4];
 } $(helper)_sums;
@@ -39,8 +40,8 @@ $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 //$ for _, part in ipairs(plan.lines) do
 
 /* Adds $(part.columns) columns of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
-$(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums, const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3,
-    uint32_t high, uint32_t low)
+$(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
+    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t high, uint32_t low)
 {
     const $(word) scores_high = $(words.broadcast("high"));
     const $(word) scores_low = $(words.broadcast("low"));
