@@ -1,7 +1,7 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench.
 local bench = require "harness.families.lookup.bench"
 local compile = require "harness.base.compile"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
@@ -18,25 +18,18 @@ local transformer = require "harness.families.transformer.execute"
 
 local commands = {}
 
--- The instruction sets of `text` (all, if absent) that this CPU can run with weights of the types of gen/plan/dtype.lua
--- in the list, and the names of those it cannot.
+-- The instruction sets of `text` (those of every bundle, if absent) that this CPU can run with weights of the types of
+-- gen/plan/dtype.lua in the list, and the names of those it cannot.
 function commands.runnable(text, types)
-    local can, list, skipped, facts = {}, {}, {}, cpu.describe()
-    for _, name in ipairs(facts.isa) do
-        can[name] = true
-    end
-    for _, set in ipairs(isa.select(text or table.concat(isa.names, ","))) do
-        local can_run = can[set.name]
-        for _, feature in ipairs(isa.with_types(set, types).features or {}) do
-            can_run = can_run and facts[feature]
-        end
-        if can_run then
+    local list, skipped, facts = {}, {}, cpu.describe()
+    for _, set in ipairs(isa.select(text)) do
+        if isa.runs(isa.with_types(set, types), facts) then
             list[#list + 1] = set
         else
             skipped[#skipped + 1] = set.name
         end
     end
-    if #list == 0 then error("--isa: this CPU runs none of " .. (text or table.concat(isa.names, ",")), 0) end
+    if #list == 0 then error("--isa: this CPU runs none of " .. table.concat(skipped, ","), 0) end
     return list, skipped
 end
 

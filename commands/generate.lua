@@ -15,9 +15,7 @@ local weight_count = require "gen.families.transformer.weight_count"
 
 local commands = {}
 
-local function load_plan(path, options)
-    return request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
-end
+local function load_plan(path, options) return request.plan(path, isa.select(options.isa), options) end
 
 local function bytes_text(n)
     for _, unit in ipairs { { 1 << 30, "GiB" }, { 1 << 20, "MiB" }, { 1 << 10, "KiB" } } do
@@ -76,7 +74,7 @@ local function plan_transformer(m, path, options)
         add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
     end
     if not transformer_plan.misfit(m) then
-        local p = request.plan(path, isa.select(options.isa or table.concat(isa.names, ",")), options)
+        local p = request.plan(path, isa.select(options.isa), options)
         add("packed blocks", "%15s  of %s", bytes_text(p.packed_bytes), p.shape.type.name)
         add(
             "cache",

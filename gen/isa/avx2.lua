@@ -1,7 +1,10 @@
 -- AVX2 with FMA: 8 lanes, 16 registers.
 
-local avx2 = require "gen.isa.x86"(256)
-local at, call = avx2.at, avx2.call
+local expression = require "gen.isa.expression"
+
+local avx2, tools = require "gen.isa.x86"(256)
+local at, cast, call = expression.address, expression.cast, tools.call
+local load_bytes, store_bytes = tools.load_bytes, tools.store_bytes
 
 avx2.name, avx2.lanes, avx2.registers = "avx2", 8, 16
 avx2.l2_bytes = 512 << 10
@@ -22,52 +25,40 @@ end
 
 function avx2.load_partial(base, offset, n) return call("maskload_ps", at(base, offset), first(n)) end
 function avx2.load_words_partial(base, offset, n)
-    return call("maskload_epi32", "(const int *) (const void *) " .. avx2.operand(base, offset), first(n))
+    return call("maskload_epi32", cast("const int *", cast("const void *", at(base, offset))), first(n))
 end
 
--- Elements 0 … n-1 of a table, zeros after them, as 32-bit integers. No instruction loads a few bytes under a mask.
-local function few_elements(base, n)
+-- Elements 0 … n-1 of a table, zeros after them. No instruction loads a few bytes under a mask.
+local function few_elements(base, n, set, cast_type)
     local list = {}
     for lane = 0, 7 do
-        list[lane + 1] = lane < n and base .. "[" .. lane .. "]" or "0"
+        local element = lane < n and expression.index(base, lane) or "0"
+        list[lane + 1] = lane < n and cast_type and cast(cast_type, element) or element
     end
-    return call("setr_epi32", table.concat(list, ", "))
+    return expression.call(set, table.unpack(list))
 end
 
 local function upper_half(v) return call("castsi256_ps", call("slli_epi32", v, "16")) end
-function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", avx2.bytes(128, base))) end
-function avx2.load_f16(base) return call("cvtph_ps", avx2.bytes(128, base)) end
+function avx2.load_bf16(base) return upper_half(call("cvtepu16_epi32", load_bytes(128, base))) end
+function avx2.load_f16(base) return call("cvtph_ps", load_bytes(128, base)) end
 function avx2.load_i8(base)
-    return call(
-        "cvtepi32_ps",
-        call("cvtepi8_epi32", "_mm_loadl_epi64((const __m128i *) (const void *) " .. base .. ")")
-    )
+    local eight = expression.call("_mm_loadl_epi64", cast("const __m128i *", cast("const void *", base)))
+    return call("cvtepi32_ps", call("cvtepi8_epi32", eight))
 end
-function avx2.store_f16(base, offset, v)
-    return "_mm_storeu_si128((__m128i *) (void *) (" .. at(base, offset) .. "), " .. call("cvtps_ph", v, "0") .. ")"
-end
+function avx2.store_f16(base, offset, v) return store_bytes(128, at(base, offset), call("cvtps_ph", v, "0")) end
 function avx2.store_i8(base, offset, v)
     local whole = call("cvtps_epi32", v)
-    local halves = "_mm_packs_epi32("
-        .. call("castsi256_si128", whole)
-        .. ", "
-        .. call("extracti128_si256", whole, "1")
-        .. ")"
-    return "_mm_storel_epi64((__m128i *) (void *) ("
-        .. at(base, offset)
-        .. "), _mm_packs_epi16("
-        .. halves
-        .. ", _mm_setzero_si128()))"
+    local halves =
+        expression.call("_mm_packs_epi32", call("castsi256_si128", whole), call("extracti128_si256", whole, "1"))
+    return expression.call(
+        "_mm_storel_epi64",
+        cast("__m128i *", cast("void *", at(base, offset))),
+        expression.call("_mm_packs_epi16", halves, "_mm_setzero_si128()")
+    )
 end
-function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
-function avx2.load_partial_f16(base, n)
-    local list = {}
-    for lane = 0, 7 do
-        list[lane + 1] = lane < n and "(short) " .. base .. "[" .. lane .. "]" or "0"
-    end
-    return call("cvtph_ps", "_mm_setr_epi16(" .. table.concat(list, ", ") .. ")")
-end
-function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
+function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n, "_mm256_setr_epi32")) end
+function avx2.load_partial_f16(base, n) return call("cvtph_ps", few_elements(base, n, "_mm_setr_epi16", "short")) end
+function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n, "_mm256_setr_epi32")) end
 avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
 
 function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
@@ -81,24 +72,20 @@ end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end
-function avx2.shifted_power(v) return call("castsi256_ps", call("slli_epi32", call("castps_si256", v), "23")) end
 function avx2.less(a, b) return call("cmp_ps", a, b, "_CMP_LT_OQ") end
 function avx2.select(mask, a, b) return call("blendv_ps", b, a, mask) end
 function avx2.any(mask) return call("movemask_ps", mask) .. " != 0" end
 function avx2.index_select(mask, a, b) return call("blendv_epi8", b, a, call("castps_si256", mask)) end
-function avx2.index_zero() return call("setzero_si256") end
 function avx2.index_or_if_positive(index, z, bit)
     local positive = call("castps_si256", call("cmp_ps", z, call("setzero_ps"), "_CMP_GT_OQ"))
     return call("or_si256", index, call("and_si256", positive, call("set1_epi32", bit)))
 end
 function avx2.index_store(base, offset, index)
-    return "_mm_storeu_si128((__m128i *) (void *) ("
-        .. at(base, offset)
-        .. "), _mm_packus_epi32("
-        .. call("castsi256_si128", index)
-        .. ", "
-        .. call("extracti128_si256", index, "1")
-        .. "))"
+    return store_bytes(
+        128,
+        at(base, offset),
+        expression.call("_mm_packus_epi32", call("castsi256_si128", index), call("extracti128_si256", index, "1"))
+    )
 end
 
 -- Halves, then pairs, then the last two.
@@ -123,7 +110,7 @@ end
 -- 8x8: quads, then the two halves.
 function avx2.transpose(r)
     local steps, out = {}, {}
-    local let = avx2.transpose_quads(r, steps)
+    local let = tools.transpose_quads(r, steps)
     for c = 0, 3 do
         let("column" .. c, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x20"))
         let("column" .. c + 4, call("permute2f128_ps", "quad" .. c, "quad" .. c + 4, "0x31"))

@@ -1,7 +1,9 @@
 -- AVX-512 (F, BW, DQ, VL): 16 lanes, 32 registers, mask registers.
 
-local avx512 = require "gen.isa.x86"(512)
-local at, call = avx512.at, avx512.call
+local expression = require "gen.isa.expression"
+
+local avx512, tools = require "gen.isa.x86"(512)
+local at, call, load_bytes, store_bytes = expression.address, tools.call, tools.load_bytes, tools.store_bytes
 
 avx512.name, avx512.lanes, avx512.registers = "avx512", 16, 32
 avx512.l2_bytes = 1 << 20
@@ -22,22 +24,14 @@ function avx512.load_words_partial(base, offset, n) return call("maskz_loadu_epi
 local function upper_half(v) return call("castsi512_ps", call("slli_epi32", call("cvtepu16_epi32", v), "16")) end
 local function integers(v) return call("cvtepi32_ps", call("cvtepi8_epi32", v)) end
 local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n) .. ", " .. base .. ")" end
-function avx512.load_bf16(base) return upper_half(avx512.bytes(256, base)) end
-function avx512.load_f16(base) return call("cvtph_ps", avx512.bytes(256, base)) end
-function avx512.load_i8(base) return integers(avx512.bytes(128, base)) end
+function avx512.load_bf16(base) return upper_half(load_bytes(256, base)) end
+function avx512.load_f16(base) return call("cvtph_ps", load_bytes(256, base)) end
+function avx512.load_i8(base) return integers(load_bytes(128, base)) end
 function avx512.store_f16(base, offset, v)
-    return "_mm256_storeu_si256((__m256i *) (void *) ("
-        .. at(base, offset)
-        .. "), "
-        .. call("maskz_cvtps_ph", "0xffff", v, "0")
-        .. ")"
+    return store_bytes(256, at(base, offset), call("maskz_cvtps_ph", "0xffff", v, "0"))
 end
 function avx512.store_i8(base, offset, v)
-    return "_mm_storeu_si128((__m128i *) (void *) ("
-        .. at(base, offset)
-        .. "), "
-        .. call("cvtsepi32_epi8", call("cvtps_epi32", v))
-        .. ")"
+    return store_bytes(128, at(base, offset), call("cvtsepi32_epi8", call("cvtps_epi32", v)))
 end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
@@ -58,7 +52,7 @@ avx512.type_needs = {
             load_partial = function(base, offset, n)
                 return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
             end,
-            broadcast = function(word) return call("set1_epi32", "(int) " .. word) end,
+            broadcast = function(word) return call("set1_epi32", expression.cast("int", word)) end,
             dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
             -- 256 high + low
             join = function(high, low) return call("add_epi32", call("slli_epi32", high, "8"), low) end,
@@ -122,18 +116,10 @@ avx512.type_needs = {
             end,
             -- The same bytes of 16 integers in a row, to memory.
             store_upper_bytes = function(base, offset, q)
-                return "_mm_storeu_si128((__m128i *) (void *) ("
-                    .. at(base, offset)
-                    .. "), "
-                    .. call("cvtepi32_epi8", call("srli_epi32", q, "8"))
-                    .. ")"
+                return store_bytes(128, at(base, offset), call("cvtepi32_epi8", call("srli_epi32", q, "8")))
             end,
             store_lower_bytes = function(base, offset, q)
-                return "_mm_storeu_si128((__m128i *) (void *) ("
-                    .. at(base, offset)
-                    .. "), "
-                    .. call("cvtepi32_epi8", q)
-                    .. ")"
+                return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
             end,
             largest = function(v) return call("reduce_max_ps", v) end,
             total = function(v) return call("reduce_add_ps", v) end,
@@ -154,12 +140,10 @@ end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end
-function avx512.shifted_power(v) return call("castsi512_ps", call("slli_epi32", call("castps_si512", v), "23")) end
 function avx512.less(a, b) return call("cmp_ps_mask", a, b, "_CMP_LT_OQ") end
 function avx512.select(mask, a, b) return call("mask_blend_ps", mask, b, a) end
 function avx512.any(mask) return mask .. " != 0" end
 function avx512.index_select(mask, a, b) return call("mask_blend_epi32", mask, b, a) end
-function avx512.index_zero() return call("setzero_si512") end
 function avx512.index_or_if_positive(index, z, bit)
     return call(
         "mask_or_epi32",
@@ -170,11 +154,7 @@ function avx512.index_or_if_positive(index, z, bit)
     )
 end
 function avx512.index_store(base, offset, index)
-    return "_mm256_storeu_si256((__m256i *) (void *) ("
-        .. at(base, offset)
-        .. "), "
-        .. call("cvtepi32_epi16", index)
-        .. ")"
+    return store_bytes(256, at(base, offset), call("cvtepi32_epi16", index))
 end
 
 function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) end
@@ -182,7 +162,7 @@ function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) e
 -- 16x16: quads, then a 4x4 transpose of 128-bit quarters.
 function avx512.transpose(r)
     local steps, out = {}, {}
-    local let = avx512.transpose_quads(r, steps)
+    local let = tools.transpose_quads(r, steps)
     for c = 0, 3 do
         for half, mask in ipairs { "0x88", "0xdd" } do
             let("upper" .. c + 4 * (half - 1), call("shuffle_f32x4", "quad" .. c, "quad" .. c + 4, mask))

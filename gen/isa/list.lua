@@ -1,64 +1,48 @@
--- The list of instruction sets, slowest first. Each is one file that gives the vocabulary templates are written in.
---
--- An instruction set has
+-- The list of instruction sets, slowest first: one row each, everything else loops over it. Each is one file of
+-- gen/isa/, which has
 --   name, lanes, registers   float32 lanes of a vector, vector registers
 --   l2_bytes                 nominal L2 cache of the CPUs that have it: the default schedule is made for it
 --   any_alignment            load and store take any alignment of floats, nil: that of a vector
 --   sizeless                 its vectors have no size for the compiler and cannot lie in arrays, nil: they have
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
 --   includes                 headers of its files
---   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
+--   cpu                      bits of CPUID (leaf1_ecx, leaf7_ebx, leaf7_ecx) and XGETBV (xcr0) that must be set to run
+--                            it, nil: any CPU
+--   emulator                 the command that runs a program of it on another CPU of this architecture, nil: there is none
+--   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two
 --                            vectors
 --   register_barrier         whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
---   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
---   type_functions           those of one type of gen/plan/dtype.lua; kept_functions: of words that round to it
+--   helpers                  C functions that its words call and others cannot compile (gen/isa/helpers.lua), nil: none
 --   type_needs               what one type of gen/plan/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx,
---                            feature of harness/base/cpu.c, gather_i8 }
---   features                 those features of harness/base/cpu.c that its types need
---   gather_i8                words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of
---                            tables at a time,
---                            columns of a step, vectors that their sums take
--- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
---   zero() broadcast(s) load(base, offset) load_unaligned load_partial(base, offset, n) store(base, offset, v)
---   store_unaligned store_partial(base, offset, n, v) add sub mul div max(a, b: b if either is NaN) abs
---   fma(a, b, c) = a b + c    reciprocal_root(v) = 1/sqrt(v)
---   round_negative(v): nearest integer, v <= 0, anything for NaN, and power_of_two(n) = 2^n, n an integer from -126 to
---   0, any power of two for NaN; or
---   shifted_power(v) = 2^n, where v = 1.5 2^23 + 127 + n, anything for NaN
---   less(a, b): a mask, not set where a or b is NaN    select(mask, a, b): a where it is set, else b    any(mask):
---                                                      whether a lane is set
---   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
---   index_broadcast(n) index_add index_xor index_select(mask, a, b)
---   prefetch_l2(base, offset): asks for a cache line; nil where there is none; prefetch_l1: one that is soon read, and
---   once, into L1; prefetch_nta: one that is copied
---   stream(base, v): stores past the caches, base aligned to v, nil where there is none; stream_fence(): what makes
---   such stores precede later ones
---   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/plan/dtype.lua) as lanes, as floats;
---   load_partial_bf16 …(base, n): n of them, reading not a byte more
---   store_f16 store_i8(base, offset, v): rounds as many floats as lanes to it, those of i8 between -127.5 and 127.5 or
---   NaN, which becomes any
---   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
---   store_words(base, offset, words): a whole vector of them
---   dot_i16(sum, a, b): the products of both 16-bit integers in each word of a and of b added to the integers `sum`,
---   all of them an `index`
---   float_of(index): signed integers as floats
---   pack_i16(a, b): words of a and b, rounded to 16-bit integers, a in the low bits
---   store_i16(base, offset, a, b): twice as many floats as lanes, the first ones in a, rounded to 16-bit integers,
---   two to a word
---   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
---   reduce(v, "max" or "add"): the list of { type, name, value } that makes one float of all lanes, and the C
---   expression of that float
---   max_magnitude(most, v): the larger one of |v| and `most`, an `index` of the bits of such floats, where NaN and infinity
---   are the largest;
---   reduce_magnitudes(most): as reduce, the largest lane as a float; nil where floats are compared as fast
---   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
+--                            feature: its name, gather_i8 }
+--   gather_i8                words of an integer gather (gen/isa/avx512.lua), if the tables' type has one: rows of
+--                            tables at a time, columns of a step, vectors that their sums take
+-- and the words of gen/isa/words.lua.
 local isa = {}
 
-isa.names = { "scalar", "avx2", "avx512" }
+-- One row an instruction set; `use` is who gets it without asking:
+--   bundle    every bundle, and the commands that run here
+--   verify    only what proves it: --isa names it for a bundle
+--   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens
+isa.list = {
+    { name = "scalar", use = "bundle" },
+    { name = "avx2", use = "bundle" },
+    { name = "avx512", use = "bundle" },
+    { name = "neon", use = "firmware" },
+    { name = "sve", use = "firmware" },
+    { name = "mve", use = "firmware" },
+    { name = "rvv", use = "firmware" },
+    { name = "wasm", use = "firmware" },
+}
 
--- Those of other CPUs, for the targets of gen/plan/target.lua. They have the words of kernels for few tokens.
-isa.foreign = { "neon", "sve", "mve", "rvv", "wasm" }
+-- Names: of the instruction sets of every bundle, of those that --isa takes, and of all.
+isa.bundled, isa.names, isa.all = {}, {}, {}
+for i, row in ipairs(isa.list) do
+    isa.all[i] = row.name
+    if row.use ~= "firmware" then isa.names[#isa.names + 1] = row.name end
+    if row.use == "bundle" then isa.bundled[#isa.bundled + 1] = row.name end
+end
 
 function isa.get(name) return (require("gen.isa." .. name)) end
 
@@ -78,8 +62,7 @@ local function with_type(set, type)
         copy[key] = value
     end
     copy.gather_i8 = needs.gather_i8 or set.gather_i8
-    if not contains(set.features or {}, needs.feature) then
-        copy.features = { needs.feature, table.unpack(set.features or {}) }
+    if not contains(set.flags, needs.flags[1]) then
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })
         copy.guard = set.guard .. " && " .. needs.guard
         copy.cpu = {
@@ -94,16 +77,8 @@ end
 
 -- Raises one line for a name that is none, also none of other CPUs.
 function isa.check(name)
-    if contains(isa.names, name) or contains(isa.foreign, name) then return end
-    error(
-        '"'
-            .. name
-            .. '": must be an instruction set, of '
-            .. table.concat(isa.names, ", ")
-            .. ", "
-            .. table.concat(isa.foreign, ", "),
-        0
-    )
+    if contains(isa.all, name) then return end
+    error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.all, ", "), 0)
 end
 
 -- The instruction set `set` with what it needs for weights of the types in the list.
@@ -114,18 +89,45 @@ function isa.with_types(set, types)
     return set
 end
 
--- The instruction sets named in "scalar,avx2", in the order of the list; raises one line for an unknown name.
+-- The instruction sets named in "scalar,avx2" (those of every bundle, if absent), in the order of the list; raises one
+-- line for an unknown name.
 function isa.select(text)
-    local wanted = {}
-    for name in (text .. ","):gmatch("([^,]*),") do
+    local wanted, list = {}, {}
+    for name in ((text or table.concat(isa.bundled, ",")) .. ","):gmatch("([^,]*),") do
         if not contains(isa.names, name) then
             error('--isa: "' .. name .. '": must be of ' .. table.concat(isa.names, ", "), 0)
         end
         wanted[name] = true
     end
-    local list = {}
     for _, name in ipairs(isa.names) do
         if wanted[name] then list[#list + 1] = isa.get(name) end
+    end
+    return list
+end
+
+-- Whether a CPU whose bits are `has` (harness/base/cpu.c) runs the instruction set `set`.
+function isa.runs(set, has)
+    for key, bits in pairs(set.cpu or {}) do
+        if has[key] & bits ~= bits then return false end
+    end
+    return true
+end
+
+-- The names of what the types of weights need of such a CPU beside its instruction sets, and it has.
+function isa.features(has)
+    local list = {}
+    for _, name in ipairs(isa.bundled) do
+        local set, types = isa.get(name), {}
+        for type in pairs(set.type_needs or {}) do
+            types[#types + 1] = type
+        end
+        table.sort(types)
+        for _, type in ipairs(types) do
+            local feature = set.type_needs[type].feature
+            if not contains(list, feature) and isa.runs(with_type(set, { name = type }), has) then
+                list[#list + 1] = feature
+            end
+        end
     end
     return list
 end

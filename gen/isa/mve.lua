@@ -1,7 +1,8 @@
 -- MVE of Armv8.1-M (Helium): 4 lanes, 8 registers; short vectors by predicates. It has neither division nor roots.
 
-local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
-local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local expression = require "gen.isa.expression"
+
+local at, call = expression.address, expression.call
 local function first(n) return call("vctp32q", n) end
 
 local mve = {
@@ -16,26 +17,56 @@ local mve = {
     vector = "float32x4_t",
     index = "uint32x4_t",
     mask = "mve_pred16_t",
-    functions = {
-        "#include <arm_mve.h>",
-        "",
-        "static inline float32x4_t $divide(float32x4_t a, float32x4_t b)",
-        "{",
-        "    float32x4_t quotient = a;",
-        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 0) / vgetq_lane_f32(b, 0), quotient, 0);",
-        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 1) / vgetq_lane_f32(b, 1), quotient, 1);",
-        "    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 2) / vgetq_lane_f32(b, 2), quotient, 2);",
-        "    return vsetq_lane_f32(vgetq_lane_f32(a, 3) / vgetq_lane_f32(b, 3), quotient, 3);",
-        "}",
-        "",
-        "/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */",
-        "static inline float32x4_t $reciprocal_root(float32x4_t v)",
-        "{",
-        "    float32x4_t root = vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(0x5f375a86u), vshrq_n_u32(vreinterpretq_u32_f32(v), 1)));",
-        "    for (int step = 0; step < 3; ++step)",
-        "        root = vmulq_f32(root, vsubq_f32(vdupq_n_f32(1.5f), vmulq_f32(vmulq_f32(vmulq_n_f32(v, 0.5f), root), root)));",
-        "    return root;",
-        "}",
+    target = "cortex-m55",
+}
+
+mve.helpers = {
+    {
+        name = "mve_divide",
+        includes = mve.includes,
+        guard = mve.guard,
+        text = [[
+static inline float32x4_t $mve_divide(float32x4_t a, float32x4_t b)
+{
+    float32x4_t quotient = a;
+    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 0) / vgetq_lane_f32(b, 0), quotient, 0);
+    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 1) / vgetq_lane_f32(b, 1), quotient, 1);
+    quotient = vsetq_lane_f32(vgetq_lane_f32(a, 2) / vgetq_lane_f32(b, 2), quotient, 2);
+    return vsetq_lane_f32(vgetq_lane_f32(a, 3) / vgetq_lane_f32(b, 3), quotient, 3);
+}]],
+    },
+    {
+        name = "mve_reciprocal_root",
+        includes = mve.includes,
+        guard = mve.guard,
+        text = [[
+/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
+static inline float32x4_t $mve_reciprocal_root(float32x4_t v)
+{
+    const uint32x4_t halved = vshrq_n_u32(vreinterpretq_u32_f32(v), 1);
+    const float32x4_t half = vmulq_n_f32(v, 0.5f);
+    float32x4_t root = vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(0x5f375a86u), halved));
+    for (int step = 0; step < 3; ++step)
+        root = vmulq_f32(root, vsubq_f32(vdupq_n_f32(1.5f), vmulq_f32(vmulq_f32(half, root), root)));
+    return root;
+}]],
+    },
+    {
+        name = "mve_from_f16",
+        includes = mve.includes,
+        guard = mve.guard,
+        text = [[
+/* IEEE half precision, finite, in the low halves of 32 bits. Exact; by integers, for gas 2.40 encodes vcvtb of some
+   registers wrongly. */
+static inline float32x4_t $mve_from_f16(uint32x4_t half)
+{
+    const uint32x4_t magnitude = vandq_u32(half, vdupq_n_u32(0x7fffu));
+    const uint32x4_t sign = vshlq_n_u32(vandq_u32(half, vdupq_n_u32(0x8000u)), 16);
+    const uint32x4_t normal = vaddq_u32(vshlq_n_u32(magnitude, 13), vdupq_n_u32(112u << 23));
+    /* 0 and subnormal: units of 2^-24 */
+    const uint32x4_t small = vreinterpretq_u32_f32(vmulq_n_f32(vcvtq_f32_u32(magnitude), 5.9604644775390625e-8f));
+    return vreinterpretq_f32_u32(vorrq_u32(sign, vpselq_u32(normal, small, vcmphiq_n_u32(magnitude, 0x3ffu))));
+}]],
     },
 }
 
@@ -50,11 +81,11 @@ function mve.store_partial(base, offset, n, v) return call("vstrwq_p_f32", at(ba
 for _, word in ipairs { "add", "sub", "mul" } do
     mve[word] = function(a, b) return call("v" .. word .. "q_f32", a, b) end
 end
-function mve.div(a, b) return call("$divide", a, b) end
+function mve.div(a, b) return call("$mve_divide", a, b) end
 function mve.max(a, b) return call("vpselq_f32", a, b, call("vcmpgtq_f32", a, b)) end
 function mve.abs(v) return call("vabsq_f32", v) end
 function mve.fma(a, b, c) return call("vfmaq_f32", c, a, b) end
-function mve.reciprocal_root(v) return call("$reciprocal_root", v) end
+function mve.reciprocal_root(v) return call("$mve_reciprocal_root", v) end
 function mve.round_negative(v) return call("vrndnq_f32", v) end
 function mve.power_of_two(n)
     return call(
@@ -62,7 +93,8 @@ function mve.power_of_two(n)
         call("vshlq_n_s32", call("vaddq_n_s32", call("vcvtq_s32_f32", n), "127"), "23")
     )
 end
-function mve.less(a, b) return call("vcmpltq_f32", a, b) end
+-- Not vcmplt, which holds where a lane is NaN.
+function mve.less(a, b) return call("vcmpgtq_f32", b, a) end
 function mve.select(mask, a, b) return call("vpselq_f32", a, b, mask) end
 function mve.any(mask) return mask .. " != 0" end
 function mve.index_zero() return "vdupq_n_u32(0)" end
@@ -75,21 +107,7 @@ end
 function mve.index_store(base, offset, index) return call("vstrhq_u32", at(base, offset), index) end
 
 local function upper_half(v) return call("vreinterpretq_f32_u32", call("vshlq_n_u32", v, "16")) end
-local function from_half(v) return call("$from_f16", v) end
-mve.type_functions = {
-    f16 = {
-        "/* IEEE half precision, finite, in the low halves of 32 bits. Exact; by integers, for gas 2.40 encodes vcvtb of some registers wrongly. */",
-        "static inline float32x4_t $from_f16(uint32x4_t half)",
-        "{",
-        "    const uint32x4_t size = vandq_u32(half, vdupq_n_u32(0x7fffu));",
-        "    const uint32x4_t sign = vshlq_n_u32(vandq_u32(half, vdupq_n_u32(0x8000u)), 16);",
-        "    const uint32x4_t normal = vaddq_u32(vshlq_n_u32(size, 13), vdupq_n_u32(112u << 23));",
-        "    /* 0 and subnormal: units of 2^-24 */",
-        "    const uint32x4_t small = vreinterpretq_u32_f32(vmulq_n_f32(vcvtq_f32_u32(size), 5.9604644775390625e-8f));",
-        "    return vreinterpretq_f32_u32(vorrq_u32(sign, vpselq_u32(normal, small, vcmphiq_n_u32(size, 0x3ffu))));",
-        "}",
-    },
-}
+local function from_half(v) return call("$mve_from_f16", v) end
 function mve.load_bf16(base) return upper_half(call("vldrhq_u32", base)) end
 function mve.load_f16(base) return from_half(call("vldrhq_u32", base)) end
 function mve.load_i8(base) return call("vcvtq_f32_s32", call("vldrbq_s32", base)) end

@@ -1,7 +1,8 @@
 -- NEON of AArch64: 4 lanes, 32 registers.
 
-local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
-local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local expression = require "gen.isa.expression"
+
+local at, call = expression.address, expression.call
 local function f32(name, ...) return call(name .. "q_f32", ...) end
 
 local neon = {
@@ -16,67 +17,59 @@ local neon = {
     vector = "float32x4_t",
     index = "uint32x4_t",
     mask = "uint32x4_t",
-    -- The first n elements and zeros, where no instruction loads or stores so few.
-    functions = {
-        "#include <arm_neon.h>",
-        "",
-        "static inline float32x4_t $load_first(const float *from, unsigned n)",
-        "{",
-        "    float lane[4] = { 0.0f, 0.0f, 0.0f, 0.0f };",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        lane[i] = from[i];",
-        "    return vld1q_f32(lane);",
-        "}",
-        "",
-        "static inline uint32x4_t $load_first_words(const uint32_t *from, unsigned n)",
-        "{",
-        "    uint32_t lane[4] = { 0, 0, 0, 0 };",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        lane[i] = from[i];",
-        "    return vld1q_u32(lane);",
-        "}",
-        "",
-        "static inline void $store_first(float *to, unsigned n, float32x4_t v)",
-        "{",
-        "    float lane[4];",
-        "    vst1q_f32(lane, v);",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        to[i] = lane[i];",
-        "}",
-    },
-    type_functions = {},
+    target = "aarch64",
+    helpers = {},
 }
 
-for _, type in ipairs { "uint16_t", "int8_t" } do
-    local halves = type == "uint16_t"
-    local lines = {
-        "static inline "
-            .. (halves and "uint16x4_t" or "float32x4_t")
-            .. " $load_first_"
-            .. (halves and "halves" or "i8")
-            .. "(const "
-            .. type
-            .. " *from, unsigned n)",
-        "{",
-        "    " .. (halves and "uint16_t lane[4]" or "int32_t lane[4]") .. " = { 0, 0, 0, 0 };",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        lane[i] = from[i];",
-        "    return " .. (halves and "vld1_u16(lane);" or "vcvtq_f32_s32(vld1q_s32(lane));"),
-        "}",
+-- The first n elements and zeros, where no instruction loads or stores so few.
+for _, row in ipairs {
+    { name = "", type = "float", result = "float32x4_t", lane = "float", make = "vld1q_f32(lane)" },
+    { name = "_words", type = "uint32_t", result = "uint32x4_t", lane = "uint32_t", make = "vld1q_u32(lane)" },
+    { name = "_halves", type = "uint16_t", result = "uint16x4_t", lane = "uint16_t", make = "vld1_u16(lane)" },
+    {
+        name = "_i8",
+        type = "int8_t",
+        result = "float32x4_t",
+        lane = "int32_t",
+        make = "vcvtq_f32_s32(vld1q_s32(lane))",
+    },
+} do
+    neon.helpers[#neon.helpers + 1] = {
+        name = "neon_load_first" .. row.name,
+        includes = neon.includes,
+        guard = neon.guard,
+        text = ([[
+static inline <result> $neon_load_first<name>(const <type> *from, unsigned n)
+{
+    <lane> lane[4] = { 0, 0, 0, 0 };
+    for (unsigned i = 0; i < n; ++i)
+        lane[i] = from[i];
+    return <make>;
+}]]):gsub("<(%l+)>", row),
     }
-    for _, name in ipairs(halves and { "bf16", "f16" } or { "i8" }) do
-        neon.type_functions[name] = lines
-    end
 end
+neon.helpers[#neon.helpers + 1] = {
+    name = "neon_store_first",
+    includes = neon.includes,
+    guard = neon.guard,
+    text = [[
+static inline void $neon_store_first(float *to, unsigned n, float32x4_t v)
+{
+    float lane[4];
+    vst1q_f32(lane, v);
+    for (unsigned i = 0; i < n; ++i)
+        to[i] = lane[i];
+}]],
+}
 
 function neon.zero() return "vdupq_n_f32(0.0f)" end
 function neon.broadcast(s) return call("vdupq_n_f32", s) end
 function neon.load(base, offset) return f32("vld1", at(base, offset)) end
 neon.load_unaligned = neon.load
-function neon.load_partial(base, offset, n) return call("$load_first", at(base, offset), n) end
+function neon.load_partial(base, offset, n) return call("$neon_load_first", at(base, offset), n) end
 function neon.store(base, offset, v) return f32("vst1", at(base, offset), v) end
 neon.store_unaligned = neon.store
-function neon.store_partial(base, offset, n, v) return call("$store_first", at(base, offset), n, v) end
+function neon.store_partial(base, offset, n, v) return call("$neon_store_first", at(base, offset), n, v) end
 for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
     neon[word] = function(a, b) return f32("v" .. word, a, b) end
 end
@@ -106,12 +99,12 @@ local function upper_half(halves) return call("vreinterpretq_f32_u32", call("vsh
 local function from_half(halves) return call("vcvt_f32_f16", call("vreinterpret_f16_u16", halves)) end
 function neon.load_bf16(base) return upper_half(call("vld1_u16", base)) end
 function neon.load_f16(base) return from_half(call("vld1_u16", base)) end
-function neon.load_i8(base) return call("$load_first_i8", base, 4) end
-function neon.load_partial_bf16(base, n) return upper_half(call("$load_first_halves", base, n)) end
-function neon.load_partial_f16(base, n) return from_half(call("$load_first_halves", base, n)) end
-function neon.load_partial_i8(base, n) return call("$load_first_i8", base, n) end
+function neon.load_i8(base) return call("$neon_load_first_i8", base, 4) end
+function neon.load_partial_bf16(base, n) return upper_half(call("$neon_load_first_halves", base, n)) end
+function neon.load_partial_f16(base, n) return from_half(call("$neon_load_first_halves", base, n)) end
+function neon.load_partial_i8(base, n) return call("$neon_load_first_i8", base, n) end
 function neon.load_words(base, offset) return call("vld1q_u32", at(base, offset)) end
-function neon.load_words_partial(base, offset, n) return call("$load_first_words", at(base, offset), n) end
+function neon.load_words_partial(base, offset, n) return call("$neon_load_first_words", at(base, offset), n) end
 function neon.unpack_bf16(words)
     return {
         call("vreinterpretq_f32_u32", call("vshlq_n_u32", words, "16")),

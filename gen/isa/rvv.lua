@@ -4,8 +4,10 @@
 -- Every word has a vector length of its own, four or fewer: panels of weights and rows of tables are short, so that
 -- longer vectors would mostly wait for memory.
 
-local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
-local function call(name, ...) return "__riscv_" .. name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local expression = require "gen.isa.expression"
+
+local at = expression.address
+local function call(name, ...) return expression.call("__riscv_" .. name, ...) end
 
 local rvv = {
     name = "rvv",
@@ -20,6 +22,7 @@ local rvv = {
     vector = "vfloat32m1_t",
     index = "vuint32m1_t",
     mask = "vbool32_t",
+    target = "rv64gcv",
 }
 
 function rvv.zero() return call("vfmv_v_f_f32m1", "0.0f", 4) end
@@ -72,12 +75,12 @@ function rvv.load_partial_i8(base, n)
 end
 -- Exponent and fraction as those of a float32 that is 2^112 times smaller, then scaled: exact, subnormal ones, too.
 function rvv.load_partial_f16(base, n)
-    local size = call(
+    local magnitude = call(
         "vreinterpret_v_u32m1_f32m1",
         call("vsll_vx_u32m1", call("vand_vx_u32m1", halves(base, n), "0x7fffu", 4), 13, 4)
     )
     local sign = call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", halves(base, n), 16, 4))
-    return call("vfsgnj_vv_f32m1", call("vfmul_vf_f32m1", size, "0x1p+112f", 4), sign, 4)
+    return call("vfsgnj_vv_f32m1", call("vfmul_vf_f32m1", magnitude, "0x1p+112f", 4), sign, 4)
 end
 for _, type in ipairs { "bf16", "f16", "i8" } do
     rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end

@@ -4,8 +4,9 @@
 -- 128 bits on have. Panels of weights and rows of tables are short, so that longer vectors would mostly wait for
 -- memory.
 
-local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
-local function call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local expression = require "gen.isa.expression"
+
+local at, call = expression.address, expression.call
 local function first(n) return "svptrue_pat_b32(SV_VL" .. n .. ")" end
 local four = first(4)
 local function f32(word, ...) return call("sv" .. word .. "_f32_x", four, ...) end
@@ -23,6 +24,7 @@ local sve = {
     vector = "svfloat32_t",
     index = "svuint32_t",
     mask = "svbool_t",
+    target = "aarch64-sve",
 }
 
 function sve.zero() return "svdup_n_f32(0.0f)" end

@@ -1,32 +1,10 @@
 -- SIMD128 of WebAssembly: 4 lanes; a browser or runtime has at least 16 registers for them.
 
-local function at(base, offset) return offset == 0 and base or base .. " + " .. offset end
-local function call(name, ...) return "wasm_" .. name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+local expression = require "gen.isa.expression"
+
+local at = expression.address
+local function call(name, ...) return expression.call("wasm_" .. name, ...) end
 local function f32(name, ...) return call("f32x4_" .. name, ...) end
-
--- A function that makes a vector of the first n elements and zeros, or stores the first n: no instruction does.
-local function load_first(name, type, lane, value)
-    return {
-        "static inline v128_t $" .. name .. "(const " .. type .. " *from, unsigned n)",
-        "{",
-        "    " .. lane .. " lane[4] = { 0, 0, 0, 0 };",
-        "    for (unsigned i = 0; i < n; ++i)",
-        "        lane[i] = " .. value .. ";",
-        "    return wasm_v128_load(lane);",
-        "}",
-    }
-end
-
-local function joined(...)
-    local list = {}
-    for i, lines in ipairs { ... } do
-        if i > 1 then list[#list + 1] = "" end
-        table.move(lines, 1, #lines, #list + 1, list)
-    end
-    return list
-end
-
-local from_f16 = require("gen.isa.scalar").type_functions.f16
 
 local wasm = {
     name = "wasm",
@@ -40,42 +18,55 @@ local wasm = {
     vector = "v128_t",
     index = "v128_t",
     mask = "v128_t",
-    functions = joined(
-        { "#include <wasm_simd128.h>" },
-        load_first("load_first", "float", "float", "from[i]"),
-        load_first("load_first_words", "uint32_t", "uint32_t", "from[i]"),
-        {
-            "static inline void $store_first(float *to, unsigned n, v128_t v)",
-            "{",
-            "    float lane[4];",
-            "    wasm_v128_store(lane, v);",
-            "    for (unsigned i = 0; i < n; ++i)",
-            "        to[i] = lane[i];",
-            "}",
-        }
-    ),
-    type_functions = {
-        bf16 = load_first("load_first_bf16", "uint16_t", "uint32_t", "(uint32_t) from[i] << 16"),
-        f16 = joined(
-            { "typedef union { float value; uint32_t bits; } $float_bits;" },
-            from_f16,
-            load_first("load_first_f16", "uint16_t", "float", "$from_f16(from[i])")
-        ),
-        i8 = load_first("load_first_i8", "int8_t", "float", "(float) from[i]"),
-    },
+    target = "wasm32",
+    helpers = {},
+}
+
+-- Vectors of the first n elements and zeros, and stores of the first n: no instruction does either.
+for _, row in ipairs {
+    { name = "", type = "float", lane = "float", value = "from[i]" },
+    { name = "_words", type = "uint32_t", lane = "uint32_t", value = "from[i]" },
+    { name = "_bf16", type = "uint16_t", lane = "uint32_t", value = "(uint32_t) from[i] << 16" },
+    { name = "_f16", type = "uint16_t", lane = "float", value = "$from_f16(from[i])" },
+    { name = "_i8", type = "int8_t", lane = "float", value = "(float) from[i]" },
+} do
+    wasm.helpers[#wasm.helpers + 1] = {
+        name = "wasm_load_first" .. row.name,
+        includes = wasm.includes,
+        guard = wasm.guard,
+        text = ([[
+static inline v128_t $wasm_load_first<name>(const <type> *from, unsigned n)
+{
+    <lane> lane[4] = { 0, 0, 0, 0 };
+    for (unsigned i = 0; i < n; ++i)
+        lane[i] = <value>;
+    return wasm_v128_load(lane);
+}]]):gsub("<(%l+)>", row),
+    }
+end
+wasm.helpers[#wasm.helpers + 1] = {
+    name = "wasm_store_first",
+    includes = wasm.includes,
+    guard = wasm.guard,
+    text = [[
+static inline void $wasm_store_first(float *to, unsigned n, v128_t v)
+{
+    float lane[4];
+    wasm_v128_store(lane, v);
+    for (unsigned i = 0; i < n; ++i)
+        to[i] = lane[i];
+}]],
 }
 
 function wasm.zero() return "wasm_f32x4_const_splat(0.0f)" end
 function wasm.broadcast(s) return f32("splat", s) end
 function wasm.load(base, offset) return call("v128_load", at(base, offset)) end
 wasm.load_unaligned, wasm.load_words = wasm.load, wasm.load
-function wasm.load_partial(base, offset, n) return "$load_first(" .. at(base, offset) .. ", " .. n .. ")" end
-function wasm.load_words_partial(base, offset, n) return "$load_first_words(" .. at(base, offset) .. ", " .. n .. ")" end
+function wasm.load_partial(base, offset, n) return expression.call("$wasm_load_first", at(base, offset), n) end
+function wasm.load_words_partial(base, offset, n) return expression.call("$wasm_load_first_words", at(base, offset), n) end
 function wasm.store(base, offset, v) return call("v128_store", at(base, offset), v) end
 wasm.store_unaligned = wasm.store
-function wasm.store_partial(base, offset, n, v)
-    return "$store_first(" .. at(base, offset) .. ", " .. n .. ", " .. v .. ")"
-end
+function wasm.store_partial(base, offset, n, v) return expression.call("$wasm_store_first", at(base, offset), n, v) end
 for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
     wasm[word] = function(a, b) return f32(word, a, b) end
 end
@@ -91,7 +82,7 @@ function wasm.select(mask, a, b) return call("v128_bitselect", a, b, mask) end
 wasm.index_select = wasm.select
 function wasm.any(mask) return call("v128_any_true", mask) end
 function wasm.index_zero() return "wasm_i32x4_const_splat(0)" end
-function wasm.index_broadcast(n) return call("i32x4_splat", "(int32_t) " .. n) end
+function wasm.index_broadcast(n) return call("i32x4_splat", expression.cast("int32_t", n)) end
 function wasm.index_xor(a, b) return call("v128_xor", a, b) end
 function wasm.index_or_if_positive(index, z, bit)
     return call("v128_or", index, call("v128_and", f32("gt", z, wasm.zero()), call("i32x4_const_splat", bit)))
@@ -102,7 +93,7 @@ end
 
 local function upper_half(v) return call("i32x4_shl", v, "16") end
 function wasm.load_bf16(base) return upper_half(call("u32x4_load16x4", base)) end
-function wasm.load_f16(base) return "$load_first_f16(" .. base .. ", 4)" end
+function wasm.load_f16(base) return expression.call("$wasm_load_first_f16", base, 4) end
 function wasm.load_i8(base)
     return f32(
         "convert_i32x4",
@@ -110,7 +101,7 @@ function wasm.load_i8(base)
     )
 end
 for _, type in ipairs { "bf16", "f16", "i8" } do
-    wasm["load_partial_" .. type] = function(base, n) return "$load_first_" .. type .. "(" .. base .. ", " .. n .. ")" end
+    wasm["load_partial_" .. type] = function(base, n) return expression.call("$wasm_load_first_" .. type, base, n) end
 end
 function wasm.unpack_bf16(words)
     return { upper_half(words), call("v128_and", words, "wasm_i32x4_const_splat((int32_t) 0xffff0000u)") }

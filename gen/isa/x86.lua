@@ -1,15 +1,8 @@
 -- What AVX2 and AVX-512 have in common: both speak of _mmN_operation_ps.
 
-local function at(base, offset)
-    if offset == 0 then return base end
-    return base .. " + " .. offset
-end
+local expression = require "gen.isa.expression"
 
--- The same as an operand of a cast.
-local function operand(base, offset)
-    if offset == 0 then return base end
-    return "(" .. at(base, offset) .. ")"
-end
+local at, cast = expression.address, expression.cast
 
 -- The first two passes of a transpose, alike in each 128-bit part: pairs of rows, pairs of pairs. Quad 4q + c then
 -- holds columns c, c + 4, … of rows 4q … 4q + 3. Appends { name, value } to `steps`.
@@ -28,61 +21,81 @@ local function transpose_quads(rows, call, steps)
     return let
 end
 
--- The words of the width `bits`.
-return function(bits)
+-- The functions of the vectors of `bits`, "_mm256_" and a name.
+local function caller(bits)
     local prefix = "_mm" .. bits .. "_"
-    local function call(name, ...) return prefix .. name .. "(" .. table.concat({ ... }, ", ") .. ")" end
-    local function floats(words) return call("castsi" .. bits .. "_ps", words) end
-    -- Bytes from memory, whole: `width` bits as an integer vector.
-    local function bytes(width, base)
-        return "_mm"
-            .. (width == 128 and "" or width)
-            .. "_loadu_si"
-            .. width
-            .. "((const __m"
-            .. width
-            .. "i *) (const void *) "
-            .. base
-            .. ")"
+    return function(name, ...) return expression.call(prefix .. name, ...) end
+end
+
+-- Integers in memory, `bits` of them, at any alignment.
+local function load_bytes(bits, base)
+    return expression.call(
+        "_mm" .. (bits > 128 and bits or "") .. "_loadu_si" .. bits,
+        cast("const __m" .. bits .. "i *", cast("const void *", base))
+    )
+end
+local function store_bytes(bits, base, value)
+    return expression.call(
+        "_mm" .. (bits > 128 and bits or "") .. "_storeu_si" .. bits,
+        cast("__m" .. bits .. "i *", cast("void *", base)),
+        value
+    )
+end
+
+local function prefetch(hint)
+    return function(base, offset)
+        return expression.call("_mm_prefetch", cast("const char *", at(base, offset)), "_MM_HINT_" .. hint)
     end
+end
+
+-- The steps of reduce_magnitudes: halves, until one is left.
+local function halve_magnitudes(bits, magnitudes)
+    local steps, from = {}, magnitudes
+    local function let(type, prefix, name, a, b)
+        steps[#steps + 1] = { type = type, name = name, value = expression.call(prefix .. "_max_epi32", a, b) }
+        from = name
+    end
+    if bits == 512 then
+        let(
+            "__m256i",
+            "_mm256",
+            "eight",
+            expression.call("_mm512_castsi512_si256", from),
+            expression.call("_mm512_extracti64x4_epi64", from, "1")
+        )
+    end
+    let(
+        "__m128i",
+        "_mm",
+        "four",
+        expression.call("_mm256_castsi256_si128", from),
+        expression.call("_mm256_extracti128_si256", from, "1")
+    )
+    let("__m128i", "_mm", "two", from, expression.call("_mm_shuffle_epi32", from, "0x4e"))
+    let("__m128i", "_mm", "one", from, expression.call("_mm_shuffle_epi32", from, "0xb1"))
+    return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"
+end
+
+-- The words of the width `bits`, and the tools that others are made with.
+return function(bits)
+    local call = caller(bits)
+    local function floats(words) return call("castsi" .. bits .. "_ps", words) end
     return {
-        at = at,
-        operand = operand,
-        call = call,
-        transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
+        includes = { "<immintrin.h>" },
+        register_barrier = true,
         stream = function(base, v) return call("stream_ps", base, v) end,
         stream_fence = function() return "_mm_sfence()" end,
         -- Into L2: L1 is too small to hold whole rows until they are used. The next strip of 16 of them fits: T0 makes
         -- few tokens' f32 layer 3 to 14 % faster than T1 does, NTA 1.6 times slower (Cascade Lake).
-        prefetch_l2 = function(base, offset)
-            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T1)"
-        end,
-        prefetch_l1 = function(base, offset)
-            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_T0)"
-        end,
-        prefetch_nta = function(base, offset)
-            return "_mm_prefetch((const char *) (" .. at(base, offset) .. "), _MM_HINT_NTA)"
-        end,
-        includes = { "<immintrin.h>" },
-        register_barrier = true,
+        prefetch_l2 = prefetch "T1",
+        prefetch_l1 = prefetch "T0",
+        prefetch_nta = prefetch "NTA",
         zero = function() return call("setzero_ps") end,
         broadcast = function(s) return call("set1_ps", s) end,
         load = function(base, offset) return call("load_ps", at(base, offset)) end,
         load_unaligned = function(base, offset) return call("loadu_ps", at(base, offset)) end,
-        bytes = bytes,
-        load_words = function(base, offset) return bytes(bits, operand(base, offset)) end,
-        store_words = function(base, offset, words)
-            return prefix
-                .. "storeu_si"
-                .. bits
-                .. "((__m"
-                .. bits
-                .. "i *) (void *) "
-                .. operand(base, offset)
-                .. ", "
-                .. words
-                .. ")"
-        end,
+        load_words = function(base, offset) return load_bytes(bits, at(base, offset)) end,
+        store_words = function(base, offset, words) return store_bytes(bits, at(base, offset), words) end,
         unpack_bf16 = function(words)
             return {
                 floats(call("slli_epi32", words, "16")),
@@ -97,8 +110,13 @@ return function(bits)
         div = function(a, b) return call("div_ps", a, b) end,
         max = function(a, b) return call("max_ps", a, b) end,
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
-        index_broadcast = function(n) return call("set1_epi32", "(int) " .. n) end,
+        reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
+        shifted_power = function(v) return floats(call("slli_epi32", call("castps_si" .. bits, v), "23")) end,
         float_of = function(index) return call("cvtepi32_ps", index) end,
+        index_zero = function() return call("setzero_si" .. bits) end,
+        index_broadcast = function(n) return call("set1_epi32", cast("int", n)) end,
+        index_add = function(a, b) return call("add_epi32", a, b) end,
+        index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
         pack_i16 = function(a, b)
             return call(
                 "or_si" .. bits,
@@ -106,44 +124,18 @@ return function(bits)
                 call("slli_epi32", call("cvtps_epi32", b), "16")
             )
         end,
-        index_add = function(a, b) return call("add_epi32", a, b) end,
-        index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
-        max_magnitude = function(most, v)
+        max_magnitude = function(magnitudes, v)
             return call(
                 "max_epi32",
-                most,
+                magnitudes,
                 call("and_si" .. bits, call("castps_si" .. bits, v), call("set1_epi32", "0x7fffffff"))
             )
         end,
-        -- Halves, until one is left.
-        reduce_magnitudes = function(most)
-            local steps = {}
-            local function let(type, name, a, b)
-                steps[#steps + 1] = {
-                    type = type,
-                    name = name,
-                    value = (type == "__m256i" and "_mm256" or "_mm") .. "_max_epi32(" .. a .. ", " .. b .. ")",
-                }
-            end
-            if bits == 512 then
-                let(
-                    "__m256i",
-                    "eight",
-                    "_mm512_castsi512_si256(" .. most .. ")",
-                    "_mm512_extracti64x4_epi64(" .. most .. ", 1)"
-                )
-                most = "eight"
-            end
-            let(
-                "__m128i",
-                "four",
-                "_mm256_castsi256_si128(" .. most .. ")",
-                "_mm256_extracti128_si256(" .. most .. ", 1)"
-            )
-            let("__m128i", "two", "four", "_mm_shuffle_epi32(four, 0x4e)")
-            let("__m128i", "one", "two", "_mm_shuffle_epi32(two, 0xb1)")
-            return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"
-        end,
-        reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
+        reduce_magnitudes = function(magnitudes) return halve_magnitudes(bits, magnitudes) end,
+    }, {
+        call = call,
+        load_bytes = load_bytes,
+        store_bytes = store_bytes,
+        transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end

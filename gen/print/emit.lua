@@ -1,6 +1,7 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
 local dense_ffn_kernels = require "gen.families.baseline.print"
+local helpers = require "gen.isa.helpers"
 local host = require "host"
 local integer_kernels = require "gen.families.integer.print"
 local json = require "json"
@@ -79,8 +80,6 @@ function emit.sources(p, more)
         isa_list = table.concat(isa_list, ", "),
         variants = p.variants,
         sections = p.sections,
-        types = p.types,
-        kept_type = p.kept_type or false,
         align = blob.align,
         scratch_bytes = p.scratch_bytes,
         packed_bytes = p.packed_bytes,
@@ -101,20 +100,24 @@ function emit.sources(p, more)
         if status.firmware or not p.target then returned[#returned + 1] = status end
     end
     values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
-    local files = {}
-    local function add(name, path, public)
-        files[#files + 1] = { name = name, text = finish(p, path, render(path, values)), public = public }
+    local files, texts = {}, {}
+    local function add(name, path, text, file)
+        texts[#texts + 1] = text
+        file.name, file.text = name, finish(p, path, text)
+        files[#files + 1] = file
     end
-    add(p.names.header, values.header, true)
-    add(p.names.runtime, "templates/bundle/runtime.h")
-    add(p.names.source, values.source)
+    add(p.names.header, values.header, render(values.header, values), { public = true })
+    add(p.names.source, values.source, render(values.source, values), {})
     for _, v in ipairs(p.variants) do
         for _, kernel in ipairs(family.files(p, v)) do
-            local text =
-                finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
-            files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
+            local text = render(kernel.template, with_common(kernel.plan or p, kernel.values))
+            add(kernel.symbol .. ".c", kernel.template, text, { isa = v.isa })
         end
     end
+    -- Last: it has the helpers that the other texts call.
+    values.helpers = helpers.lines(texts, isas)
+    local runtime = "templates/bundle/runtime.h"
+    table.insert(files, 2, { name = p.names.runtime, text = finish(p, runtime, render(runtime, values)) })
     return files
 end
 

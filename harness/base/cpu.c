@@ -1,4 +1,4 @@
-/* Lua module `cpu`: what this processor and its operating system can run. */
+/* Lua module `cpu`: what this processor and its operating system say of themselves. */
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -12,7 +12,7 @@ typedef struct {
     char model[64], vendor[13];
     int family, number, stepping; /* the vendor's numbers of this model */
     bool virtual;                 /* a hypervisor says that it is there */
-    bool avx2, avx512, f16c, avx512vnni;
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0; /* CPUID and XGETBV: what it can run */
     int64_t l1d, l1i, l2, l3, l3_share; /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
 
@@ -123,13 +123,11 @@ static void read_model(char model[64])
 static cpu_facts read_facts(void)
 {
     cpu_facts facts = {0};
-    const cpuid_result first = cpuid(1, 0), extended = cpuid(7, 0);
-    const unsigned ymm = 0x06, zmm = 0xE6, saved = saved_states();
-    facts.avx2 = has(first.ecx, 12) && has(first.ecx, 28) && has(extended.ebx, 5) && (saved & ymm) == ymm;
-    facts.avx512 = facts.avx2 && has(extended.ebx, 16) && has(extended.ebx, 17) && has(extended.ebx, 30) && has(extended.ebx, 31) &&
-                   (saved & zmm) == zmm;
-    facts.f16c = facts.avx2 && has(first.ecx, 29);
-    facts.avx512vnni = facts.avx512 && has(extended.ecx, 11);
+    const cpuid_result extended = cpuid(7, 0);
+    facts.leaf1_ecx = cpuid(1, 0).ecx;
+    facts.leaf7_ebx = extended.ebx;
+    facts.leaf7_ecx = extended.ecx;
+    facts.xcr0 = saved_states();
     read_identity(&facts);
     read_model(facts.model);
     read_caches(&facts, 4);
@@ -147,8 +145,8 @@ static cpu_facts read_facts(void)
 
 #endif
 
-/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, isa = list from slowest to fastest, f16c and
-   avx512vnni = true or false, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
+/* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0,
+   l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
@@ -163,29 +161,14 @@ static int describe(lua_State *L)
     lua_setfield(L, -2, "virtual");
     const struct {
         const char *name;
-        int number;
-    } numbers[] = {{"family", facts.family}, {"number", facts.number}, {"stepping", facts.stepping}};
+        lua_Integer number;
+    } numbers[] = {{"family", facts.family},       {"number", facts.number},       {"stepping", facts.stepping},
+                   {"leaf1_ecx", facts.leaf1_ecx}, {"leaf7_ebx", facts.leaf7_ebx}, {"leaf7_ecx", facts.leaf7_ecx},
+                   {"xcr0", facts.xcr0}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
         lua_pushinteger(L, numbers[i].number);
         lua_setfield(L, -2, numbers[i].name);
     }
-
-    const struct {
-        const char *name;
-        bool runs;
-    } sets[] = {{"scalar", true}, {"avx2", facts.avx2}, {"avx512", facts.avx512}};
-    lua_newtable(L);
-    for (size_t i = 0, count = 0; i < sizeof sets / sizeof *sets; ++i) {
-        if (sets[i].runs) {
-            lua_pushstring(L, sets[i].name);
-            lua_rawseti(L, -2, (lua_Integer)++count);
-        }
-    }
-    lua_setfield(L, -2, "isa");
-    lua_pushboolean(L, facts.f16c);
-    lua_setfield(L, -2, "f16c");
-    lua_pushboolean(L, facts.avx512vnni);
-    lua_setfield(L, -2, "avx512vnni");
 
     const struct {
         const char *name;

@@ -1,6 +1,6 @@
 -- Runs the measuring process with a job (harness/measure/lookup_job.h and measure_blocks_job.h say of what) and reads
 -- what it found.
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
 local locks = require "store"

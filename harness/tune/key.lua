@@ -1,8 +1,9 @@
 -- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two
 -- keys are.
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local emit = require "gen.print.emit"
 local host = require "host"
+local isa = require "gen.isa.list"
 local json = require "json"
 local machine = require "gen.bundle.machine"
 
@@ -60,9 +61,12 @@ end
 -- The CPU's part of a key.
 function key.cpu()
     local facts = cpu.describe()
-    local usable = { table.unpack(facts.isa) }
-    for _, feature in ipairs { "f16c", "avx512vnni" } do
-        if facts[feature] then usable[#usable + 1] = feature end
+    local usable = {} -- of what every bundle has: other instruction sets tell no CPUs apart
+    for _, name in ipairs(isa.bundled) do
+        if isa.runs(isa.get(name), facts) then usable[#usable + 1] = name end
+    end
+    for _, feature in ipairs(isa.features(facts)) do
+        usable[#usable + 1] = feature
     end
     return {
         arch = facts.architecture,

@@ -1,4 +1,4 @@
-//$ takes isas, types, kept_type, functions, inlines, register_barriers, openmp, prototypes
+//$ takes helpers, functions, inlines, register_barriers, openmp, prototypes
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
@@ -40,25 +40,7 @@ $(include(functions))
 #define $(names.macro("INLINE")) static inline
 #endif
 //$ end
-//$ for _, isa in ipairs(isas) do
-//$ if isa.functions then
-
-//$ lines("", isa.functions)
-//$ end
-//$ local written = {} -- types may share functions
-//$ for _, type in ipairs(types) do
-//$ local of_type = isa.type_functions and isa.type_functions[type.name]
-//$ if of_type and not written[of_type] then
-//$ written[of_type] = true
-
-//$ lines("", of_type)
-//$ end
-//$ end
-//$ if kept_type and isa.kept_functions and isa.kept_functions[kept_type.name] then
-
-//$ lines("", isa.kept_functions[kept_type.name])
-//$ end
-//$ end
+//$ lines("", helpers)
 $(include(prototypes))
 
 #endif

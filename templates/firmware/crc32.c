@@ -1,3 +1,4 @@
+//$ takes firmware
 /* Whether the parts have the CRC-32 of the weights: polynomial 0xedb88320, reflected, four bits at a time. */
 static int $(model)_is_whole(const unsigned char *const part[3], const size_t part_bytes[3])
 {

@@ -1,3 +1,4 @@
+//$ takes firmware
 #include "$(names.header)"
 #include "$(model)_selftest.h"
 

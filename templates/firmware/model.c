@@ -1,3 +1,4 @@
+//$ takes firmware, variants, input, output
 #include "$(names.runtime)"
 
 /* The weights that are linked in, in three parts: the tables and what lies before and behind them in the blob. */

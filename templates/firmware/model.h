@@ -1,3 +1,4 @@
+//$ takes firmware, integers, layer_text, shape_text, ffn_text, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 

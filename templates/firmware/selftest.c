@@ -1,3 +1,4 @@
+//$ takes firmware
 #include "$(model)_selftest.h"
 
 #include "$(names.header)"

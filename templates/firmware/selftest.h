@@ -1,3 +1,4 @@
+//$ takes firmware
 #ifndef $(names.macro("SELFTEST_H_INCLUDED"))
 #define $(names.macro("SELFTEST_H_INCLUDED"))
 

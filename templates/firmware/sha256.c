@@ -1,3 +1,4 @@
+//$ takes firmware
 static uint32_t $(model)_rotated(uint32_t word, unsigned bits)
 {
     return (word >> bits) | (word << (32 - bits));

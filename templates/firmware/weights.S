@@ -1,3 +1,4 @@
+//$ takes firmware, align
 /* The weights, included as they are; compile with the folder of $(model)_weights.bin in the include path (-I). */
 
 #ifndef $(names.macro("WEIGHTS_SECTION"))

@@ -1,3 +1,4 @@
+//$ takes firmware, align
 #include "$(names.header)"
 //$ for _, part in ipairs(firmware.parts) do
 

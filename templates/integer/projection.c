@@ -1,4 +1,4 @@
-//$ takes prologue, helper, symbol, layer, blocks, passes, groups, z_rows, blocks_total, stage_text, residual, normalise
+//$ takes prologue, helper, symbol, layer, blocks, passes, groups, z_rows, blocks_total, residual, normalise
 //$ lines("", prologue)
 //$ local storage = layer.storage
 //$ local function at(base, value, name) return value == 0 and base or base .. " + " .. names.macro(name) end
@@ -126,7 +126,7 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 //$ local source = stage.source == "x" and "x" or "values"
 //$ local target = stage.last and target_z or "sums"
 //$ if layer.bh4 then
-$(i)/* stage $(stage.number): $(stage_text(stage)) */
+$(i)/* stage $(stage.number): $(stage.text) */
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ if p.count > 1 then

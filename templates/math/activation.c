@@ -1,5 +1,10 @@
+//$ takes isa, helper, activation
+//$ if activation ~= "relu" then
 $(include("templates/math/exp.c"))
 
+//$ else
+
+//$ end
 //$ if activation == "gelu" then
 /* x Phi(x), Phi(-|x|) = erfc(|x| / sqrt 2) / 2 by Abramowitz and Stegun 7.1.26, absolute error below 1e-7. */
 //$ elseif activation == "gelu_tanh" then
@@ -15,9 +20,9 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
 //$ if activation == "relu" then
     return $(isa.max("zero", "x"));
 //$ elseif activation == "gelu" then
-    const $(isa.vector) size = $(isa.abs("x"));
+    const $(isa.vector) magnitude = $(isa.abs("x"));
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
-    const $(isa.vector) below = $(isa.fma("size", isa.broadcast("0.231641888f"), "one"));
+    const $(isa.vector) below = $(isa.fma("magnitude", isa.broadcast("0.231641888f"), "one"));
     const $(isa.vector) t = $(isa.div("one", "below"));
     $(isa.vector) p = $(isa.broadcast("0.530702715f"));
     p = $(isa.fma("p", "t", isa.broadcast("-0.726576014f")));
@@ -25,10 +30,10 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
     p = $(isa.fma("p", "t", isa.broadcast("-0.142248368f")));
     p = $(isa.fma("p", "t", isa.broadcast("0.127414796f")));
     p = $(isa.mul("p", "t"));
-    const $(isa.vector) square = $(isa.mul("size", "size"));
+    const $(isa.vector) square = $(isa.mul("magnitude", "magnitude"));
     const $(isa.vector) power = $(isa.mul("square", isa.broadcast("-0.5f")));
     const $(isa.vector) tail = $(isa.mul("p", helper .. "_exp(power)"));
-    const $(isa.vector) lost = $(isa.mul("size", "tail"));
+    const $(isa.vector) lost = $(isa.mul("magnitude", "tail"));
     const $(isa.vector) positive = $(isa.max("zero", "x"));
     return $(isa.sub("positive", "lost"));
 //$ else
@@ -40,8 +45,8 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
     const $(isa.vector) u = x;
 //$ end
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
-    const $(isa.vector) size = $(isa.abs("u"));
-    const $(isa.vector) negative = $(isa.sub("zero", "size"));
+    const $(isa.vector) magnitude = $(isa.abs("u"));
+    const $(isa.vector) negative = $(isa.sub("zero", "magnitude"));
     const $(isa.vector) small = $(helper)_exp(negative);
     const $(isa.mask) left = $(isa.less("u", "zero"));
     const $(isa.vector) above = $(isa.select("left", "small", "one"));

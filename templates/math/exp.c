@@ -1,3 +1,4 @@
+//$ takes isa, helper
 
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
@@ -7,7 +8,7 @@ static inline $(isa.vector) $(helper)_exp($(isa.vector) v)
     const $(isa.vector) bounded = $(isa.max("lowest", "v"));
 //$ local power
 //$ if isa.shifted_power then
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const $(isa.vector) shifted = $(isa.fma("bounded", isa.broadcast("1.44269504f"), isa.broadcast("12583039.0f")));
     const $(isa.vector) n = $(isa.sub("shifted", isa.broadcast("12583039.0f")));
 //$     power = isa.shifted_power("shifted")

@@ -1,15 +1,35 @@
+//$ takes prologue, isa, v, lanes, symbol, helper, tile, before, after, reads_input, activates, activation, scale, eps, one_over_d,
+//$ takes cached, cache_type, positioned, layer_weights, lookup_of
+//$ local macro = names.macro
+//$ -- `base` and `name` times the macro `of`, which stands for `value`: nothing of what is 0.
+//$ local function offset(base, name, of, value) return value == 0 and base or base .. " + " .. name .. " * " .. macro(of) end
+//$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
+//$ -- Where layer `layer` has its part of `base`.
+//$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
 //$ lines("", prologue)
+
+#define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
+//$ if v.lookup_floats.many > 0 then
+#define $(macro("LOOKUP_FLOATS")) $(v.lookup_floats.many) /* floats of scratch that a lookup FFN works in */
+//$ if v.lookup_floats.many > v.lookup_floats.alone then
+#define $(macro("LOOKUP_FLOATS_ALONE")) $(v.lookup_floats.alone) /* and for a token alone */
+//$ end
+//$ end
+//$ if v.unpacked_at then
+#define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
+//$ end
+
 //$ if activates then
 $(include("templates/math/activation.c"))
 
 //$ if shape.gated then
-/* hidden = activation(gate) hidden, [tokens] rows of $(hidden_pitch). */
+/* hidden = activation(gate) hidden, [tokens] rows of $(macro("HIDDEN_PITCH")). */
 //$ else
-/* hidden = activation(hidden), [tokens] rows of $(hidden_pitch). */
+/* hidden = activation(hidden), [tokens] rows of $(macro("HIDDEN_PITCH")). */
 //$ end
 static void $(helper)_activate($(shape.gated and "const float *restrict gate, " or "")float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * $(hidden_pitch); i += $(lanes)) {
+    for (size_t i = 0; i < tokens * $(macro("HIDDEN_PITCH")); i += $(lanes)) {
         const $(isa.vector) x = $(isa.load_unaligned(shape.gated and "gate" or "hidden", "i"));
 //$ if shape.gated then
         const $(isa.vector) open = $(helper)_activation(x);
@@ -24,10 +44,10 @@ static void $(helper)_activate($(shape.gated and "const float *restrict gate, " 
 //$ end
 //$ if shape.rope then
 //$ local rotated = 2 * shape.rope.half
-/* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) turned by the angles of its position, times `factor`. */
-static void $(helper)_turn(const float *restrict from, const float *restrict cosine, const float *restrict sine, float factor, float *restrict to)
+/* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) rotated by the angles of its position, times `factor`. */
+static void $(helper)_rotate(const float *restrict from, const float *restrict cosine, const float *restrict sine, float factor, float *restrict to)
 {
-    for (size_t i = 0; i < $(shape.rope.half); ++i) {
+    for (size_t i = 0; i < $(macro("ROPE_PAIRS")); ++i) {
 //$ local a, b = "i", "i + " .. shape.rope.half
 //$ if shape.rope.interleaved then a, b = "2 * i", "2 * i + 1" end
         const float a = factor * from[$(a)], b = factor * from[$(b)];
@@ -44,26 +64,26 @@ static void $(helper)_turn(const float *restrict from, const float *restrict cos
 //$ -- Lines that make `cosine` and `sine` the angles of a position.
 //$ local function angles(i, position)
 //$     if shape.rope.digits then
-$(i)float cosine[$(shape.rope.half)], sine[$(shape.rope.half)];
+$(i)float cosine[$(macro("ROPE_PAIRS"))], sine[$(macro("ROPE_PAIRS"))];
 $(i)$(helper)_angles(weights, $(position), cosine, sine);
 //$     else
-$(i)const float *cosine = weights->cosines + $(position) * $(shape.rope.half), *sine = weights->sines + $(position) * $(shape.rope.half);
+$(i)const float *cosine = weights->cosines + $(position) * $(macro("ROPE_PAIRS")), *sine = weights->sines + $(position) * $(macro("ROPE_PAIRS"));
 //$     end
 //$ end
 //$ if shape.rope and shape.rope.digits then
-/* Cosines and sines of a position's rotary angles, which are those of its bytes added up. */
+/* Cosines and sines of a position's rotary angle: the sum of the angles of its bytes. */
 static void $(helper)_angles(const $(names.weights) *weights, size_t position, float *restrict cosine, float *restrict sine)
 {
-    const float *cosines = weights->cosines + position % 256 * $(shape.rope.half), *sines = weights->sines + position % 256 * $(shape.rope.half);
+    const float *cosines = weights->cosines + position % 256 * $(macro("ROPE_PAIRS")), *sines = weights->sines + position % 256 * $(macro("ROPE_PAIRS"));
 
-    for (size_t i = 0; i < $(shape.rope.half); ++i) {
+    for (size_t i = 0; i < $(macro("ROPE_PAIRS")); ++i) {
         cosine[i] = cosines[i];
         sine[i] = sines[i];
     }
     for (size_t at = 256, rest = position / 256; rest > 0; at += 256, rest /= 256) {
-        cosines = weights->cosines + (at + rest % 256) * $(shape.rope.half);
-        sines = weights->sines + (at + rest % 256) * $(shape.rope.half);
-        for (size_t i = 0; i < $(shape.rope.half); ++i) {
+        cosines = weights->cosines + (at + rest % 256) * $(macro("ROPE_PAIRS"));
+        sines = weights->sines + (at + rest % 256) * $(macro("ROPE_PAIRS"));
+        for (size_t i = 0; i < $(macro("ROPE_PAIRS")); ++i) {
             const float a = cosine[i], b = sine[i];
             cosine[i] = a * cosines[i] - b * sines[i];
             sine[i] = b * cosines[i] + a * sines[i];
@@ -72,35 +92,42 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 }
 
 //$ end
+//$ -- A loop over the vectors of a value's elements, or what it does once; `one` prints that for element `k`.
+//$ local function over_elements(one)
+//$     if shape.cache.pitch == lanes then one("    ", 0) return end
+    for (size_t i = 0; i < $(macro("VALUE_PITCH")); i += $(lanes)) {
+//$     one("        ", "i")
+    }
+//$ end
 //$ if cache_type.name == "f16" then
-/* Rounds one head of a key or value to IEEE half precision, $(shape.cache.pitch) elements. */
-static void $(helper)_keep(const float *restrict from, uint16_t *restrict to)
+/* Rounds one head of a key or value to IEEE half precision, $(macro("VALUE_PITCH")) elements. */
+static void $(helper)_round_head(const float *restrict from, uint16_t *restrict to)
 {
     const $(isa.vector) lowest = $(isa.broadcast("-65504.0f"));
-    for (size_t i = 0; i < $(shape.cache.pitch); i += $(lanes)) {
-        const $(isa.vector) x = $(isa.load_unaligned("from", "i"));
-        const $(isa.vector) above = $(isa.max("lowest", "x"));
-        const $(isa.vector) negative = $(isa.sub(isa.zero(), "above"));
-        const $(isa.vector) within = $(isa.max("lowest", "negative"));
-        const $(isa.vector) kept = $(isa.sub(isa.zero(), "within"));
-        $(isa.store_f16("to", "i", "kept"));
-    }
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) x = $(isa.load_unaligned("from", k));
+$(i)const $(isa.vector) above = $(isa.max("lowest", "x"));
+$(i)const $(isa.vector) negative = $(isa.sub(isa.zero(), "above"));
+$(i)const $(isa.vector) within = $(isa.max("lowest", "negative"));
+$(i)const $(isa.vector) rounded = $(isa.sub(isa.zero(), "within"));
+$(i)$(isa.store_f16("to", k, "rounded"));
+//$ end)
 }
 
 //$ elseif cache_type.scaled then
-/* Rounds one head of a key or value to integers, $(shape.cache.pitch) elements; returns their unit, its largest value / 127. NaN and infinity make it NaN. */
-static float $(helper)_keep(const float *restrict from, int8_t *restrict to)
+/* Rounds one head of a key or value to integers, $(macro("VALUE_PITCH")) elements; returns their unit, its largest magnitude / 127. NaN and infinity make it
+   NaN. */
+static float $(helper)_round_head(const float *restrict from, int8_t *restrict to)
 {
-    $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
-    for (size_t i = 0; i < $(shape.cache.pitch); i += $(lanes)) {
-        const $(isa.vector) x = $(isa.load_unaligned("from", "i"));
-        const $(isa.vector) size = $(isa.abs("x"));
-        most = $(isa.max("most", "size"));
-        all = $(isa.add("all", "size"));
-    }
+    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) magnitude = $(isa.abs(isa.load_unaligned("from", k)));
+$(i)max = $(isa.max("max", "magnitude"));
+$(i)all = $(isa.add("all", "magnitude"));
+//$ end)
     float largest, total;
     {
-//$ local steps, result = isa.reduce("most", "max")
+//$ local steps, result = isa.reduce("max", "max")
 //$ for _, step in ipairs(steps) do
         const $(step.type) $(step.name) = $(step.value);
 //$ end
@@ -113,12 +140,12 @@ static float $(helper)_keep(const float *restrict from, int8_t *restrict to)
 //$ end
         total = $(result);
     }
-    const $(isa.vector) inverse = $(isa.broadcast("(largest > 1e-30f ? 127.0f / largest : 0.0f)"));
-    for (size_t i = 0; i < $(shape.cache.pitch); i += $(lanes)) {
-        const $(isa.vector) x = $(isa.load_unaligned("from", "i"));
-        const $(isa.vector) units = $(isa.mul("x", "inverse"));
-        $(isa.store_i8("to", "i", "units"));
-    }
+    const float factor = largest > 1e-30f ? 127.0f / largest : 0.0f;
+    const $(isa.vector) inverse = $(isa.broadcast("factor"));
+//$ over_elements(function(i, k)
+$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("from", k), "inverse"));
+$(i)$(isa.store_i8("to", k, "units"));
+//$ end)
     return largest * (1.0f / 127.0f) + 0.0f * total;
 }
 
@@ -129,89 +156,146 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
     $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
-        const size_t position = first + token$(shape.ring and ", place = position % " .. shape.cache.positions or "");
+        const size_t position = first + token$(shape.ring and ", place = position % " .. macro("CACHE_POSITIONS") or "");
 //$ local place = shape.ring and "place" or "position"
 //$ if shape.rope then
 //$ angles("        ", "position")
 //$ end
-        for (size_t head = 0; head < $(shape.kv_heads); ++head) {
-            $(cache_type.storage) *key = keys + head * $(shape.cache.keys.head) + $(place) / $(tile) * $(tile * shape.width) + $(place) % $(tile);
-            $(cache_type.storage) *value = values + head * $(shape.cache.values.head) + $(place) * $(shape.cache.pitch);
-//$ if not plain then
-            float all[$(shape.cache.pitch)];
-            $(cache_type.storage) rounded[$(shape.cache.pitch)];
-//$ if shape.cache.pitch > shape.width then
-            for (size_t i = $(shape.width); i < $(shape.cache.pitch); ++i)
-                all[i] = 0.0f;
+//$ local i = heads and "            " or "        "
+//$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
+//$ local from = heads and "head * " .. shape.width or ""
+//$ local function element(name, i) return heads and name .. "[" .. from .. " + " .. i .. "]" or name .. "[" .. i .. "]" end
+//$ local function in_cache(name, rest) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") .. " + " .. rest or name .. " + " .. rest end
+//$ local function in_scales(name) return name .. "[" .. (heads and "head * " .. macro(name:upper() .. "_HEAD") .. " + " or "") .. place .. "]" end
+//$ local function fill(name)
+//$     if shape.cache.pitch == shape.width then return end
+//$     if shape.cache.pitch == shape.width + 1 then
+$(i)$(name)[$(shape.width)] = 0.0f;
+//$     else
+$(i)for (size_t i = $(shape.width); i < $(macro("VALUE_PITCH")); ++i)
+$(i)    $(name)[i] = 0.0f;
+//$     end
 //$ end
+//$ if heads then
+        for (size_t head = 0; head < $(shape.kv_heads); ++head) {
+//$ end
+$(i)$(cache_type.storage) *key = $(in_cache("keys", place .. " / " .. tile .. " * " .. macro("KEY_TILE") .. " + " .. place .. " % " .. tile));
+$(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. macro("VALUE_PITCH")));
+//$ if not plain then
+$(i)float all[$(macro("VALUE_PITCH"))];
+$(i)$(cache_type.storage) rounded[$(macro("VALUE_PITCH"))];
+//$ fill("all")
 //$ elseif shape.rope then
-            float all[$(shape.width)];
+$(i)float all[$(shape.width)];
 //$ end
 //$ if shape.rope then
-            $(helper)_turn(k + head * $(shape.width), cosine, sine, 1.0f, all);
+$(i)$(helper)_rotate($(heads and "k + " .. from or "k"), cosine, sine, 1.0f, all);
 //$ elseif not plain then
-            for (size_t i = 0; i < $(shape.width); ++i)
-                all[i] = k[head * $(shape.width) + i];
+$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)    all[i] = $(element("k", "i"));
 //$ end
 //$ if cache_type.scaled then
-            key_scales[head * $(shape.cache.key_scales.head) + $(place)] = $(helper)_keep(all, rounded);
+$(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
 //$ elseif not plain then
-            $(helper)_keep(all, rounded);
+$(i)$(helper)_round_head(all, rounded);
 //$ end
-            for (size_t i = 0; i < $(shape.width); ++i)
-                key[i * $(tile)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or "k[head * " .. shape.width .. " + i]");
-            for (size_t i = 0; i < $(shape.width); ++i)
-                $(plain and "value" or "all")[i] = v[head * $(shape.width) + i];
+$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)    key[i * $(tile)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("k", "i"));
+$(i)for (size_t i = 0; i < $(shape.width); ++i)
+$(i)    $(plain and "value" or "all")[i] = $(element("v", "i"));
 //$ if cache_type.scaled then
-            value_scales[head * $(shape.cache.value_scales.head) + $(place)] = $(helper)_keep(all, value);
+$(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
 //$ elseif not plain then
-            $(helper)_keep(all, value);
-//$ elseif shape.cache.pitch > shape.width then
-            for (size_t i = $(shape.width); i < $(shape.cache.pitch); ++i)
-                value[i] = 0.0f;
+$(i)$(helper)_round_head(all, value);
+//$ else
+//$ fill("value")
 //$ end
+//$ if heads then
         }
+//$ end
     }
 }
 
 //$ local needs_first = positioned or shape.rope
-//$ local function of_head(name) return name .. " + head * " .. shape.cache[name].head end
+//$ local function of_head(name) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") or name end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
-/* Attention of some tokens$(needs_first and " from position `first` on" or ""), $(v.queries) at a time: q and y are rows of $(shape.heads) heads of $(shape.width). */
+//$ local some = v.queries > 1
+/* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(shape.heads) heads of $(shape.width). */
 static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens,
     $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
 {
-    const size_t most = tokens < $(v.queries) ? tokens : $(v.queries);
-//$ for i, item in ipairs(v.buffers.queries) do
-    float *$(item.name) = $(item.at == 0 and "scratch" or "scratch + most * " .. item.at);
+//$ if some then
+    const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
+//$ end
+//$ for _, item in ipairs(v.buffers.queries) do
+    float *$(item.name) = $(offset("scratch", "batch", item.name:upper() .. "_AT", item.at));
 //$ end
 
-    for (size_t token = 0; token < tokens; token += $(v.queries)) {
+//$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
+//$ local i = heads and "            " or "        "
+//$ local token = some and "(token + own)" or "token"
+//$ local position = some and "(first + token + own)" or "(first + token)"
+//$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
+//$ local function element(row)
+//$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
+//$     return head and " + " .. head .. " * " .. shape.width or ""
+//$ end
+    for (size_t token = 0; token < tokens; $(some and "token += " .. v.queries or "++token")) {
+//$ if some then
         const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries);
+//$ end
+//$ if heads then
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
-            for (size_t own = 0; own < count; ++own) {
-//$ if shape.rope then
-//$ angles("                ", "(first + token + own)")
 //$ end
-                for (size_t row = 0; row < $(shape.group); ++row) {
-                    const float *from = q + (token + own) * q_step + (head * $(shape.group) + row) * $(shape.width);
-                    float *to = queries + (own * $(shape.group) + row) * $(shape.width);
+//$ local inner = i
+//$ if some then
+$(i)for (size_t own = 0; own < count; ++own) {
+//$     inner = i .. "    "
+//$ end
 //$ if shape.rope then
-                    $(helper)_turn(from, cosine, sine, $(scale), to);
+//$ angles(inner, position)
+//$ end
+//$ local row = group > 1
+//$ local each = inner
+//$ if row then
+$(inner)for (size_t row = 0; row < $(group); ++row) {
+//$     each = inner .. "    "
+//$ end
+$(each)const float *from = q + $(token) * q_step$(element(row));
+//$ local to = query(row)
+$(each)float *to = queries$(to ~= "" and " + " .. to .. " * " .. shape.width or "");
+//$ if shape.rope then
+$(each)$(helper)_rotate(from, cosine, sine, $(scale), to);
 //$ else
-                    for (size_t i = 0; i < $(shape.width); ++i)
-                        to[i] = $(scale) * from[i];
+$(each)for (size_t i = 0; i < $(shape.width); ++i)
+$(each)    to[i] = $(scale) * from[i];
 //$ end
-                }
-            }
-            $(v.names.attention)(queries, $(key_text), $(value_text), $(positioned and "first + token, " or "")count, $(shape.causal and "" or "end, ")sums, scores, totals);
-            for (size_t row = 0; row < count * $(shape.group); ++row) {
-                float *to = y + (token + row / $(shape.group)) * y_step + (head * $(shape.group) + row % $(shape.group)) * $(shape.width);
-                for (size_t i = 0; i < $(shape.width); ++i)
-                    to[i] = sums[row * $(shape.cache.pitch) + i];
-            }
+//$ if row then
+$(inner)}
+//$ end
+//$ if some then
+$(i)}
+//$ end
+$(i)$(v.names.attention)(queries, $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, totals);
+//$ local number = some and (row and "count * " .. group or "count") or tostring(group)
+//$ local out = i
+//$ if number ~= "1" then
+$(i)for (size_t row = 0; row < $(number); ++row) {
+//$     out = i .. "    "
+//$ end
+//$ local of_token = not some and "token" or row and "(token + row / " .. group .. ")" or "(token + row)"
+//$ local of_group = row and (some and "row % " .. group or "row")
+//$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group and (some and of_group or "row")
+$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
+$(out)for (size_t i = 0; i < $(shape.width); ++i)
+$(out)    out[i] = sums[$(number ~= "1" and "row * " .. macro("VALUE_PITCH") .. " + i" or "i")];
+//$ if number ~= "1" then
+$(i)}
+//$ end
+//$ if heads then
         }
+//$ end
     }
 }
 //$ if shape.norm then
@@ -245,117 +329,143 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
     }
 }
 //$ end
-//$ local function step_of(name) return v.buffers.pitches[name] end
+//$ local function step_of(name) 
+//$     if name == "in" then return shape.delivered and "in_step" or macro("D") end
+//$     return macro(name:upper() .. "_PITCH")
+//$ end
+//$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
+//$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.d and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
 //$ local function one(step, i)
 //$     if step.op == "norm" then
-            $(helper)_norm($(step.from), $(step_of(step.from)), weights->$(step.which)_norm + layer * $(shape.d), $(shape.norm.kind == "layernorm" and "weights->" .. step.which .. "_norm_offset + layer * " .. shape.d .. ", " or "")$(step.to), $(step_of(step.to)), count);
+$(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), count);
 //$     elseif step.op == "copy" then
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < $(shape.d); ++i)
-                    $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i)for (size_t token = 0; token < count; ++token)
+$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
+$(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $(step_of(step.from)) + i];
 //$     elseif step.op == "product" then
 //$         local map = step.map
-            /* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
-            $(v.names.product)($(step.from), $(step_of(step.from)), weights->$(map.field) + layer * $(map.words), $(shape.type.scaled and "weights->" .. map.field .. "_scales + layer * " .. map.pitch .. ", " or "")weights->$(map.field)_bias + layer * $(map.pitch),
-                $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. v.unpacked_at .. " : NULL" or ""));
+$(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
+$(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")),
+$(i)    $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "append" then
-            $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)), $(step_of(step.k)), $(sum(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
+$(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)), $(step_of(step.k)), $(input(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then
-            for (size_t token = 0; token < count; token += $(v.queries)) {
-                const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
-                $(helper)_append($(shape.rope and "weights, " or "")$(sum(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(sum(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
-                $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), memory + held * $(v.buffers.token_floats));
-            }
+$(i)for (size_t token = 0; token < count; token += $(v.queries)) {
+$(i)    const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
+$(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
+$(i)}
 //$     elseif step.op == "attend" then
-            $(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), memory + held * $(v.buffers.token_floats));
+$(i)$(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
 //$     elseif step.op == "lookup" then
 //$         for n, part in ipairs(step.parts) do
-//$             local indent = "                "
+//$             local indent = i .. "    "
 //$             if #step.parts == 1 then
-//$                 indent = "            "
+//$                 indent = i
 //$             else
-            $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
+$(i)$(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
 //$             end
 $(indent)/* LookupFFN: $(part.plan.shape.h) tables, rows of $(part.plan.shape.d_out)$(part.plan.shape.d_out > shape.d and ", the next block's q, k and v" or "") */
-$(indent)const $(part.plan.names.weights) ffn = {
+$(indent)const $(part.plan.names.weights) layer_weights = {
 //$             for _, found in ipairs(layer_weights(part)) do
 $(indent)    $(found),
 //$             end
 $(indent)};
-$(indent)$(lookup_of(part))(&ffn, $(step.from), $(step.to), count, scratch);
+$(indent)$(lookup_of(part))(&layer_weights, $(step.from), $(step.to), count, scratch);
 //$             if n > 1 then
-            }
+$(i)}
 //$             end
 //$         end
 //$     elseif step.op == "activate" then
-            $(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
+$(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < $(shape.d); ++i)
-                    $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
+$(i)for (size_t token = 0; token < count; ++token)
+$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
+$(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
 //$     elseif step.op == "output" then
-$(i or "            ")for (size_t token = 0; token < count; ++token)
-$(i or "            ")    for (size_t i = 0; i < $(shape.d); ++i)
-$(i or "            ")        y[(at + token) * $(shape.d) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i)for (size_t token = 0; token < count; ++token)
+$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
+$(i)        y[(at + token) * $(macro("D")) + i] = $(step.from)[token * $(step_of(step.from)) + i];
 //$     end
 //$ end
 
-/* All $(shape.layers) blocks for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */
+/* $(layers and "All " .. shape.layers .. " blocks" or "The block") for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */
 void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
 {
-    const size_t held = tokens < $(v.chunk) ? tokens : $(v.chunk);
+    const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
 //$ local floats = v.lookup_floats
 //$ if floats.many > floats.alone then
-    float *memory = (float *) scratch + (held == 1 ? $(floats.alone) : $(floats.many));
+    float *buffers = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
+//$ elseif floats.many > 0 then
+    float *buffers = (float *) scratch + $(macro("LOOKUP_FLOATS"));
 //$ else
-    float *memory = $(sum("(float *) scratch", floats.many));
+    float *buffers = (float *) scratch;
 //$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
-    float *$(item.name) = $(item.at == 0 and "memory" or "memory + held * " .. item.at);
+    float *$(item.name) = $(offset("buffers", "chunk", item.name:upper() .. "_AT", item.at));
 //$ end
 
 //$ local function cache_of_layer(i)
-$(i)unsigned char *kept = cache + layer * $(shape.cache.layer_bytes);
+//$     local base = layers and "layer_cache" or "cache"
+//$     if layers then
+$(i)unsigned char *layer_cache = cache + layer * $(macro("CACHE_LAYER_BYTES"));
+//$     end
 //$     for _, part in ipairs(shape.cache.parts) do
-$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(part.at == 0 and "kept" or "(kept + " .. part.at .. ")");
+$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(part.at == 0 and base or "(" .. base .. " + " .. macro(part.name:upper() .. "_AT") .. ")");
 //$     end
 //$ end
+//$ local function open_chunk(i)
+$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
+//$ end
+//$ local function steps(list, i)
+//$     for _, step in ipairs(list) do
+//$         if step.op ~= "output" or not shape.delivered then one(step, i) end
+//$     end
+//$ end
+//$ local i = layers and "        " or "    "
 //$ if shape.delivered then
-    for (size_t at = 0; at < tokens; at += $(v.chunk)) {
-        const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
-        const float *in = x + at * $(shape.input);
-        size_t in_step = $(shape.input);
+//$ open_chunk("    ")
+        const float *in = x + at * $(macro("D_IN"));
+//$ if layers then
+        size_t in_step = $(macro("D_IN"));
 
         for (size_t layer = 0; layer < $(shape.layers); ++layer, in = out, in_step = $(step_of("out"))) {
-//$ cache_of_layer("            ")
+//$ else
+        const size_t in_step = $(macro("D_IN"));
 
-//$ for _, step in ipairs(before) do one(step) end
-//$ for _, step in ipairs(after) do
-//$     if step.op ~= "output" then one(step) end
 //$ end
+//$ cache_of_layer(i .. "    ")
+
+//$ steps(before, i .. "    ")
+//$ steps(after, i .. "    ")
+//$ if layers then
         }
+//$ end
 //$ one(after[#after], "        ")
     }
 //$ else
+//$ if layers then
     for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
-//$ cache_of_layer("        ")
-        for (size_t at = 0; at < tokens; at += $(v.chunk)) {
-            const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
-            const float *in = x + at * $(shape.d);
+//$ end
+//$ cache_of_layer(i)
+//$ open_chunk(i)
+$(i)    const float *in = x + at * $(macro("D"));
 
-//$ for _, step in ipairs(before) do one(step) end
+//$ steps(before, i .. "    ")
 //$ if not shape.causal then
-        }
-        for (size_t at = 0; at < tokens; at += $(v.chunk)) {
-            const size_t count = tokens - at < $(v.chunk) ? tokens - at : $(v.chunk);
+$(i)}
+//$ open_chunk(i)
 //$ if reads_input then
-            const float *in = x + at * $(shape.d);
+$(i)    const float *in = x + at * $(macro("D"));
 //$ end
 
 //$ end
-//$ for _, step in ipairs(after) do one(step) end
-        }
+//$ steps(after, i .. "    ")
+$(i)}
+//$ if layers then
     }
+//$ end
 //$ end
 }

@@ -1,3 +1,4 @@
+//$ takes isas, variants, context
 $(include("templates/bundle/bind.c"))
 
 static void $(model)_run(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)

@@ -1,3 +1,4 @@
+//$ takes eliminated_text, context, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 

@@ -1,13 +1,14 @@
+//$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights
 //$ lines("", prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
 //$ local function times(n, step) return n == 1 and step or n .. " * " .. step end
 //$ -- One input: a strip of `vectors` vectors of weights at `w + at`, of `tokens` tokens.
-//$ local function add_input(i, tokens, vectors, row, at, name)
+//$ local function add_input(i, tokens, vectors, k, at, name)
 //$     for n = 0, vectors - 1 do
 $(i)const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("w", sum(at, n * lanes)) or load_weights(sum(at, n * lanes)));
 //$     end
 //$     for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and row or times(t, "x_step") .. " + " .. row) .. "]"));
+$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and k or times(t, "x_step") .. " + " .. k) .. "]"));
 //$         for n = 0, vectors - 1 do
 $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$         end
@@ -17,7 +18,7 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 /* A strip of $(product.strip) outputs of a panel, all its inputs, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
 {
-    for (size_t row = 0; row < inputs; ++row, w += $(panel), unpacked += $(product.strip)) {
+    for (size_t k = 0; k < inputs; ++k, w += $(panel), unpacked += $(product.strip)) {
 //$ for n = 0, product.strip_vectors - 1 do
         $(isa.store_unaligned("unpacked", n * lanes, load_weights(n * lanes)));
 //$ end
@@ -26,7 +27,7 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
 //$ end
 //$ for _, tokens in ipairs(product.tokens) do
 
-/* $(product.strip) outputs of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w, size_t inputs,
     float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first)
 {
@@ -36,8 +37,8 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 //$ end
 //$ end
 
-    for (size_t row = 0; row < inputs; ++row, w += $(product.unpacks and product.strip or panel)) {
-//$ add_input("        ", tokens, product.strip_vectors, "row", 0, accumulator)
+    for (size_t k = 0; k < inputs; ++k, w += $(product.unpacks and product.strip or panel)) {
+//$ add_input("        ", tokens, product.strip_vectors, "k", 0, accumulator)
     }
 
 //$ for t = 0, tokens - 1 do
@@ -52,7 +53,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 //$ for _, streams in ipairs(product.streams) do
 //$ local indent = product.unroll > 1 and "            " or "        "
 //$ local function add_inputs(u, i)
-$(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("row", u) .. "]"));
+$(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
 //$     for s = 0, streams - 1 do
 //$     for n = 0, product.alone_vectors - 1 do
 $(i)const $(isa.vector) w$(s)_$(n) = $(load_weights(s == 0 and u * panel + n * lanes or sum(times(s, "apart"), u * panel + n * lanes)));
@@ -78,18 +79,18 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 //$ end
 //$ if product.unroll > 1 then
-    size_t row = 0;
+    size_t k = 0;
 //$ end
 
 //$ if product.unroll > 1 then
-    for (; row + $(product.unroll) <= inputs; row += $(product.unroll), w += $(product.unroll * panel)) {
+    for (; k + $(product.unroll) <= inputs; k += $(product.unroll), w += $(product.unroll * panel)) {
 //$ else
-    for (size_t row = 0; row < inputs; ++row, w += $(panel)) {
+    for (size_t k = 0; k < inputs; ++k, w += $(panel)) {
 //$ end
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", product.prefetch + line));
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) w" or "(uintptr_t) (w + " .. times(s, "apart") .. ")", product.prefetch + line));
 //$ end
 //$ end
 //$ end
@@ -104,7 +105,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
     }
 //$ if product.unroll > 1 then
-    for (; row < inputs; ++row, w += $(panel)) {
+    for (; k < inputs; ++k, w += $(panel)) {
 //$ add_inputs(0, "        ")
     }
 //$ end
@@ -163,17 +164,17 @@ $(i)$(helper)_alone(x, $(from), inputs, $(to));
 //$ end
 //$ call("            ", 1)
     } else {
-        for (size_t row = 0; row < inputs; row += $(product.depth)) {
-            const size_t rows = inputs - row < $(product.depth) ? inputs - row : $(product.depth);
+        for (size_t k = 0; k < inputs; k += $(product.depth)) {
+            const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
             for (size_t output = 0; output < panels * $(panel); output += $(product.strip)) {
-                const $(type.storage) *strip = w + (output / $(panel) * inputs + row) * $(panel) + output % $(panel);
+                const $(type.storage) *strip = w + (output / $(panel) * inputs + k) * $(panel) + output % $(panel);
                 size_t token = 0;
 //$ if product.unpacks then
-                $(helper)_unpack(strip, rows, unpacked);
+                $(helper)_unpack(strip, depth, unpacked);
 //$ end
 //$ for _, count in ipairs(product.tokens) do
-                for (; token + $(count) <= tokens; token += $(count))
-                    $(helper)_of_$(count)(x + token * x_step + row, $(count > 1 and "x_step, " or "")$(product.unpacks and "unpacked" or "strip"), rows, y + token * y_step + output, $(count > 1 and "y_step, " or "")row == 0);
+                $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")
+                    $(helper)_of_$(count)(x + token * x_step + k, $(count > 1 and "x_step, " or "")$(product.unpacks and "unpacked" or "strip"), depth, y + token * y_step + output, $(count > 1 and "y_step, " or "")k == 0);
 //$ end
             }
         }

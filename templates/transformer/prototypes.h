@@ -1,3 +1,5 @@
+//$ takes parts, variants, dense, attention_parameters, constants
+$(include("templates/bundle/constants.h", { constants = constants }))
 //$ for i, part in ipairs(parts) do
 //$ if i == 1 then
 

@@ -555,7 +555,7 @@ end
 function test.instruction_sets_agree()
     local x, outputs = folder .. "/x.npy", {}
     program.python("np.save(sys.argv[1], np.random.default_rng(6).standard_normal((41, 27)).astype('<f4'))", x)
-    for i, isa in ipairs(require("cpu").describe().isa) do
+    for i, isa in ipairs(require("harness.base.cpu").describe().isa) do
         outputs[i] = folder .. "/y_" .. isa .. ".npy"
         check.matches(run(x, outputs[i], "--isa", isa), ", " .. isa .. "\n$")
     end

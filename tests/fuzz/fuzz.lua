@@ -1,7 +1,7 @@
 -- Random small models, each emitted, compiled, packed and verified on every instruction set of this CPU.
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local harness = require "commands.execute"
 local dtype = require "gen.plan.dtype"
 local host = require "host"

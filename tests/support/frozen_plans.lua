@@ -2,7 +2,7 @@
 -- is made.
 
 -- The families whose plans are frozen.
-local families = { "lookup" }
+local families = { "lookup", "integer", "transformer", "baseline" }
 
 local views = setmetatable({}, { __mode = "k" }) -- by table
 local tables = setmetatable({}, { __mode = "k" }) -- by view

@@ -1,7 +1,7 @@
 -- Random schedules of small transformers verify, on every instruction set, with every type of the cache; none changes
 -- the blob.
 local check = require "tests.support.check"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"

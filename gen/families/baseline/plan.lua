@@ -101,7 +101,6 @@ local function float_parts(p, isas)
         }
         p.variants[i] = v
     end
-    p.types = { f32 }
 end
 
 local function integer_parts(p, m, isas, projection)
@@ -238,7 +237,6 @@ function dense_ffn_plan.build(m, isas, integer, projection)
         sections = {},
         variants = {},
         norm = m.norm,
-        types = {},
         options = { rival = true },
         tensors = tensors_of(shape),
         scratch_bytes = 0,

@@ -222,7 +222,6 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         tensors = blob.tensors(m, shape),
         tables = shape.tables,
         projection = shape.projection,
-        types = {},
         pitch = blob.round_up(shape.d_out, 4),
         residual = shape.kind == "bh4" and shape.decay < 1,
         dense_hidden = cost.dense_hidden(shape),

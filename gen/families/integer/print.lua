@@ -54,8 +54,7 @@ end
 function integer_kernels.projection_values(p, projection, values)
     values.blocks, values.passes, values.groups, values.z_rows =
         projection.blocks, projection.passes, projection.groups, projection.rows.z
-    values.blocks_total, values.stage_text =
-        p.shape.block > 0 and p.shape.padded // p.shape.block or 1, kernels.describe_stage
+    values.blocks_total = p.shape.block > 0 and p.shape.padded // p.shape.block or 1
     values.tile, values.lane_axis, values.values_type = 1, "", "int32_t"
 end
 

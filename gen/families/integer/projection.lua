@@ -1,6 +1,5 @@
 -- Plans a projection in integers: blocks of products, their places of multipliers, and the packer's steps.
 local bh4 = require "gen.families.lookup.bh4"
-local kernels = require "gen.families.lookup.print"
 local product = require "gen.families.lookup.product"
 
 local projection = {}
@@ -153,7 +152,12 @@ local function name_kernels(own)
                     })
                 end
             end
-            kernels.name_passes(stage.passes, own.passes, seen)
+            for _, pass in ipairs(stage.passes) do
+                if not seen[pass.name] then
+                    seen[pass.name] = true
+                    table.insert(own.passes, pass)
+                end
+            end
         end
     end
 end

@@ -10,6 +10,7 @@ local gather = require "gen.families.lookup.gather"
 local gather_calls = require "gen.families.lookup.gather_calls"
 local gather_i8 = require "gen.families.lookup.gather_i8"
 local isa_list = require "gen.isa.list"
+local words = require "gen.isa.words"
 local lookup_model = require "gen.families.lookup.model"
 local model_file = require "gen.model.file"
 local names = require "gen.model.names"
@@ -361,8 +362,12 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         end
         isas = sets
     end
+    local tiers =
+        { "few", not target and "many" or "few", m.neighbours > 1 and not isas[1].sizeless and "masks" or "few" }
+    tiers[4], tiers[5] = shape.tables.name, shape.projection.word.integers and "integer" or shape.projection.name
     local choices = {}
     for i, isa in ipairs(isas) do
+        words.demand(isa, tiers, m.name)
         choices[i] = schedule.make(shape, isa, wanted and wanted[isa.name] or {})
     end
     local layout = gather.layout(shape, target ~= nil)
@@ -392,7 +397,6 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         weights_struct_bytes = target and target.pointer_bytes * #sections or 8 * #sections + 8,
         target = target,
         dense_hidden = cost.dense_hidden(shape),
-        types = shape.tables == shape.projection and { shape.tables } or { shape.tables, shape.projection },
         -- as the manifest records them
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
     }

@@ -10,18 +10,6 @@ local steps = require "gen.families.lookup.print.steps"
 
 local kernels = { prologue = prologue, projection_parameters = buffers.projection_parameters }
 
--- What a stage does, in words.
-function kernels.describe_stage(stage) return stage.text end
-
--- Appends those of `passes` to `list` whose names are not in `seen`.
-function kernels.name_passes(passes, list, seen)
-    for _, pass in ipairs(passes) do
-        if not seen[pass.name] then
-            seen[pass.name], list[#list + 1] = true, pass
-        end
-    end
-end
-
 -- What z is, in words.
 function kernels.formula(p)
     return (p.model.norm and "z projects LayerNorm(x)" or "z projects x")

@@ -7,6 +7,7 @@ local dtype = require "gen.plan.dtype"
 local fuse = require "gen.weights.fuse"
 local host = require "host"
 local isa_list = require "gen.isa.list"
+local words = require "gen.isa.words"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps_of = require "gen.families.transformer.maps"
@@ -45,6 +46,61 @@ local function digest_of(m, sections, parts)
     )
 end
 
+-- The offsets and strides that kernels use by name: { name, value, doc }. All instruction sets share them.
+local function constants_of(p)
+    local list, shape, buffers = {}, p.shape, p.variants[1].buffers
+    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    if shape.layers > 1 then
+        for _, map in ipairs(p.maps) do
+            add(map.letter .. "_LAYER", map.words, "weights of " .. map.letter .. " of a layer")
+            add(
+                map.letter .. "_BIAS_LAYER",
+                map.pitch,
+                "its biases of a layer" .. (shape.type.scaled and ", and scales" or "")
+            )
+        end
+        for _, part in ipairs(p.parts) do
+            for _, section in ipairs(part.sections) do
+                if section.own and section.layers > 1 then
+                    add(section.name:upper() .. "_LAYER", section.stride, "elements of a layer")
+                end
+            end
+        end
+        add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache")
+    end
+    for _, part in ipairs(shape.cache.parts) do
+        local name = part.name:upper()
+        if part.at > 0 then add(name .. "_AT", part.at, "bytes into a layer's cache") end
+        if shape.kv_heads > 1 then add(name .. "_HEAD", part.head, "elements of a head in the cache") end
+    end
+    add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
+    add("KEY_TILE", layout.keys * shape.width, "elements of the keys of " .. layout.keys .. " positions")
+    add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
+    if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
+    if shape.delivered then
+        add("IN_K", shape.d, "where k lies in the input of a block")
+        add("IN_V", shape.d + shape.e, "and v")
+    end
+    for _, buffer in ipairs(buffers.tokens) do
+        local name = buffer.name:upper()
+        add(name .. "_PITCH", buffer.pitch, "floats from token to token of " .. buffer.name)
+        if buffer.at > 0 then
+            add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
+        end
+    end
+    add("TOKEN_FLOATS", buffers.token_floats, "floats of all of these, for each token of a chunk")
+    for _, buffer in ipairs(buffers.queries) do
+        if buffer.at > 0 then
+            add(
+                buffer.name:upper() .. "_AT",
+                buffer.at,
+                "floats before attention's " .. buffer.name .. ", for each token that attends"
+            )
+        end
+    end
+    return list
+end
+
 -- Whether one of `steps` does `op`.
 local function has_step(steps, op)
     for _, step in ipairs(steps) do
@@ -77,6 +133,7 @@ function transformer_plan.build(m, isas, options)
             -- What integers need is for the sums of a LookupFFN's tables.
             if not one.scaled then isa = isa_list.with_types(isa, { one }) end
         end
+        words.demand(isa, { "few", "many", "masks", "cache", types[1].name, (types[2] or types[1]).name }, m.name)
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})
     end
     local parts = shape.lookup
@@ -119,8 +176,6 @@ function transformer_plan.build(m, isas, options)
         decode_scratch_bytes = 0,
         cache_bytes = m.layers * shape.cache.layer_bytes,
         weights_struct_bytes = 8 * #sections + 8,
-        types = types,
-        kept_type = shape.cache.type,
         schedules = schedule,
         -- as the manifest records them
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
@@ -131,6 +186,7 @@ function transformer_plan.build(m, isas, options)
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)
     end
+    p.constants = constants_of(p)
     return p
 end
 

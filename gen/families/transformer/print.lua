@@ -54,6 +54,7 @@ function transformer_kernels.api(p)
         context = shape.context .. (shape.ring and "u" or ""),
         cache_bytes = p.cache_bytes,
         decode_scratch_bytes = p.decode_scratch_bytes,
+        constants = p.constants,
         eliminated_text = eliminate == "none" and ""
             or "without " .. eliminate:gsub("(%u)", "%1 and "):gsub(" and $", "") .. ", ",
         returns_text = "the functions return",
@@ -67,7 +68,7 @@ function transformer_kernels.product_values(p, v, values)
     values.product = v.product
     values.load_weights = function(at)
         if type.name == "f32" then return isa.load_unaligned("w", at) end
-        return isa["load_" .. type.name](at == 0 and "w" or "(w + " .. at .. ")")
+        return isa["load_" .. type.name](literal.sum("w", at))
     end
 end
 
@@ -76,7 +77,7 @@ local function attention_values(p, v, values)
     values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
     values.load_cached = function(base, at)
         if cache_type.name == "f32" then return isa.load_unaligned(base, at) end
-        return isa["load_" .. cache_type.name](at == 0 and base or "(" .. base .. " + " .. at .. ")")
+        return isa["load_" .. cache_type.name](literal.sum(base, at))
     end
 end
 
@@ -85,15 +86,16 @@ local function blocks_values(p, v, values)
     values.layer_weights = function(part)
         local list = {}
         for n, section in ipairs(part.sections) do
-            list[n] = "weights->" .. section.name .. (section.layers == 1 and "" or " + layer * " .. section.stride)
+            list[n] = "weights->"
+                .. section.name
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.macro(section.name:upper() .. "_LAYER"))
         end
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.activates, values.tile =
         p.before, p.after, p.reads_input, p.activates, layout.keys
-    values.activation, values.scale = p.shape.activation, literal.float(p.shape.scale)
-    values.hidden_pitch = v.buffers.pitches.hidden
+    values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.
     values.cached = function(form)

@@ -1,7 +1,7 @@
 -- Times verified variants in the measuring process and reports them beside the best dense FFN of the same run.
 local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"

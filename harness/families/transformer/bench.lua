@@ -3,7 +3,7 @@
 local bench = require "harness.families.lookup.bench"
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
-local cpu = require "cpu"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"

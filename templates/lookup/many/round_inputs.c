@@ -8,7 +8,7 @@
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, float *units)
 {
-    $(isa.store("units", 0, isa.fma("max", isa.broadcast("(1.0f / 32767.0f)"), "finite")));
+    $(isa.store("units", 0, isa.fma("max", isa.broadcast("1.0f / 32767.0f"), "finite")));
     const $(isa.vector) some = $(isa.max("max", isa.broadcast("1e-34f")));
     $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
 }

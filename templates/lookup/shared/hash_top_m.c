@@ -56,7 +56,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     for (size_t bit = 0, count = 1; bit < $(hash.grown); ++bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
-        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0; i < count; ++i) {
             cost[2 * count - 1 - i] = $(isa.add("cost[i]", "magnitude"));
             flips[2 * count - 1 - i] = $(isa.index_xor("flips[i]", "flip"));
@@ -69,7 +69,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     for (size_t bit = $(hash.grown); bit < $(shape.tau); ++bit) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
-        const $(isa.index) flip = $(isa.index_broadcast("(" .. (1 << shape.tau - 1) .. "u >> bit)"));
+        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
             const $(isa.vector) i_cost = $(isa.add("cost[j]", "magnitude"));
             const $(isa.vector) j_cost = $(isa.add("cost[i]", "magnitude"));

@@ -1,0 +1,134 @@
+-- Puts C expressions together: parentheses where the operator outside binds tighter than one inside, and nowhere else.
+local expression = {}
+
+-- How tightly the operators of C bind; a higher number is tighter. What stands alone (a name, a number, a call) is
+-- `primary`.
+local level = {
+    comma = 1,
+    assignment = 2,
+    conditional = 3,
+    either = 4,
+    both = 5,
+    bit_or = 6,
+    bit_xor = 7,
+    bit_and = 8,
+    equality = 9,
+    comparison = 10,
+    shift = 11,
+    sum = 12,
+    product = 13,
+    unary = 14,
+    primary = 15,
+}
+expression.level = level
+
+local binary = {
+    [","] = level.comma,
+    ["="] = level.assignment,
+    ["?"] = level.conditional,
+    [":"] = level.conditional,
+    ["||"] = level.either,
+    ["&&"] = level.both,
+    ["|"] = level.bit_or,
+    ["^"] = level.bit_xor,
+    ["&"] = level.bit_and,
+    ["=="] = level.equality,
+    ["!="] = level.equality,
+    ["<="] = level.comparison,
+    [">="] = level.comparison,
+    ["<"] = level.comparison,
+    [">"] = level.comparison,
+    ["<<"] = level.shift,
+    [">>"] = level.shift,
+    ["+"] = level.sum,
+    ["-"] = level.sum,
+    ["*"] = level.product,
+    ["/"] = level.product,
+    ["%"] = level.product,
+}
+
+local types = { char = true, short = true, int = true, unsigned = true, float = true, double = true }
+
+-- Whether "(…)" is a cast: what it holds is the name of a type.
+local function is_type(inside)
+    return inside:find("%*$") ~= nil or inside:find("_t$") ~= nil or types[inside:match("%l+$")] ~= nil
+end
+
+-- How tightly the loosest operator of `text` binds that stands in no parentheses.
+local function tightness(text)
+    local loosest, at, after_operand = level.primary, 1, false
+    while at <= #text do
+        local group = text:match("^%b()", at) or text:match("^%b[]", at)
+        local name = text:match("^%.?[%w_$][%w_.$]*", at)
+        if text:find("^%s", at) then
+            at = at + 1
+        elseif group then
+            if not after_operand and is_type(group:sub(2, -2)) then
+                loosest = math.min(loosest, level.unary)
+            else
+                after_operand = true
+            end
+            at = at + #group
+        elseif name then
+            -- A number's exponent has a sign.
+            if name:find("^%.?%d[%d.]*[eE]$") or name:find("^0x[%x.]*p$") then
+                name = name .. (text:match("^[+-]%d+f?", at + #name) or "")
+            end
+            after_operand, at = true, at + #name
+        else
+            local operator = text:sub(at, at + 1)
+            if operator == "->" then
+                at = at + 2
+            else
+                if not binary[operator] then operator = text:sub(at, at) end
+                loosest = math.min(loosest, after_operand and binary[operator] or level.unary)
+                after_operand, at = false, at + #operator
+            end
+        end
+    end
+    return loosest
+end
+
+local known = {} -- by text: templates say the same over and over
+
+-- `text` as an operand of an operator that needs `wanted`, in parentheses if it binds more loosely.
+function expression.operand(text, wanted)
+    text = tostring(text)
+    local found = known[text]
+    if not found then
+        found = tightness(text)
+        known[text] = found
+    end
+    return found >= wanted and text or "(" .. text .. ")"
+end
+
+local operand = expression.operand
+
+-- `left operator right`, for an operator that takes operands of the same kind on its left.
+function expression.binary(left, operator, right)
+    local own = binary[operator]
+    return operand(left, own) .. " " .. operator .. " " .. operand(right, own + 1)
+end
+
+-- The same where every operand that is an expression itself gets parentheses: compilers warn of others.
+function expression.bitwise(left, operator, right)
+    return operand(left, level.unary) .. " " .. operator .. " " .. operand(right, level.unary)
+end
+
+function expression.call(name, ...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
+
+function expression.cast(type, text) return "(" .. type .. ") " .. operand(text, level.unary) end
+
+function expression.index(base, offset) return operand(base, level.primary) .. "[" .. offset .. "]" end
+
+-- The address `base + offset`; offset 0 is `base` itself.
+function expression.address(base, offset)
+    if offset == 0 or offset == nil then return base end
+    return operand(base, level.sum) .. " + " .. operand(offset, level.sum)
+end
+
+function expression.conditional(condition, yes, no)
+    return operand(condition, level.either) .. " ? " .. operand(yes, level.either) .. " : " .. operand(no, level.either)
+end
+
+return expression

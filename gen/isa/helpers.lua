@@ -1,0 +1,173 @@
+-- C functions that words of instruction sets call, by name: <model>_runtime.h has each that a bundle calls, once.
+--
+--   name       a word calls it as $name, which becomes <model>_name
+--   includes   headers that its text needs, nil: none
+--   guard      preprocessor condition for its instructions, nil: portable C
+--   text       C lines
+-- In the order of a file: after those that it calls. Here stands portable C; what only one instruction set can compile
+-- is the field `helpers` of its file.
+local helpers = {}
+
+local portable = {
+    {
+        name = "float_bits",
+        text = [[
+typedef union { float value; uint32_t bits; } $float_bits;]],
+    },
+    -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2.2 ulp.
+    {
+        name = "reciprocal_root",
+        text = [[
+/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
+static inline float $reciprocal_root(float v)
+{
+    $float_bits start;
+    start.value = v;
+    start.bits = 0x5f375a86u - (start.bits >> 1);
+    float root = start.value;
+    for (int step = 0; step < 3; ++step)
+        root = root * (1.5f - 0.5f * v * root * root);
+    return root;
+}]],
+    },
+    {
+        name = "round_negative",
+        text = [[
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
+static inline float $round_negative(float v)
+{
+    return v == v ? (float) (int32_t) (v - 0.5f) : v;
+}]],
+    },
+    {
+        name = "power_of_two",
+        text = [[
+/* 2^n for an integer n from -126 to 0; 1 for NaN. */
+static inline float $power_of_two(float n)
+{
+    $float_bits power;
+    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
+    return power.value;
+}]],
+    },
+    {
+        name = "from_bf16",
+        text = [[
+/* The float whose upper half is `half`. */
+static inline float $from_bf16(uint16_t half)
+{
+    $float_bits whole;
+    whole.bits = (uint32_t) half << 16;
+    return whole.value;
+}]],
+    },
+    {
+        name = "from_f16",
+        text = [[
+/* IEEE half precision, finite: sign, 5 bits of exponent, 10 of fraction. Exact. */
+static inline float $from_f16(uint16_t half)
+{
+    const uint32_t magnitude = half & 0x7fffu;
+    $float_bits whole;
+    if (magnitude < 0x0400u) /* 0 and subnormal: units of 2^-24 */
+        whole.value = (float) magnitude * 5.9604644775390625e-8f;
+    else
+        whole.bits = (magnitude << 13) + (112u << 23);
+    whole.bits |= (uint32_t) (half & 0x8000u) << 16;
+    return whole.value;
+}]],
+    },
+    {
+        name = "to_f16",
+        text = [[
+/* IEEE half precision of a finite number up to 65504, the nearest, ties to even. NaN stays NaN. */
+static inline uint16_t $to_f16(float v)
+{
+    $float_bits whole;
+    whole.value = v;
+    const uint32_t sign = whole.bits >> 16 & 0x8000u, magnitude = whole.bits & 0x7fffffffu;
+    if (v != v)
+        return 0x7e00u;
+    whole.bits = magnitude;
+    if (magnitude >= 0x38800000u) /* normal: a carry from the fraction ends in the exponent */
+        return (uint16_t) (sign | (((magnitude + 0x0fffu + (magnitude >> 13 & 1u)) >> 13) - (112u << 10)));
+    whole.value += 0.5f; /* 0 and subnormal: beside 0.5 units of 2^-24 are left */
+    return (uint16_t) (sign | (whole.bits - 0x3f000000u));
+}]],
+    },
+    {
+        name = "to_i8",
+        text = [[
+/* The integer nearest to v, halves away from 0. 0 for NaN. */
+static inline int8_t $to_i8(float v)
+{
+    return (int8_t) (v == v ? v + (v < 0.0f ? -0.5f : 0.5f) : 0.0f);
+}]],
+    },
+    {
+        name = "pair",
+        text = [[
+/* Two floats as 16-bit integers in one word, each the nearest: 1.5 2^23 leaves no place for fractions. Any word for NaN. */
+static inline uint32_t $pair(float low, float high)
+{
+    $float_bits first, second;
+    first.value = low + 12582912.0f;
+    second.value = high + 12582912.0f;
+    return (first.bits & 0xffffu) | second.bits << 16;
+}]],
+    },
+    {
+        name = "add_pairs",
+        text = [[
+/* sum + the products of both 16-bit integers of a and b, as two's complement. */
+static inline uint32_t $add_pairs(uint32_t sum, uint32_t a, uint32_t b)
+{
+    const int32_t low = (int32_t) (int16_t) (uint16_t) a * (int16_t) (uint16_t) b;
+    const int32_t high = (int32_t) (int16_t) (uint16_t) (a >> 16) * (int16_t) (uint16_t) (b >> 16);
+    return sum + (uint32_t) low + (uint32_t) high;
+}]],
+    },
+}
+
+-- The lines of the helpers that the C texts in the list call, and of those that these call, for the instruction sets
+-- `isas`; an empty line before each.
+function helpers.lines(texts, isas)
+    local rows = { table.unpack(portable) }
+    for _, set in ipairs(isas) do
+        table.move(set.helpers or {}, 1, #(set.helpers or {}), #rows + 1, rows)
+    end
+    local called, includes, lines = {}, {}, {}
+    local function look(text)
+        for name in text:gmatch("%$(%l[%w_]*)") do
+            called[name] = true
+        end
+    end
+    for _, text in ipairs(texts) do
+        look(text)
+    end
+    for i = #rows, 1, -1 do
+        if called[rows[i].name] then look(rows[i].text) end
+    end
+    for _, row in ipairs(rows) do
+        for _, header in ipairs(called[row.name] and row.includes or {}) do
+            if not includes[header] then
+                if #lines == 0 then lines[1] = "" end
+                lines[#lines + 1] = "#include " .. header
+                includes[header] = true
+            end
+        end
+    end
+    for _, row in ipairs(rows) do
+        if called[row.name] then
+            lines[#lines + 1] = ""
+            if row.guard then lines[#lines + 1] = "#if " .. row.guard end
+            for line in (row.text .. "\n"):gmatch("([^\n]*)\n") do
+                lines[#lines + 1] = line
+            end
+            if row.guard then lines[#lines + 1] = "#endif" end
+        end
+    end
+    return lines
+end
+
+return helpers

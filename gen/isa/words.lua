@@ -1,0 +1,320 @@
+-- The contract of the words that templates are written in: what an instruction set must have to say them.
+--
+-- A word takes and gives C expressions of any form; what it prints has parentheses where its own operators need them.
+--   name      field of the instruction set (gen/isa/*.lua), a function
+--   takes     its arguments, one word each:
+--               vector    floats, as many as lanes          index  as many unsigned 32-bit integers
+--               mask      of a comparison                   float  one float
+--               number    one integer, of C                 n, bit  an integer of Lua: a count of lanes, a single bit
+--               address   two arguments: base, offset; offset 0 is `base` itself
+--               base      one argument: where elements of a table begin
+--               rows, kind  see the word
+--   gives     what its result is; "statement": nothing
+--   tier      the kernels that need it, see `tiers`; nil: an instruction set may lack it, and templates ask first
+--   partial   only sets of several lanes need it
+--   nan       what it makes of NaN, where that is not NaN: "b", "any"
+--   domain    of its arguments, where it is not all floats: see tests/isa/
+--   ulps      how far from the exact result it may be, nil: as near as IEEE 754 says
+--   doc       its meaning
+local words = {}
+
+-- What kernels need, each with what the ones before have. A word `or`s another: one of both is enough.
+words.tiers = {
+    few = "layers for few tokens",
+    many = "layers for many tokens",
+    masks = "multi-probe hashes, activations and attention",
+    cache = "caches of transformers",
+    bf16 = "weights in bf16",
+    f16 = "weights in f16",
+    i8 = "weights in i8",
+    integer = "projections in i16",
+}
+
+words.list = {
+    { name = "zero", takes = "", gives = "vector", tier = "few", doc = "0 in every lane" },
+    { name = "broadcast", takes = "float", gives = "vector", tier = "few", doc = "the float in every lane" },
+    { name = "load", takes = "address", gives = "vector", tier = "few", doc = "floats, aligned to a vector" },
+    { name = "load_unaligned", takes = "address", gives = "vector", tier = "few", doc = "floats at any alignment" },
+    {
+        name = "load_partial",
+        takes = "address n",
+        gives = "vector",
+        tier = "few",
+        partial = true,
+        doc = "n floats and zeros, reading not a byte more",
+    },
+    { name = "store", takes = "address vector", gives = "statement", tier = "few", doc = "aligned to a vector" },
+    { name = "store_unaligned", takes = "address vector", gives = "statement", tier = "few", doc = "at any alignment" },
+    {
+        name = "store_partial",
+        takes = "address n vector",
+        gives = "statement",
+        tier = "few",
+        partial = true,
+        doc = "the first n lanes, writing not a byte more",
+    },
+    { name = "add", takes = "vector vector", gives = "vector", tier = "few", doc = "a + b" },
+    { name = "sub", takes = "vector vector", gives = "vector", tier = "few", doc = "a - b" },
+    { name = "mul", takes = "vector vector", gives = "vector", tier = "few", doc = "a b" },
+    { name = "div", takes = "vector vector", gives = "vector", tier = "few", doc = "a / b" },
+    {
+        name = "max",
+        takes = "vector vector",
+        gives = "vector",
+        tier = "few",
+        nan = "b",
+        doc = "the larger one of a and b; NaN if b is NaN; if only a is, b or NaN",
+    },
+    { name = "abs", takes = "vector", gives = "vector", tier = "few", doc = "|v|; 0 of either sign for -0" },
+    {
+        name = "fma",
+        takes = "vector vector vector",
+        gives = "vector",
+        tier = "few",
+        doc = "a b + c, rounded once or twice",
+    },
+    {
+        name = "reciprocal_root",
+        takes = "vector",
+        gives = "vector",
+        tier = "few",
+        domain = "normal",
+        ulps = 3,
+        doc = "1/sqrt(v) for v >= 2^-120",
+    },
+    {
+        name = "shifted_power",
+        takes = "vector",
+        gives = "vector",
+        nan = "any",
+        domain = "shifted",
+        doc = "2^n, where v = 1.5 2^23 + 127 + n",
+    },
+    {
+        name = "round_negative",
+        takes = "vector",
+        gives = "vector",
+        tier = "few",
+        unless = "shifted_power",
+        nan = "any",
+        domain = "exponent",
+        doc = "the integer nearest to v, -126 <= v <= 0; halves either way",
+    },
+    {
+        name = "power_of_two",
+        takes = "vector",
+        gives = "vector",
+        tier = "few",
+        unless = "shifted_power",
+        nan = "any",
+        domain = "whole exponent",
+        doc = "2^n for an integer n from -126 to 0; a power of two for NaN",
+    },
+    {
+        name = "transpose",
+        takes = "rows",
+        gives = "steps",
+        tier = "few",
+        partial = true,
+        doc = "the list of { name, value } that transposes lanes x lanes values, and the names of the results",
+    },
+    {
+        name = "reduce",
+        takes = "vector kind",
+        gives = "steps",
+        tier = "few",
+        doc = 'kind "max" or "add": the list of { type, name, value } that makes one float of all lanes, and that float',
+    },
+    { name = "index_zero", takes = "", gives = "index", tier = "few", doc = "0 in every lane" },
+    { name = "index_broadcast", takes = "number", gives = "index", tier = "few", doc = "the integer in every lane" },
+    {
+        name = "index_or_if_positive",
+        takes = "index vector bit",
+        gives = "index",
+        tier = "few",
+        doc = "the bit added where v > 0; not where it is NaN",
+    },
+    {
+        name = "index_store",
+        takes = "address index",
+        gives = "statement",
+        tier = "few",
+        doc = "the lanes, each below 2^16, as uint16_t",
+    },
+    { name = "load_words", takes = "address", gives = "index", tier = "few", doc = "32-bit words at any alignment" },
+    {
+        name = "load_words_partial",
+        takes = "address n",
+        gives = "index",
+        tier = "few",
+        partial = true,
+        doc = "n words and zeros, reading not a byte more",
+    },
+    { name = "less", takes = "vector vector", gives = "mask", tier = "masks", doc = "a < b; not where one is NaN" },
+    {
+        name = "select",
+        takes = "mask vector vector",
+        gives = "vector",
+        tier = "masks",
+        doc = "a where it is set, else b",
+    },
+    { name = "any", takes = "mask", gives = "number", tier = "masks", doc = "whether a lane is set" },
+    {
+        name = "index_select",
+        takes = "mask index index",
+        gives = "index",
+        tier = "masks",
+        doc = "likewise of integers",
+    },
+    { name = "index_xor", takes = "index index", gives = "index", tier = "masks", doc = "a ^ b" },
+    { name = "index_add", takes = "index index", gives = "index", tier = "integer", doc = "a + b" },
+    {
+        name = "load_bf16",
+        takes = "base",
+        gives = "vector",
+        tier = "bf16",
+        doc = "as many elements as lanes, as floats",
+    },
+    { name = "load_f16", takes = "base", gives = "vector", tier = "f16", doc = "as many elements as lanes, as floats" },
+    { name = "load_i8", takes = "base", gives = "vector", tier = "i8", doc = "as many elements as lanes, as floats" },
+    {
+        name = "load_partial_bf16",
+        takes = "base n",
+        gives = "vector",
+        tier = "bf16",
+        partial = true,
+        doc = "n and zeros",
+    },
+    {
+        name = "load_partial_f16",
+        takes = "base n",
+        gives = "vector",
+        tier = "f16",
+        partial = true,
+        doc = "n and zeros",
+    },
+    { name = "load_partial_i8", takes = "base n", gives = "vector", tier = "i8", partial = true, doc = "n and zeros" },
+    {
+        name = "unpack_bf16",
+        takes = "index",
+        gives = "vectors",
+        tier = "bf16",
+        doc = "the list of both parts of such words as floats, the lower one first",
+    },
+    {
+        name = "store_f16",
+        takes = "address vector",
+        gives = "statement",
+        tier = "cache",
+        doc = "rounds to IEEE half precision, ties to even",
+    },
+    {
+        name = "store_i8",
+        takes = "address vector",
+        gives = "statement",
+        tier = "cache",
+        nan = "any",
+        domain = "byte",
+        doc = "rounds to integers, halves either way; from -127.5 to 127.5",
+    },
+    { name = "store_words", takes = "address index", gives = "statement", tier = "many", doc = "at any alignment" },
+    { name = "float_of", takes = "index", gives = "vector", tier = "integer", doc = "the lanes as int32_t, as floats" },
+    {
+        name = "dot_i16",
+        takes = "index index index",
+        gives = "index",
+        tier = "integer",
+        doc = "sum + the products of both 16-bit integers in each word of a and of b",
+    },
+    {
+        name = "pack_i16",
+        takes = "vector vector",
+        gives = "index",
+        tier = "integer",
+        nan = "any",
+        domain = "short",
+        doc = "words of a and b, rounded to 16-bit integers, a in the low bits; halves either way",
+    },
+    {
+        name = "store_i16",
+        takes = "address vector vector",
+        gives = "statement",
+        tier = "integer",
+        nan = "any",
+        domain = "short",
+        doc = "twice as many floats as lanes, those of a first, rounded to 16-bit integers, two to a word",
+    },
+    {
+        name = "max_magnitude",
+        takes = "index vector",
+        gives = "index",
+        doc = "the larger one of the bits of |v| and those in the index: NaN and infinity are the largest",
+    },
+    {
+        name = "reduce_magnitudes",
+        takes = "index",
+        gives = "steps",
+        with = "max_magnitude",
+        doc = "as reduce: the largest lane, as a float",
+    },
+    { name = "prefetch_l2", takes = "address", gives = "statement", doc = "the cache line into L2: a row for later" },
+    {
+        name = "prefetch_l1",
+        takes = "address",
+        gives = "statement",
+        with = "prefetch_l2",
+        doc = "into L1: soon read",
+    },
+    {
+        name = "prefetch_nta",
+        takes = "address",
+        gives = "statement",
+        with = "prefetch_l2",
+        doc = "past the caches: read once, to be copied",
+    },
+    {
+        name = "stream",
+        takes = "base vector",
+        gives = "statement",
+        doc = "stores past the caches, aligned to a vector",
+    },
+    {
+        name = "stream_fence",
+        takes = "",
+        gives = "statement",
+        with = "stream",
+        doc = "makes such stores precede later ones",
+    },
+}
+-- The words of the integer gather, the table `gather_i8` of an instruction set, stand in gen/isa/avx512.lua.
+
+-- The first word of `tier` that the instruction set `set` lacks, nil: none.
+function words.missing(set, tier)
+    for _, word in ipairs(words.list) do
+        local needed = word.tier == tier and not (word.partial and set.lanes == 1)
+        if needed and word.unless and set[word.unless] then needed = false end
+        if word.with and not word.tier and tier == "few" then needed = set[word.with] ~= nil end
+        if needed and not set[word.name] then return word.name end
+    end
+end
+
+-- Raises one line unless the instruction set `set` has all words of the tiers in the list, which `kernel` needs.
+function words.demand(set, tiers, kernel)
+    for _, tier in ipairs(tiers) do
+        local missing = words.tiers[tier] and words.missing(set, tier)
+        if missing then
+            error(
+                string.format(
+                    "--isa: %s: lacks the word %s of tier %s, which %s needs",
+                    set.name,
+                    missing,
+                    tier,
+                    kernel
+                ),
+                0
+            )
+        end
+    end
+end
+
+return words

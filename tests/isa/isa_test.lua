@@ -1,0 +1,868 @@
+-- Every word of every instruction set does what the portable one does: a C program for each set, written with the words
+-- themselves, runs here or in the set's emulator.
+local check = require "tests.support.check"
+local cpu = require "harness.base.cpu"
+local expression = require "gen.isa.expression"
+local helpers = require "gen.isa.helpers"
+local host = require "host"
+local isa = require "gen.isa.list"
+local process = require "process"
+local targets = require "gen.plan.target"
+local words = require "gen.isa.words"
+
+local test = {}
+
+local scalar = isa.get "scalar"
+local count = 256 -- of the inputs of a word
+local types = { { name = "bf16" }, { name = "f16" }, { name = "i8" }, { name = "i16" } }
+
+-- Bits of inputs --
+
+local seed
+local function random(below)
+    seed = (seed * 1103515245 + 12345) & 0x7fffffff
+    return (seed >> 8) % below
+end
+
+local function bits_of(x) return (string.unpack("<I4", string.pack("<f", x))) end
+local function uniform(low, high) return low + (high - low) * random(1 << 20) / (1 << 20) end
+local nan = 0x7fc00000
+
+-- Inputs of each domain: edges, then `make`.
+local domains = {
+    any = {
+        edges = { 0, 0x80000000, nan, 0x7f800000, 0xff800000, 0x7f7fffff, 0xff7fffff, bits_of(1), bits_of(-1) },
+        make = function() return bits_of(uniform(-4, 4) * 2.0 ^ (random(40) - 20)) end,
+    },
+    normal = {
+        edges = { bits_of(2.0 ^ -120), 0x7f7fffff, bits_of(1) },
+        make = function() return bits_of(2.0 ^ uniform(-100, 100)) end,
+    },
+    exponent = { edges = { 0, 0x80000000, nan }, make = function() return bits_of(-random(126) - uniform(0, 0.49)) end },
+    ["whole exponent"] = { edges = { 0, nan, bits_of(-126) }, make = function() return bits_of(-random(127)) end },
+    shifted = { edges = { nan }, make = function() return bits_of(12582912 + 127 - random(127)) end },
+    byte = {
+        edges = { 0, nan, bits_of(127), bits_of(-127) },
+        make = function() return bits_of(random(255) - 127 + uniform(-0.49, 0.49)) end,
+    },
+    short = {
+        edges = { 0, nan, bits_of(32767), bits_of(-32767) },
+        make = function() return bits_of(random(65535) - 32767 + uniform(-0.4, 0.4)) end,
+    },
+    half = {
+        edges = {
+            0,
+            0x80000000,
+            nan,
+            bits_of(65504),
+            bits_of(2.0 ^ -24),
+            bits_of(2.0 ^ -25),
+            bits_of(1 + 2.0 ^ -11),
+            bits_of(1 + 3 * 2.0 ^ -11),
+        },
+        make = function() return bits_of(uniform(-2, 2) * 2.0 ^ (random(41) - 26)) end,
+    },
+    bf16 = { edges = { 0, 0x8000, 0x7fc0, 0x7f80, 0xff80 }, make = function() return random(0x10000) end },
+    f16 = {
+        edges = { 0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff },
+        make = function() return random(0x7c00) | random(2) << 15 end,
+    },
+    i8 = { edges = { 0, 127, 0x81 }, make = function() return (random(255) - 127) & 0xff end },
+    words = {
+        edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
+        make = function() return random(0x10000) | random(0x10000) << 16 end,
+    },
+}
+
+local function inputs(domain)
+    local list = {}
+    for i = 1, count do
+        list[i] = domains[domain].edges[i] or domains[domain].make()
+    end
+    for i = count, 2, -1 do -- edges meet different others
+        local k = random(i) + 1
+        list[i], list[k] = list[k], list[i]
+    end
+    return list
+end
+
+-- The program of one instruction set --
+
+local Program = {}
+Program.__index = Program
+
+function Program:add(text, ...) self.lines[#self.lines + 1] = select("#", ...) > 0 and string.format(text, ...) or text end
+
+-- The name of an array of inputs of a domain: floats as numbers, elements as what tables store.
+function Program:input(domain, which)
+    local name = "in_" .. domain:gsub(" ", "_") .. "_" .. which
+    if not self.arrays[name] then
+        self.arrays[name] = true
+        local element = ({ bf16 = "uint16_t", f16 = "uint16_t", i8 = "uint8_t", words = "uint32_t" })[domain]
+        local text = {}
+        for i, bits in ipairs(inputs(domain)) do
+            if domain == "words" and not self.set.store_words then bits = bits & 0xffff end -- as index_store takes them
+            text[i] = string.format(element and "0x%x," or "{ .bits = 0x%xu },", bits)
+        end
+        table.insert(
+            self.data,
+            string.format(
+                "static const %s %s[%d] ALIGNED = { %s };",
+                element or "number",
+                name,
+                count,
+                table.concat(text, " ")
+            )
+        )
+    end
+    if domain == "i8" then return "(const int8_t *) " .. name end
+    return (domain == "bf16" or domain == "f16" or domain == "words") and name or "&" .. name .. "[0].value"
+end
+
+function Program:begin(name)
+    self.tested[name:match "^[%w_]+"] = true
+    self.count = self.count + 1
+    self:add("static void test_%d(void) /* %s */", self.count, name)
+    self:add "{"
+end
+function Program:finish() self:add "}" end
+
+-- Statements for each vector of the inputs; `at` is its first lane.
+function Program:vectors(...)
+    self:add("    for (size_t at = 0; at < COUNT; at += %d) {", self.set.lanes)
+    for _, line in ipairs { ... } do
+        self:add("        " .. line .. ";")
+    end
+    self:add "    }"
+end
+
+-- Statements for each lane `i`.
+function Program:lanes(...)
+    self:add "    for (unsigned i = 0; i < COUNT; ++i) {"
+    for _, line in ipairs { ... } do
+        self:add("        " .. line .. ";")
+    end
+    self:add "    }"
+end
+
+-- A vector of integers to where `got_words` has them: all bits, or the lower 16 where no word stores more.
+function Program:store_index(value)
+    if self.set.store_words then return self.set.store_words("got_words", "at", value), "0xffffffffu", "got_words" end
+    return self.set.index_store("got_halves", "at", value), "0xffffu", "got_halves"
+end
+
+-- The operands of a word: C expressions of vectors, and of lanes, and the declarations of the former.
+function Program:operands(word)
+    local vectors, lanes, declared, floats, integers = {}, {}, {}, 0, 0
+    local names = { "a", "b", "c" }
+    for kind in word.takes:gmatch "%S+" do
+        if kind == "vector" then
+            floats = floats + 1
+            local name = names[floats]
+            local from = self:input(word.domain or "any", floats)
+            declared[#declared + 1] =
+                string.format("const %s %s = %s", self.set.vector, name, self.set.load_unaligned(from, "at"))
+            vectors[#vectors + 1] = name
+            lanes[#lanes + 1] = string.format("(%s)[i]", from)
+        elseif kind == "index" then
+            integers = integers + 1
+            local name, from = "n" .. integers, self:input("words", integers)
+            declared[#declared + 1] =
+                string.format("const %s %s = %s", self.set.index, name, self.set.load_words(from, "at"))
+            vectors[#vectors + 1], lanes[#lanes + 1] = name, from .. "[i]"
+        elseif kind == "mask" then
+            local a, b = self:input("any", 4), self:input("any", 5)
+            declared[#declared + 1] = string.format(
+                "const %s m = %s",
+                self.set.mask,
+                self.set.less(self.set.load_unaligned(a, "at"), self.set.load_unaligned(b, "at"))
+            )
+            vectors[#vectors + 1], lanes[#lanes + 1] = "m", scalar.less("(" .. a .. ")[i]", "(" .. b .. ")[i]")
+        elseif kind == "bit" then
+            vectors[#vectors + 1], lanes[#lanes + 1] = 4, 4
+        else
+            return nil
+        end
+    end
+    return vectors, lanes, declared
+end
+
+-- Words that make a vector, integers or a mask of such.
+local function plain(program, word)
+    local set = program.set
+    local vectors, lanes, declared = program:operands(word)
+    if not vectors then return false end
+    -- As exp does: qemu 7.2 stops at a conversion of RISC-V toward 0 that follows no other conversion.
+    if word.name == "power_of_two" then vectors[1] = set.round_negative(vectors[1]) end
+    local value = set[word.name](table.unpack(vectors))
+    program:begin(word.name)
+    local statements = { table.unpack(declared) }
+    local compare
+    local floats = {}
+    for i, lane in ipairs(lanes) do
+        if type(lane) == "string" and lane:find "^%(&" then floats[#floats + 1] = lane end
+    end
+    local skip = word.nan == "any" and string.format("if (%s != %s) continue", floats[1], floats[1])
+        or word.nan == "b" and string.format("if (%s != %s) continue", floats[1], floats[1])
+        or ";"
+    if word.gives == "vector" then
+        statements[#statements + 1] = set.store_unaligned("got", "at", value)
+        if word.name == "fma" then
+            compare = string.format('expect_fma("fma", i, %s, %s, %s, got[i])', table.unpack(lanes))
+        elseif word.name == "shifted_power" then
+            local n = string.format("(%s - %s)", lanes[1], "12583039.0f")
+            compare = string.format('expect_float("%s", i, %s, got[i], 0)', word.name, scalar.power_of_two(n))
+        else
+            compare = string.format(
+                'expect_float("%s", i, %s, got[i], %d)',
+                word.name,
+                scalar[word.name](table.unpack(lanes)),
+                word.ulps or 0
+            )
+        end
+    elseif word.gives == "mask" then
+        statements[#statements + 1] =
+            set.store_unaligned("got", "at", set.select(value, set.broadcast "1.0f", set.zero()))
+        compare = string.format(
+            'expect_float("%s", i, %s ? 1.0f : 0.0f, got[i], 0)',
+            word.name,
+            scalar[word.name](table.unpack(lanes))
+        )
+    else
+        local statement, mask, array = program:store_index(value)
+        statements[#statements + 1] = statement
+        local expected
+        if word.name == "max_magnitude" then
+            local v =
+                string.format("(((const number *) (const void *) %s)[i].bits & 0x7fffffffu)", program:input("any", 1))
+            -- As signed integers: the bits of |v| are.
+            expected = string.format("((int32_t) %s > (int32_t) %s ? %s : %s)", lanes[1], v, lanes[1], v)
+        else
+            expected = scalar[word.name](table.unpack(lanes))
+        end
+        compare = string.format('expect_bits("%s", i, (%s) & %s, %s[i])', word.name, expected, mask, array)
+    end
+    program:vectors(table.unpack(statements))
+    program:lanes(skip, compare)
+    program:finish()
+    return true
+end
+
+local special = {}
+
+function special.zero(p, set)
+    p:vectors(set.store_unaligned("got", "at", set.zero()))
+    p:lanes 'expect_float("zero", i, 0.0f, got[i], 0)'
+end
+
+function special.broadcast(p, set)
+    local from = p:input("any", 1)
+    p:vectors(set.store_unaligned("got", "at", set.broadcast("(" .. from .. ")[at]")))
+    p:lanes(string.format('expect_float("broadcast", i, (%s)[i / %d * %d], got[i], 0)', from, set.lanes, set.lanes))
+end
+
+function special.index_zero(p, set)
+    local statement, _, array = p:store_index(set.index_zero())
+    p:vectors(statement)
+    p:lanes(string.format('expect_bits("index_zero", i, 0, %s[i])', array))
+end
+
+function special.index_broadcast(p, set)
+    local from = p:input("words", 1)
+    local statement, mask, array = p:store_index(set.index_broadcast(from .. "[at]"))
+    p:vectors(statement)
+    p:lanes(
+        string.format(
+            'expect_bits("index_broadcast", i, %s[i / %d * %d] & %s, %s[i])',
+            from,
+            set.lanes,
+            set.lanes,
+            mask,
+            array
+        )
+    )
+end
+
+-- Loads of floats: the whole input, from any alignment; `step` elements behind its beginning.
+local function load(name, step)
+    return function(p, set)
+        local from = p:input("any", 1)
+        local base = step > 0 and expression.address("(" .. from .. ")", step) or from
+        p:add("    for (size_t at = 0; at + %d <= COUNT; at += %d)", set.lanes + step, set.lanes)
+        p:add("        %s;", set.store_unaligned("got", "at", set[name](base, "at")))
+        p:add("    for (unsigned i = 0; i + %d <= COUNT; ++i)", set.lanes + step)
+        p:add('        expect_float("%s", i, (%s)[i + %d], got[i], 0);', name, from, step)
+    end
+end
+special.load, special.load_unaligned = load("load", 0), load("load_unaligned", 1)
+
+local function store(name, step)
+    return function(p, set)
+        local from = p:input("any", 1)
+        p:add("    for (size_t at = 0; at + %d <= COUNT; at += %d)", set.lanes + step, set.lanes)
+        p:add("        %s;", set[name](step > 0 and "got + " .. step or "got", "at", set.load_unaligned(from, "at")))
+        p:add("    for (unsigned i = 0; i + %d <= COUNT; ++i)", set.lanes + step)
+        p:add('        expect_float("%s", i, (%s)[i], got[i + %d], 0);', name, from, step)
+    end
+end
+special.store, special.store_unaligned = store("store", 0), store("store_unaligned", 1)
+
+function special.stream(p, set)
+    p:vectors(set.stream("(got + at)", set.load_unaligned(p:input("any", 1), "at")))
+    p:add("    %s;", set.stream_fence())
+    p.tested.stream_fence = true
+    p:lanes(string.format('expect_float("stream", i, (%s)[i], got[i], 0)', p:input("any", 1)))
+end
+
+-- Loads of the first n, into got_words: bits of floats or integers.
+local function load_partial(name, domain, whole)
+    return function(p, set)
+        for n = 1, set.lanes - 1 do
+            local from = p:input(domain, 1)
+            if name == "load_words_partial" then
+                local statement, mask, array = p:store_index(set[name](from, "at", n))
+                p:vectors(statement)
+                p:lanes(
+                    string.format(
+                        'expect_bits("%s", i, i %% %d < %d ? %s[i] & %s : 0, %s[i])',
+                        name,
+                        set.lanes,
+                        n,
+                        from,
+                        mask,
+                        array
+                    )
+                )
+            else
+                local value = whole and set[name](expression.address("(" .. from .. ")", "at"), n)
+                    or set[name](from, "at", n)
+                local element = whole and scalar[whole]("(" .. from .. " + i)") or "(" .. from .. ")[i]"
+                p:vectors(set.store_unaligned("got", "at", value))
+                p:lanes(
+                    string.format(
+                        'expect_float("%s", i, i %% %d < %d ? %s : 0.0f, got[i], 0)',
+                        name,
+                        set.lanes,
+                        n,
+                        element
+                    )
+                )
+            end
+        end
+    end
+end
+special.load_partial = load_partial("load_partial", "any")
+special.load_words_partial = load_partial("load_words_partial", "words")
+for _, type in ipairs { "bf16", "f16", "i8" } do
+    special["load_partial_" .. type] = load_partial("load_partial_" .. type, type, "load_" .. type)
+    special["load_" .. type] = function(p, set)
+        local from = p:input(type, 1)
+        p:vectors(set.store_unaligned("got", "at", set["load_" .. type]("(" .. from .. ") + at")))
+        p:lanes(
+            string.format(
+                'expect_float("load_%s", i, %s, got[i], 0)',
+                type,
+                scalar["load_" .. type]("(" .. from .. " + i)")
+            )
+        )
+    end
+end
+
+function special.store_partial(p, set)
+    for n = 1, set.lanes - 1 do
+        p:lanes "got[i] = 77.0f"
+        p:vectors(set.store_partial("got", "at", n, set.load_unaligned(p:input("any", 1), "at")))
+        p:lanes(
+            string.format(
+                'expect_float("store_partial", i, i %% %d < %d ? (%s)[i] : 77.0f, got[i], 0)',
+                set.lanes,
+                n,
+                p:input("any", 1)
+            )
+        )
+    end
+end
+
+function special.load_words(p, set)
+    local from = p:input("words", 1)
+    local statement, mask, array = p:store_index(set.load_words(from, "at"))
+    p:vectors(statement)
+    p:lanes(string.format('expect_bits("load_words", i, %s[i] & %s, %s[i])', from, mask, array))
+end
+
+function special.store_words(p, set)
+    local from = p:input("words", 1)
+    p:vectors(set.store_words("got_words", "at", set.load_words(from, "at")))
+    p:lanes(string.format('expect_bits("store_words", i, %s[i], got_words[i])', from))
+end
+
+function special.index_store(p, set)
+    local from = p:input("f16", 1) -- as uint16_t
+    local value = set.index_zero()
+    for bit = 0, 3 do -- no word loads indices: bits of lanes that are positive
+        value = set.index_or_if_positive(value, set.load_unaligned(p:input("any", bit + 1), "at"), 1 << 4 * bit)
+    end
+    local expected = {}
+    for bit = 0, 3 do
+        expected[bit + 1] = string.format("((%s)[i] > 0.0f ? 0x%xu : 0u)", p:input("any", bit + 1), 1 << 4 * bit)
+    end
+    p:vectors(set.index_store("got_halves", "at", value))
+    p:lanes(
+        string.format('expect_bits("index_store", i, %s, got_halves[i])', table.concat(expected, " | ")),
+        "(void) " .. from
+    )
+end
+
+function special.any(p, set)
+    local a, b = p:input("any", 4), p:input("any", 5)
+    p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
+    p:add("        const %s mask = %s;", set.mask, set.less(set.load_unaligned(a, "at"), set.load_unaligned(b, "at")))
+    p:add("        const %s none = %s;", set.mask, set.less(set.load_unaligned(a, "at"), set.load_unaligned(a, "at")))
+    p:add "        unsigned expected = 0;"
+    p:add("        for (unsigned i = 0; i < %d; ++i)", set.lanes)
+    p:add("            expected |= (%s)[at + i] < (%s)[at + i];", a, b)
+    p:add('        expect_bits("any", (unsigned) at, expected, (%s) ? 1 : 0);', set.any "mask")
+    p:add('        expect_bits("any", (unsigned) at, 0, (%s) ? 1 : 0);', set.any "none")
+    p:add "    }"
+end
+
+function special.unpack_bf16(p, set)
+    local from = p:input("words", 1)
+    for part = 1, 2 do
+        p:vectors(
+            string.format("const %s words = %s", set.index, set.load_words(from, "at")),
+            set.store_unaligned("got", "at", set.unpack_bf16("words")[part])
+        )
+        p:lanes(string.format('expect_float("unpack_bf16", i, %s, got[i], 0)', scalar.unpack_bf16(from .. "[i]")[part]))
+    end
+end
+
+local function store_type(name, domain, array)
+    return function(p, set)
+        local from = p:input(domain, 1)
+        p:vectors(set[name](array, "at", set.load_unaligned(from, "at")))
+        p:add "    for (unsigned i = 0; i < COUNT; ++i) {"
+        p:add("        %s;", scalar[name](array .. "_expected", "i", "(" .. from .. ")[i]"))
+        if name == "store_f16" then
+            p:add("        if ((%s)[i] != (%s)[i] && (%s[i] & 0x7fffu) > 0x7c00u) continue;", from, from, array)
+        else
+            p:add("        if ((%s)[i] != (%s)[i]) continue;", from, from)
+        end
+        p:add('        expect_bits("%s", i, (uint32_t) %s_expected[i], (uint32_t) %s[i]);', name, array, array)
+        p:add "    }"
+    end
+end
+special.store_f16, special.store_i8 =
+    store_type("store_f16", "half", "got_halves"), store_type("store_i8", "byte", "got_bytes")
+
+function special.store_i16(p, set)
+    local from, n = p:input("short", 1), set.lanes
+    p:add("    for (size_t at = 0; at < COUNT; at += %d)", 2 * n)
+    p:add(
+        "        %s;",
+        set.store_i16("got_words", "at / 2", set.load_unaligned(from, "at"), set.load_unaligned(from, "at + " .. n))
+    )
+    p:add "    for (unsigned i = 0; i < COUNT; ++i) {"
+    p:add("        if ((%s)[i] != (%s)[i]) continue;", from, from)
+    if n == 1 then
+        p:add "        const uint16_t found = (uint16_t) (got_words[i / 2] >> 16 * (i % 2));"
+    else
+        p:add "        const uint16_t found = ((const uint16_t *) (const void *) got_words)[i];"
+    end
+    p:add('        expect_bits("store_i16", i, %s & 0xffffu, found);', scalar.pack_i16("(" .. from .. ")[i]", "0.0f"))
+    p:add "    }"
+end
+
+local function steps_of(p, indent, steps)
+    for _, step in ipairs(steps) do
+        p:add("%sconst %s %s = %s;", indent, step.type or p.set.vector, step.name, step.value)
+    end
+end
+
+function special.transpose(p, set)
+    local n, rows = set.lanes, {}
+    local from = p:input("any", 1)
+    for r = 1, n do
+        rows[r] = "row" .. r
+        p:add("    const %s row%d = %s;", set.vector, r, set.load_unaligned(from, (r - 1) * n))
+    end
+    local steps, columns = set.transpose(rows)
+    steps_of(p, "    ", steps)
+    for c, column in ipairs(columns) do
+        p:add("    %s;", set.store_unaligned("got", (c - 1) * n, column))
+    end
+    p:add("    for (unsigned i = 0; i < %d; ++i)", n * n)
+    p:add('        expect_float("transpose", i, (%s)[i %% %d * %d + i / %d], got[i], 0);', from, n, n, n)
+end
+
+function special.reduce(p, set)
+    local from = p:input("short", 2) -- sums of them are exact in any order
+    for _, kind in ipairs { "max", "add" } do
+        p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
+        p:add("        const %s value = %s;", set.vector, set.load_unaligned("rounded", "at"))
+        local steps, result = set.reduce("value", kind)
+        steps_of(p, "        ", steps)
+        p:add("        const float found = %s;", result)
+        p:add "        float expected = rounded[at];"
+        p:add("        for (unsigned i = 1; i < %d; ++i)", set.lanes)
+        p:add(
+            "            expected = %s;",
+            kind == "max" and scalar.max("expected", "rounded[at + i]") or scalar.add("expected", "rounded[at + i]")
+        )
+        p:add('        expect_float("reduce %s", (unsigned) at, expected, found, 0);', kind)
+        p:add "    }"
+    end
+    return "    for (unsigned i = 0; i < COUNT; ++i)\n        rounded[i] = ("
+        .. from
+        .. ")[i] == ("
+        .. from
+        .. ")[i] ? (float) (int32_t) ("
+        .. from
+        .. ")[i] : 7.0f;"
+end
+
+function special.reduce_magnitudes(p, set)
+    local from = p:input("any", 1)
+    p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
+    p:add(
+        "        const %s value = %s;",
+        set.index,
+        set.max_magnitude(set.index_zero(), set.load_unaligned(from, "at"))
+    )
+    local steps, result = set.reduce_magnitudes "value"
+    steps_of(p, "        ", steps)
+    p:add("        const number found = { %s };", result)
+    p:add "        uint32_t expected = 0;"
+    p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes)
+    p:add("            const number one = { (%s)[at + i] };", from)
+    p:add "            const uint32_t magnitude = one.bits & 0x7fffffffu;"
+    p:add "            expected = magnitude > expected ? magnitude : expected;"
+    p:add "        }"
+    p:add '        expect_bits("reduce_magnitudes", (unsigned) at, expected, found.bits);'
+    p:add "    }"
+end
+
+for _, name in ipairs { "prefetch_l1", "prefetch_l2", "prefetch_nta" } do
+    special[name] = function(p, set) p:vectors(set[name]("got", "at")) end
+end
+
+-- The integer gather: sums of u8 scores times s8 elements of four rows, for each column, in order.
+local function gather_i8(p, set)
+    local g, from, scores = set.gather_i8, p:input("i8", 1), "0x80ff0103u"
+    p:begin "gather_i8"
+    local function let(name, value) p:add("    const %s %s = %s;", set.index, name, value) end
+    for _, columns in ipairs { g.columns, g.columns - 3 } do
+        p:add "    {"
+        local rows = {}
+        for r = 1, g.rows do
+            rows[r] = "row" .. r
+            local base = string.format("(%s) + %d", from, (r - 1) * 50)
+            let(rows[r], columns == g.columns and g.load(base, 0) or g.load_partial(base, 0, columns))
+        end
+        local steps, quads = g.interleave(rows)
+        for _, step in ipairs(steps) do
+            let(step.name, step.value)
+        end
+        let("scores", g.broadcast(scores))
+        local sums, floats = {}, {}
+        for n, quad in ipairs(quads) do
+            let("quad" .. n, quad)
+            let("sum" .. n, g.dot(set.index_zero(), "scores", "quad" .. n))
+            sums[n] = set.float_of("sum" .. n)
+            p:add("    const %s float%d = %s;", set.vector, n, sums[n])
+            floats[n] = "float" .. n
+        end
+        local order, ordered = g.order(floats)
+        steps_of(p, "    ", order)
+        for n, value in ipairs(ordered) do
+            p:add("    %s;", set.store_unaligned("got", (n - 1) * set.lanes, value))
+        end
+        p:add("    for (unsigned i = 0; i < %d; ++i) {", columns)
+        p:add "        int32_t expected = 0;"
+        p:add("        for (unsigned r = 0; r < %d; ++r)", g.rows)
+        p:add("            expected += (int32_t) (%s >> 8 * r & 0xffu) * (%s)[r * 50 + i];", scores, from)
+        p:add '        expect_float("gather_i8", i, (float) expected, got[i], 0);'
+        p:add "    }"
+        p:add "    }"
+    end
+    local a, b = p:input("words", 1), p:input("words", 2)
+    p:vectors(set.store_words("got_words", "at", g.join(set.load_words(a, "at"), set.load_words(b, "at"))))
+    p:lanes(string.format('expect_bits("gather_i8.join", i, (%s[i] << 8) + %s[i], got_words[i])', a, b))
+    -- Scores as 16-bit integers in their bytes.
+    for half, part in ipairs { "upper_bytes", "lower_bytes" } do
+        local q, list = {}, {}
+        for n = 1, 4 do
+            q[n] = "q" .. n
+            list[n] = string.format(
+                "const %s q%d = %s",
+                set.index,
+                n,
+                g.round(set.load_unaligned("halves", "at + " .. (n - 1) * set.lanes))
+            )
+        end
+        for n, byte in ipairs(g[part](q)) do
+            list[#list + 1] = string.format("const %s byte%d = %s", set.index, n, byte)
+        end
+        list[#list + 1] = set.store_words("got_words", "at / 4", g.unite { "byte1", "byte2", "byte3", "byte4" })
+        list[#list + 1] = g["store_" .. part]("got_bytes", "at / 4", "q1")
+        p:add("    for (size_t at = 0; at < COUNT; at += %d) {", 4 * set.lanes)
+        for _, line in ipairs(list) do
+            p:add("        %s;", line)
+        end
+        p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes)
+        p:add "            uint32_t expected = 0;"
+        p:add "            for (unsigned n = 0; n < 4; ++n)"
+        p:add(
+            "                expected |= ((uint32_t) halves[at + n * %d + i] >> %d & 0xffu) << 8 * n;",
+            set.lanes,
+            half == 1 and 8 or 0
+        )
+        p:add('            expect_bits("gather_i8.%s", i, expected, got_words[at / 4 + i]);', part)
+        p:add(
+            '            expect_bits("gather_i8.store_%s", i, expected & 0xffu, (uint8_t) got_bytes[at / 4 + i]);',
+            part
+        )
+        p:add "        }"
+        p:add "    }"
+    end
+    p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
+    p:add("        const %s value = %s;", set.vector, set.load_unaligned("halves", "at"))
+    p:add "        float largest = 0.0f, total = 0.0f;"
+    p:add("        for (unsigned i = 0; i < %d; ++i) {", set.lanes)
+    p:add "            largest = largest > halves[at + i] ? largest : halves[at + i];"
+    p:add "            total += halves[at + i];"
+    p:add "        }"
+    p:add('        expect_float("gather_i8.largest", (unsigned) at, largest, %s, 0);', g.largest "value")
+    p:add('        expect_float("gather_i8.total", (unsigned) at, total, %s, 0);', g.total "value")
+    p:add "    }"
+    p:finish()
+end
+
+-- Words in words: what a word makes of another one's expression is what it makes of its value.
+local function composed(p, set)
+    local binary = { "add", "sub", "mul", "div", "max" }
+    local a, b, c = p:input("any", 1), p:input("any", 2), p:input("any", 3)
+    for _, outer in ipairs { "add", "sub", "mul", "div", "max", "fma", "abs" } do
+        for _, inner in ipairs(binary) do
+            for place = 1, outer == "abs" and 1 or outer == "fma" and 3 or 2 do
+                local function arguments(value)
+                    local list = { "c", "c", "c" }
+                    list[place] = value
+                    return table.unpack(list, 1, outer == "abs" and 1 or outer == "fma" and 3 or 2)
+                end
+                local value = set[inner]("a", "b")
+                p:begin "composed"
+                p:vectors(
+                    string.format("const %s a = %s", set.vector, set.load_unaligned(a, "at")),
+                    string.format("const %s b = %s", set.vector, set.load_unaligned(b, "at")),
+                    string.format("const %s c = %s", set.vector, set.load_unaligned(c, "at")),
+                    string.format("const %s value = %s", set.vector, value),
+                    set.store_unaligned("got", "at", set[outer](arguments(value))),
+                    set.store_unaligned("apart", "at", set[outer](arguments "value"))
+                )
+                p:lanes(string.format('expect_float("%s of %s", i, apart[i], got[i], 0)', outer, inner))
+                p:finish()
+            end
+        end
+    end
+end
+
+-- What type of weights a word is for, if any.
+local function type_of(word) return word.name:match "_([bfi]%d*f?%d+)$" end
+
+-- The C text of the program for `set`; `without`: types whose words this CPU does not run.
+local function program_of(set, without)
+    seed = 1
+    local p = setmetatable({ set = set, lines = {}, data = {}, arrays = {}, tested = {}, count = 0 }, Program)
+    local before = {}
+    for _, word in ipairs(words.list) do
+        if set[word.name] and not without[type_of(word)] then
+            if special[word.name] then
+                p:begin(word.name)
+                before[#before + 1] = special[word.name](p, set)
+                p:finish()
+            elseif not p.tested[word.name] then
+                plain(p, word)
+            end
+            if not p.tested[word.name] then error("no test for the word " .. word.name, 0) end
+        end
+    end
+    if set.gather_i8 then gather_i8(p, set) end
+    composed(p, set)
+    local body = table.concat(p.lines, "\n")
+    local text = {}
+    for _, header in ipairs(set.includes) do
+        text[#text + 1] = "#include " .. header
+    end
+    text[#text + 1] = '#include "tests/isa/words.h"'
+    text[#text + 1] = "#if !(" .. (set.guard or "1") .. ")\n#error flags\n#endif"
+    text[#text + 1] = "enum { COUNT = " .. count .. " };"
+    table.move(helpers.lines({ body }, { scalar, set }), 1, 10000, #text + 1, text)
+    table.move(p.data, 1, #p.data, #text + 1, text)
+    for _, array in ipairs {
+        "float got[COUNT + 16]",
+        "float apart[COUNT]",
+        "float rounded[COUNT]",
+        "float halves[COUNT]",
+        "uint32_t got_words[COUNT]",
+        "uint16_t got_halves[COUNT], got_halves_expected[COUNT]",
+        "int8_t got_bytes[COUNT], got_bytes_expected[COUNT]",
+    } do
+        text[#text + 1] = "static " .. array .. " ALIGNED;"
+    end
+    text[#text + 1] = body
+    text[#text + 1] = "void run(void)\n{"
+    text[#text + 1] = "    for (unsigned i = 0; i < COUNT; ++i)\n        halves[i] = (float) (i * 257u % 65536u);"
+    text[#text + 1] = table.concat(before, "\n")
+    for n = 1, p.count do
+        text[#text + 1] = "    test_" .. n .. "();"
+    end
+    text[#text + 1] =
+        '    board_write(wrong_count ? "wrong\\n" : "all right\\n");\n    board_exit(wrong_count > 0);\n}\n'
+    return (table.concat(text, "\n"):gsub("%$(%l)", "t_%1"))
+end
+
+-- Running it --
+
+local function joined(...)
+    local list = {}
+    for _, part in ipairs { ... } do
+        table.move(part, 1, #part, #list + 1, list)
+    end
+    return list
+end
+
+local function has(program)
+    return assert(process.run({ "sh", "-c", 'command -v "$1"', "sh", program }, { timeout = 60 })).status == 0
+end
+
+-- The commands that run programs of `set`, whose row of targets is `target`, each with the program's path behind; or
+-- nil and why there are none.
+local function emulators(set, target)
+    if not has(target.compiler) then return nil, target.compiler .. " is missing" end
+    local list = { target.emulator or set.emulator, table.unpack(target.others or {}) }
+    if target.object == "wasm" then list = { { "node", "tests/isa/run_wasm.cjs" } } end
+    if not set.target and isa.runs(set, cpu.describe()) then list = { {} } end
+    if #list == 0 then return nil, "this CPU does not run it, and no emulator does" end
+    if list[1][1] and not has(list[1][1]) then return nil, list[1][1] .. " is missing" end
+    return list
+end
+
+local function run(set, without)
+    local target, folder = targets.get(set.target or "generic"), process.temporary_directory()
+    local list, why = emulators(set, target)
+    if not list then
+        host.print("skipped: " .. set.name .. ": " .. why)
+        return
+    end
+    assert(host.write_directory(folder .. "/isa", { ["words.c"] = program_of(set, without) }, true))
+    local source, program = folder .. "/isa/words.c", folder .. "/words"
+    local start = target.start and { "tests/firmware/boards/" .. target.start } or {}
+    local script = target.script and { "-T", "tests/firmware/boards/" .. target.script } or {}
+    local wasm = target.object == "wasm"
+    local built = assert(
+        process.run(
+            joined(
+                { target.compiler, "-std=gnu11", "-O1", "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
+                target.flags,
+                set.flags,
+                wasm and { "-nostdlib", "-Wl,--no-entry", "-Wl,--export=run", "-Wl,--allow-undefined", source }
+                    or joined(target.link, { "-nostdlib" }, script, start, { source }),
+                { "-o", program }
+            ),
+            { timeout = 300, env = { LD_PRELOAD = "" } }
+        )
+    )
+    if built.status ~= 0 then error(set.name .. ": " .. built.output, 0) end
+    for _, emulator in ipairs(list) do
+        local result = assert(process.run(joined(emulator, { program }), { timeout = 120, env = { LD_PRELOAD = "" } }))
+        if result.output ~= "all right\n" then
+            error(set.name .. ": " .. table.concat(emulator, " ") .. ":\n" .. result.output, 0)
+        end
+    end
+end
+
+for _, name in ipairs(isa.all) do
+    test["the_words_of_" .. name .. "_agree_with_portable_ones"] = function()
+        local facts, bare = cpu.describe(), isa.get(name)
+        local set, without = bare, {}
+        for _, type in ipairs(types) do
+            local typed = isa.with_types(set, { type })
+            if typed == set or bare.emulator or isa.runs(typed, facts) then
+                set = typed
+            else
+                without[type.name] = true
+                host.print(
+                    "skipped: "
+                        .. name
+                        .. ": "
+                        .. type.name
+                        .. ": this CPU lacks "
+                        .. bare.type_needs[type.name].feature
+                )
+            end
+        end
+        run(set, without)
+    end
+end
+
+-- Every function of an instruction set is a word of the contract.
+function test.every_word_is_in_the_contract()
+    local known = {}
+    for _, word in ipairs(words.list) do
+        known[word.name] = true
+    end
+    for _, name in ipairs(isa.all) do
+        for key, value in pairs(isa.get(name)) do
+            if type(value) == "function" and not known[key] then
+                error(name .. "." .. key .. ": is no word of gen/isa/words.lua", 0)
+            end
+        end
+    end
+end
+
+-- An instruction set that lacks a word is told before anything is rendered.
+function test.a_missing_word_is_one_line()
+    for _, name in ipairs(isa.all) do
+        words.demand(isa.get(name), { "few", "bf16", "f16", "i8" }, "a test")
+    end
+    for _, name in ipairs(isa.names) do
+        words.demand(isa.get(name), { "many", "masks", "cache", "integer" }, "a test")
+    end
+    local poor = setmetatable({ select = false }, { __index = isa.get "avx2" })
+    local good, message = pcall(words.demand, poor, { "few", "masks" }, "tiny")
+    check.equal({ good, message }, { false, "--isa: avx2: lacks the word select of tier masks, which tiny needs" })
+end
+
+-- Names of helpers are unique, and what a helper calls stands before it.
+function test.helpers_have_one_text_each()
+    local lines = helpers.lines({ "$from_f16(x) $from_f16(y)" }, { scalar, scalar })
+    local text = table.concat(lines, "\n")
+    check.equal(select(2, text:gsub("static inline float %$from_f16", "")), 1)
+    check.equal(select(2, text:gsub("typedef union", "")), 1)
+    check.equal(text:find "typedef" < text:find "static", true)
+    check.equal(helpers.lines({ "no call" }, { scalar }), {})
+end
+
+-- Parentheses stand where C needs them.
+function test.expressions_have_the_parentheses_that_they_need()
+    local cases = {
+        { scalar.sub("a", scalar.sub("b", "c")), "a - (b - c)" },
+        { scalar.sub(scalar.sub("a", "b"), "c"), "a - b - c" },
+        { scalar.mul(scalar.add("a", "b"), "c[i + 1]"), "(a + b) * c[i + 1]" },
+        { scalar.fma("a", "b", scalar.mul("c", "d")), "a * b + c * d" },
+        { scalar.abs "a - b", "a - b < 0.0f ? -(a - b) : a - b" },
+        { scalar.mul("-1.5e-3f", "x"), "-1.5e-3f * x" },
+        { scalar.add("x", scalar.select("m", "a", "b")), "x + (m ? a : b)" },
+        { scalar.add("(float) n", "f(a, b - c)"), "(float) n + f(a, b - c)" },
+        { scalar.mul("x", "p->y"), "x * p->y" },
+        { scalar.load("w + 3", "i"), "(w + 3)[i]" },
+        { isa.get("avx2").prefetch_l1("row", 0), "_mm_prefetch((const char *) row, _MM_HINT_T0)" },
+        { isa.get("avx2").prefetch_l1("row", 8), "_mm_prefetch((const char *) (row + 8), _MM_HINT_T0)" },
+    }
+    for _, case in ipairs(cases) do
+        check.equal(case[1], case[2])
+    end
+end
+
+return test
