@@ -9,7 +9,7 @@ const luaL_Reg harness_modules[] = {
     {"kernel", luaopen_kernel},
     {"verify", luaopen_verify},
     {"store", luaopen_store},
-    {"blocks", luaopen_blocks},
+    {"transformer", luaopen_transformer},
     {"integer", luaopen_integer},
     {NULL, NULL},
 };

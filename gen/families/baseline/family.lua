@@ -6,16 +6,16 @@ local family = {
     name = "baseline",
     noun = "dense FFN",
     model = require "gen.families.lookup.model",
-    options = { "arithmetic", "rival", "projection", "prefix" },
+    options = { "arithmetic", "baseline", "projection", "prefix" },
     types = { "projection" },
     print = require "gen.families.baseline.print",
-    pack_options = " --rival",
+    pack_options = " --baseline",
     input = "float",
     output = "float",
     exact = false,
 }
 
-function family.takes(options) return options.rival end
+function family.takes(options) return options.baseline end
 
 function family.build(m, isas, options) return plan.build(m, isas, options.arithmetic == "integer", options.projection) end
 

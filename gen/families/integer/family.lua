@@ -16,7 +16,7 @@ local family = {
     packed_text = describe.packed_text,
 }
 
-function family.takes(options) return not options.rival and options.arithmetic == "integer" end
+function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
 
 function family.build(m, isas, options) return plan.build(m, isas, options.tables, options.projection, options.firmware) end
 

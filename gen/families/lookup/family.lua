@@ -9,7 +9,7 @@ local family = {
     model = require "gen.families.lookup.model",
     options = {
         "arithmetic",
-        "rival",
+        "baseline",
         "tables",
         "projection",
         "prefix",
@@ -30,7 +30,7 @@ local family = {
     packed_text = describe.packed_text,
 }
 
-function family.takes(options) return not options.rival and options.arithmetic ~= "integer" end
+function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
     if options.firmware and options.projection == "i16" then

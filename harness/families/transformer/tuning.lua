@@ -59,7 +59,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         width = p.shape.width,
         layers = p.shape.layers,
         causal = p.shape.causal,
-        blocks = {},
+        transformers = {},
         calls = {},
         reads = json.array {},
         products = json.array {},
@@ -68,7 +68,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
     }
     for i, runner in ipairs(runners) do
         local of = runner.made.plan
-        job.blocks[i] = {
+        job.transformers[i] = {
             name = "r" .. i,
             library = runner.made.library,
             bind = of.names.bind,
@@ -87,7 +87,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
                         tuning.conditions[c].codes,
                         tuning.conditions[c].tables
                     ),
-                    blocks = "r" .. i,
+                    transformer = "r" .. i,
                     tokens = batch,
                     position = 0,
                 })

@@ -3,17 +3,17 @@
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.
 //$ if folded then
-   x  folds times [rows][$(tile)], fold_gap rows from one to the next
-   w  [folds * rows][width], of which the first $(outputs) columns are used
+   x_folds  folds times [inputs][$(tile)], fold_gap inputs from one to the next
+   w        [folds * inputs][width], of which the first $(outputs) columns are used
 //$ else
-   x  [rows][$(tile)]
-   w  [rows][width], of which the first $(outputs) columns are used
+   x  [inputs][$(tile)]
+   w  [inputs][width], of which the first $(outputs) columns are used
 //$ end
    y  [$(outputs)][$(tile)] */
 //$ if folded then
-static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x_folds, size_t inputs, size_t folds, size_t fold_gap,
 //$ else
-static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t inputs,
 //$ end
     const float *restrict w, size_t width, float *restrict y)
 {
@@ -23,7 +23,8 @@ static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t 
 
 //$ local inner = folded and "        " or "    "
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap * $(tile) - rows * $(tile))
+    for (size_t fold = 0; fold < folds; ++fold) {
+        const float *x = x_folds + fold * fold_gap * $(tile);
 //$ end
 //$ local function step(i, number)
 //$ for n = 0, vectors - 1 do
@@ -36,7 +37,7 @@ $(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
 //$     end
 //$ end
 //$ end
-$(inner)for (size_t row = 0; row < rows; $(counted("row"))) {
+$(inner)for (size_t k = 0; k < inputs; $(counted("k"))) {
 //$ if unroll == 1 then
 //$     step(inner .. "    ", 0)
 //$ else
@@ -47,6 +48,9 @@ $(inner)    }
 //$     end
 //$ end
 $(inner)}
+//$ if folded then
+    }
+//$ end
 
 //$ for o = 0, outputs - 1 do
 //$     for n = 0, vectors - 1 do
