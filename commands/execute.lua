@@ -192,20 +192,26 @@ function commands.check_variants(p, library, files, seed, threads, options)
     return results
 end
 
+-- The options with every instruction set that --isa takes, if they name none: what no bundle has by itself is proven,
+-- too.
+local function with_every_isa(options)
+    return setmetatable({ isa = options.isa or table.concat(isa.names, ",") }, { __index = options })
+end
+
 function commands.verify(arguments, options)
     local threads = commands.threads_of(options)
     if model_file.load(arguments[1]).attention then
         if threads > 1 then
             error(string.format("--threads: %d: is for a LookupFFN, not for a transformer", threads), 0)
         end
-        local plans, none = transformer_plans(arguments[1], options)
+        local plans, none = transformer_plans(arguments[1], with_every_isa(options))
         return transformer.verify(plans, options, none)
     end
     if request.is_integer(options) then
         if threads > 1 then error(string.format("--threads: %d: is for float arithmetic", threads), 0) end
         return integer.verify(arguments[1], options)
     end
-    local sets, skipped = commands.runnable(options.isa, types_of(options))
+    local sets, skipped = commands.runnable(with_every_isa(options).isa, types_of(options))
     local b = build(arguments[1], sets, options, threads)
     local p = b.plan
     local results, ok = commands.check_variants(p, b.library, b.files, options.seed, threads), true
