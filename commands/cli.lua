@@ -33,7 +33,8 @@ local tuned_option =
     { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
 local arithmetic_option =
     { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
-local rival_option = { name = "rival", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
+local baseline_option =
+    { name = "baseline", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = {
     name = "tables",
     value = "TYPE",
@@ -129,7 +130,7 @@ local commands = {
             isa_option,
             schedule_option,
             tuned_option,
-            rival_option,
+            baseline_option,
             arithmetic_option,
             tables_option,
             projection_option,
@@ -173,7 +174,7 @@ local commands = {
             seed_option,
             with(output_option, { value = "FILE", doc = "safetensors file" }),
             prefix_option,
-            rival_option,
+            baseline_option,
             arithmetic_option,
         },
     },
@@ -188,7 +189,7 @@ local commands = {
             prefix_option,
             blocks_option,
             schedule_option,
-            rival_option,
+            baseline_option,
             arithmetic_option,
             tables_option,
             projection_option,

@@ -261,7 +261,7 @@ function commands.pack(arguments, options)
         prefix = options.prefix,
         blocks_in_out = options["blocks-in-out"],
     })))
-    if p.rival then
+    if p.baseline then
         host.print(
             string.format(
                 "wrote %s, %s, relative error %.2g and %.2g",

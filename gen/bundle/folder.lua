@@ -74,7 +74,7 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
-        if manifest.options.rival then
+        if manifest.options.baseline then
             return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection)
         end
         if manifest.options.arithmetic == "integer" then

@@ -16,7 +16,7 @@ local request = {}
 function request.check_options(m, options)
     for _, name in
         ipairs(
-            m.attention and { "arithmetic", "rival", "tables", "projection", "prefix", "blocks-in-out" }
+            m.attention and { "arithmetic", "baseline", "tables", "projection", "prefix", "blocks-in-out" }
                 or { "type", "cache", "decode", "position" }
         )
     do
@@ -49,7 +49,7 @@ end
 function request.plan(path, isas, options, here)
     local m = model_file.load(path)
     request.check_options(m, options)
-    if not m.attention and options.rival then
+    if not m.attention and options.baseline then
         for _, name in ipairs { "schedule", "tuned", "tables" } do
             if options[name] then error(string.format("--%s: %s: the dense FFN has none", name, options[name]), 0) end
         end

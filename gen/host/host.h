@@ -29,7 +29,7 @@ int luaopen_cpu(lua_State *L);
 int luaopen_kernel(lua_State *L);
 int luaopen_verify(lua_State *L);
 int luaopen_store(lua_State *L);
-int luaopen_blocks(lua_State *L);
+int luaopen_transformer(lua_State *L);
 int luaopen_integer(lua_State *L);
 
 #endif

@@ -30,7 +30,7 @@ static const struct {
 static const luaL_Reg modules[] = {
     {"host", luaopen_host},       {"sandbox", luaopen_sandbox}, {"json", luaopen_json},     {"weights", luaopen_weights},
     {"process", luaopen_process}, {"cpu", luaopen_cpu},         {"kernel", luaopen_kernel}, {"verify", luaopen_verify},
-    {"blocks", luaopen_blocks},   {"store", luaopen_store},     {"fuse", luaopen_fuse},     {"integer", luaopen_integer},
+    {"transformer", luaopen_transformer},   {"store", luaopen_store},     {"fuse", luaopen_fuse},     {"integer", luaopen_integer},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -49,7 +49,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.baseline and p.names.model or p.model.name, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     return including(values)
@@ -66,7 +66,7 @@ function emit.sources(p, more)
     local isas, isa_list, family =
         {},
         {},
-        p.rival and dense_ffn_kernels
+        p.baseline and dense_ffn_kernels
             or p.model.attention and transformer_kernels
             or p.arithmetic and integer_kernels
             or kernels
@@ -89,7 +89,7 @@ function emit.sources(p, more)
     }
     values.functions, values.inlines, values.returns_text =
         values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
-    values.pack_options = p.rival and " --rival" or p.arithmetic and " --arithmetic integer" or ""
+    values.pack_options = p.baseline and " --baseline" or p.arithmetic and " --arithmetic integer" or ""
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do
             values[key] = value

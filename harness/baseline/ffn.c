@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-bool dense_weights_create(dense_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed)
+bool baseline_weights_create(baseline_weights *weights, size_t d, size_t hidden, size_t d_out, uint64_t seed)
 {
-    *weights = (dense_weights){.d = d, .hidden = hidden, .d_out = d_out};
+    *weights = (baseline_weights){.d = d, .hidden = hidden, .d_out = d_out};
     weights->w1 = aligned_memory(hidden * d * sizeof(float));
     weights->b1 = aligned_memory(hidden * sizeof(float));
     weights->w2 = aligned_memory(d_out * hidden * sizeof(float));
     weights->b2 = aligned_memory(d_out * sizeof(float));
     if (!weights->w1 || !weights->b1 || !weights->w2 || !weights->b2) {
-        dense_weights_destroy(weights);
+        baseline_weights_destroy(weights);
         return false;
     }
     /* deviations that keep the activations near 1, so that GELU sees both of its halves */
@@ -26,16 +26,16 @@ bool dense_weights_create(dense_weights *weights, size_t d, size_t hidden, size_
     return true;
 }
 
-void dense_weights_destroy(dense_weights *weights)
+void baseline_weights_destroy(baseline_weights *weights)
 {
     free(weights->w1);
     free(weights->b1);
     free(weights->w2);
     free(weights->b2);
-    *weights = (dense_weights){0};
+    *weights = (baseline_weights){0};
 }
 
-double dense_relative_error(const dense_weights *weights, const float *x, const float *y)
+double baseline_relative_error(const baseline_weights *weights, const float *x, const float *y)
 {
     double *hidden = malloc(weights->hidden * sizeof(*hidden));
     if (!hidden) {

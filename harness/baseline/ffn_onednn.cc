@@ -57,7 +57,7 @@ layer make_layer(const onednn_ffn &ffn, size_t tokens, size_t in, size_t out, fl
              {DNNL_ARG_DST, memory(chosen.dst_desc(), ffn.engine, nullptr)}}};
 }
 
-void *onednn_create(const dense_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
+void *onednn_create(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
 {
     omp_set_num_threads(static_cast<int>(threads));
     try {
@@ -102,4 +102,4 @@ void onednn_describe(char *text, size_t size)
 
 } // namespace
 
-const dense_library dense_onednn = {"onednn", "onednn_version", onednn_create, onednn_run, onednn_destroy, onednn_describe};
+const baseline_library baseline_onednn = {"onednn", "onednn_version", onednn_create, onednn_run, onednn_destroy, onednn_describe};

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 typedef struct openblas_ffn {
-    const dense_weights *weights;
+    const baseline_weights *weights;
     size_t tokens, threads;
     float *hidden; /* [tokens][hidden] */
 } openblas_ffn;
@@ -19,7 +19,7 @@ static void openblas_destroy(void *ffn)
     free(self);
 }
 
-static void *openblas_create(const dense_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
+static void *openblas_create(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
 {
     openblas_set_num_threads((int)threads);
     openblas_ffn *self = malloc(sizeof(*self));
@@ -48,12 +48,12 @@ static void product(size_t m, size_t n, size_t k, const float *x, const float *w
 static bool openblas_run(void *ffn, const float *x, float *y)
 {
     const openblas_ffn *self = ffn;
-    const dense_weights *weights = self->weights;
+    const baseline_weights *weights = self->weights;
     for (size_t token = 0; token < self->tokens; ++token) {
         memcpy(y + token * weights->d_out, weights->b2, weights->d_out * sizeof(*y));
     }
     product(self->tokens, weights->hidden, weights->d, x, weights->w1, 0.0f, self->hidden);
-    dense_bias_gelu(self->hidden, weights->b1, self->tokens, weights->hidden, self->threads);
+    baseline_bias_gelu(self->hidden, weights->b1, self->tokens, weights->hidden, self->threads);
     product(self->tokens, weights->d_out, weights->hidden, self->hidden, weights->w2, 1.0f, y);
     return true;
 }
@@ -63,7 +63,7 @@ static void openblas_describe(char *text, size_t size)
     snprintf(text, size, "%s", openblas_get_corename());
 }
 
-const dense_library dense_openblas = {
+const baseline_library baseline_openblas = {
     .name = "openblas",
     .description = "openblas_corename",
     .create = openblas_create,

@@ -13,7 +13,7 @@ static inline __attribute__((always_inline)) void bias_gelu(float *restrict x, c
             float e = v * (linear + cubic * v * v);
             e = e > 126.0f ? 126.0f : e;
             e = e < -126.0f ? -126.0f : e;
-            x[i] = v / (1.0f + dense_power_of_two(e));
+            x[i] = v / (1.0f + baseline_power_of_two(e));
         }
     }
 }
@@ -42,7 +42,7 @@ static void bias_gelu_here(float *x, const float *bias, size_t rows, size_t colu
     }
 }
 
-void dense_bias_gelu(float *x, const float *bias, size_t rows, size_t columns, size_t threads)
+void baseline_bias_gelu(float *x, const float *bias, size_t rows, size_t columns, size_t threads)
 {
     const size_t parts = threads < rows ? threads : rows;
     if (parts < 2) {

@@ -1,12 +1,12 @@
-/* Powers of two for loops that the compiler turns into vectors: what the rivals' GELU and softmax are made of. */
-#ifndef LOOKUPC_HARNESS_DENSE_POWER_H
-#define LOOKUPC_HARNESS_DENSE_POWER_H
+/* Powers of two for loops that the compiler turns into vectors: what the baselines' GELU and softmax are made of. */
+#ifndef LOOKUPC_BASELINE_POWER_H
+#define LOOKUPC_BASELINE_POWER_H
 
 #include <stdint.h>
 #include <string.h>
 
 /* 2^e, -126 <= e <= 126: 2^whole * 2^part, |part| <= 0.5, by a polynomial within 1e-7. */
-static inline __attribute__((always_inline)) float dense_power_of_two(float e)
+static inline __attribute__((always_inline)) float baseline_power_of_two(float e)
 {
     const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
     const float shifted = e + round;

@@ -1,4 +1,4 @@
-/* What the rivals of a transformer's blocks are checked against: plain double loops. */
+/* What the baselines of a transformer's blocks are checked against: plain double loops. */
 #include "harness/baseline/products.h"
 
 #include <math.h>
@@ -22,12 +22,12 @@ static void compare(tally *sum, float found, double wanted)
     sum->power += wanted * wanted;
 }
 
-double dense_product_tolerance(const char *type)
+double baseline_product_tolerance(const char *type)
 {
     return strcmp(type, "f32") == 0 ? 1e-4 : strcmp(type, "bf16") == 0 ? 2e-2 : 6e-2;
 }
 
-double dense_product_error(const dense_matrix *matrix, size_t tokens, const float *x, const float *y)
+double baseline_product_error(const baseline_matrix *matrix, size_t tokens, const float *x, const float *y)
 {
     enum { CHECKED = 64 }; /* outputs, spread over all of them */
     tally sum = {0.0, 0.0};
@@ -45,7 +45,7 @@ double dense_product_error(const dense_matrix *matrix, size_t tokens, const floa
     return relative(sum);
 }
 
-double dense_attention_error(const dense_attention *of, const float *y)
+double baseline_attention_error(const baseline_attention *of, const float *y)
 {
     const size_t end = of->position + of->tokens, e = of->kv_heads * of->width, d = of->heads * of->width;
     const float *keys = of->keys + (of->layers - 1) * end * e, *values = of->values + (of->layers - 1) * end * e;

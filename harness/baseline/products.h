@@ -1,6 +1,6 @@
-/* The rivals of a transformer's blocks: products y = x Wᵀ and attention with a score matrix, through several libraries. */
-#ifndef LOOKUPC_DENSE_PRODUCTS_H
-#define LOOKUPC_DENSE_PRODUCTS_H
+/* The baselines of a transformer's blocks: products y = x Wᵀ and attention with a score matrix, through several libraries. */
+#ifndef LOOKUPC_BASELINE_PRODUCTS_H
+#define LOOKUPC_BASELINE_PRODUCTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,48 +10,48 @@ extern "C" {
 #endif
 
 /* weights [outputs][inputs] */
-typedef struct dense_matrix {
+typedef struct baseline_matrix {
     size_t inputs, outputs;
     const float *weights;
-} dense_matrix;
+} baseline_matrix;
 
 /* Attention of `tokens` queries from `position` on, for `layers` independent sets of keys and values: causal, or of every query to all
    tokens. The heads / kv_heads queries of a group share their keys and values. q and y [tokens][heads][width], keys and values
    [layers][position + tokens][kv_heads][width]. */
-typedef struct dense_attention {
+typedef struct baseline_attention {
     size_t heads, kv_heads, width, tokens, position, layers;
     bool causal;
     const float *q, *keys, *values;
-} dense_attention;
+} baseline_attention;
 
 /* One library. What it makes reads its inputs where they lie; weights it may copy into a layout and a type of its own. All that is made
    lives until the process ends. Failures come with one line in error. */
-typedef struct dense_product_library {
+typedef struct baseline_product_library {
     const char *name;
     const char *description;  /* what describe tells: "openblas_corename" */
     const char *const *types; /* of weights, the last one NULL: f32, bf16, i8 (both factors are integers of 8 bits) */
     /* A product of x [tokens][inputs], numbers from 0 to 1. */
-    void *(*product)(const dense_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size);
+    void *(*product)(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size);
     bool (*multiply)(void *product, float *y); /* y [tokens][outputs] */
-    void *(*attention)(const dense_attention *of, char *error, size_t error_size);
+    void *(*attention)(const baseline_attention *of, char *error, size_t error_size);
     bool (*attend)(void *attention, float *y); /* that of the last layer stays in y */
     void (*describe)(char *text, size_t size);
-} dense_product_library;
+} baseline_product_library;
 
-extern const dense_product_library dense_products_openblas;
-extern const dense_product_library dense_products_onednn;
+extern const baseline_product_library baseline_products_openblas;
+extern const baseline_product_library baseline_products_onednn;
 
 /* How far y may be off for weights of that type. */
-double dense_product_tolerance(const char *type);
+double baseline_product_tolerance(const char *type);
 
 /* The error ‖y − reference‖ / ‖reference‖ of some outputs of the first and the last token, against plain double loops; of some heads.
    Returns infinity when y is not finite. */
-double dense_product_error(const dense_matrix *matrix, size_t tokens, const float *x, const float *y);
-double dense_attention_error(const dense_attention *of, const float *y);
+double baseline_product_error(const baseline_matrix *matrix, size_t tokens, const float *x, const float *y);
+double baseline_attention_error(const baseline_attention *of, const float *y);
 
 /* Products of queries and keys become weights: rows of score [tokens][position + tokens] of a head, of one token [heads /
    kv_heads][position + 1], are the softmax of what their query sees, over the root of width; zeros follow. */
-void dense_softmax(const dense_attention *of, float *score);
+void baseline_softmax(const baseline_attention *of, float *score);
 
 #ifdef __cplusplus
 }

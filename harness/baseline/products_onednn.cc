@@ -55,7 +55,7 @@ memory large_memory(const memory::desc &description)
 }
 
 // Weights [outputs][inputs] as whole multiples of the result, which is a 127th of the largest.
-float quantise(const dense_matrix &matrix, std::vector<int8_t> *to)
+float quantise(const baseline_matrix &matrix, std::vector<int8_t> *to)
 {
     float largest = 0.0f;
     for (size_t i = 0; i < matrix.inputs * matrix.outputs; ++i) {
@@ -72,7 +72,7 @@ float quantise(const dense_matrix &matrix, std::vector<int8_t> *to)
 // The layouts of one matrix' weights that were made before: several numbers of tokens often ask for the same.
 std::map<std::pair<const float *, std::string>, std::vector<memory>> packed_before;
 
-memory packed(const dense_matrix &matrix, const std::string &type, const memory::desc &wanted, const std::vector<int8_t> &whole)
+memory packed(const baseline_matrix &matrix, const std::string &type, const memory::desc &wanted, const std::vector<int8_t> &whole)
 {
     std::vector<memory> &known = packed_before[{matrix.weights, type}];
     for (const memory &one : known) {
@@ -91,7 +91,7 @@ memory packed(const dense_matrix &matrix, const std::string &type, const memory:
     return to;
 }
 
-void *make_product(const dense_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size)
+void *make_product(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size)
 {
     omp_set_num_threads(1);
     try {
@@ -149,7 +149,7 @@ bool run_product(void *product, float *y)
 
 // Scores and sums of one head, or for one token of a group of heads; its data are put in for every call.
 struct onednn_attention {
-    dense_attention of;
+    baseline_attention of;
     dnnl::stream stream{cpu()};
     bound scores, sums;
     memory score;
@@ -170,7 +170,7 @@ bound make_matmul(memory::dim m, memory::dim n, memory::dim k, const memory::dim
              {DNNL_ARG_DST, memory(chosen.dst_desc(), cpu(), nullptr)}}};
 }
 
-void *make_attention(const dense_attention *of, char *error, size_t error_size)
+void *make_attention(const baseline_attention *of, char *error, size_t error_size)
 {
     omp_set_num_threads(1);
     try {
@@ -195,7 +195,7 @@ void *make_attention(const dense_attention *of, char *error, size_t error_size)
 bool run_attention(void *attention, float *y)
 {
     auto *self = static_cast<onednn_attention *>(attention);
-    const dense_attention &of = self->of;
+    const baseline_attention &of = self->of;
     const size_t end = of.position + of.tokens, e = of.kv_heads * of.width, group = of.heads / of.kv_heads;
     const bool alone = of.tokens == 1;
     try {
@@ -206,7 +206,7 @@ bool run_attention(void *attention, float *y)
                 self->scores.arguments.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<float *>(of.keys + at));
                 self->scores.primitive.execute(self->stream, self->scores.arguments);
                 self->stream.wait();
-                dense_softmax(&of, static_cast<float *>(self->score.get_data_handle()));
+                baseline_softmax(&of, static_cast<float *>(self->score.get_data_handle()));
                 self->sums.arguments.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<float *>(of.values + at));
                 self->sums.arguments.at(DNNL_ARG_DST).set_data_handle(y + head * of.width);
                 self->sums.primitive.execute(self->stream, self->sums.arguments);
@@ -221,10 +221,10 @@ bool run_attention(void *attention, float *y)
 
 void describe(char *text, size_t size)
 {
-    dense_onednn.describe(text, size);
+    baseline_onednn.describe(text, size);
 }
 
 } // namespace
 
-const dense_product_library dense_products_onednn = {"onednn",    "onednn_version", types,         make_product,
+const baseline_product_library baseline_products_onednn = {"onednn",    "onednn_version", types,         make_product,
                                                      run_product, make_attention,   run_attention, describe};

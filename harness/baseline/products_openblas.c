@@ -11,12 +11,12 @@
 static const char *const types[] = {"f32", NULL};
 
 typedef struct openblas_product {
-    dense_matrix matrix;
+    baseline_matrix matrix;
     size_t tokens;
     const float *x;
 } openblas_product;
 
-static void *make_product(const dense_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size)
+static void *make_product(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size)
 {
     (void)type;
     openblas_set_num_threads(1);
@@ -45,17 +45,17 @@ static void multiply(size_t m, size_t n, size_t k, const float *a, size_t lda, c
 static bool run_product(void *product, float *y)
 {
     const openblas_product *self = product;
-    const dense_matrix *m = &self->matrix;
+    const baseline_matrix *m = &self->matrix;
     multiply(self->tokens, m->outputs, m->inputs, self->x, m->inputs, m->weights, m->inputs, true, y, m->outputs);
     return true;
 }
 
 typedef struct openblas_attention {
-    dense_attention of;
+    baseline_attention of;
     float *score; /* [tokens][position + tokens] of a head; of one token those of a group */
 } openblas_attention;
 
-static void *make_attention(const dense_attention *of, char *error, size_t error_size)
+static void *make_attention(const baseline_attention *of, char *error, size_t error_size)
 {
     openblas_set_num_threads(1);
     openblas_attention *self = malloc(sizeof(*self));
@@ -74,7 +74,7 @@ static void *make_attention(const dense_attention *of, char *error, size_t error
 static bool run_attention(void *attention, float *y)
 {
     const openblas_attention *self = attention;
-    const dense_attention *of = &self->of;
+    const baseline_attention *of = &self->of;
     const size_t end = of->position + of->tokens, e = of->kv_heads * of->width, d = of->heads * of->width;
     const size_t group = of->heads / of->kv_heads;
     const bool alone = of->tokens == 1; /* the heads of a group are then the rows of one product */
@@ -84,7 +84,7 @@ static bool run_attention(void *attention, float *y)
             const float *keys = of->keys + layer * end * e + head / group * of->width;
             const float *values = of->values + layer * end * e + head / group * of->width;
             multiply(rows, end, of->width, of->q + head * of->width, step, keys, e, true, self->score, end);
-            dense_softmax(of, self->score);
+            baseline_softmax(of, self->score);
             multiply(rows, of->width, end, self->score, end, values, e, false, y + head * of->width, step);
         }
     }
@@ -93,10 +93,10 @@ static bool run_attention(void *attention, float *y)
 
 static void describe(char *text, size_t size)
 {
-    dense_openblas.describe(text, size);
+    baseline_openblas.describe(text, size);
 }
 
-const dense_product_library dense_products_openblas = {
+const baseline_product_library baseline_products_openblas = {
     .name = "openblas",
     .description = "openblas_corename",
     .types = types,

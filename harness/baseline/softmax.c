@@ -1,4 +1,4 @@
-/* Softmax of a matrix of scores, vectorised by the compiler: build this file as dense_gelu.c, else it becomes a bottleneck of the rivals.
+/* Softmax of a matrix of scores, vectorised by the compiler: build this file as baseline_gelu.c, else it becomes a bottleneck of the baselines.
  */
 #include "harness/baseline/power.h"
 #include "harness/baseline/products.h"
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void softmax(float *restrict score,
             memcpy(x, score + i, count * sizeof(float));
             for (size_t k = 0; k < LANES; ++k) {
                 const float e = (x[k] - largest) * factor;
-                x[k] = dense_power_of_two(e < -126.0f ? -126.0f : e);
+                x[k] = baseline_power_of_two(e < -126.0f ? -126.0f : e);
             }
             for (size_t k = 0; k < count; ++k) {
                 total[k] += x[k];
@@ -73,7 +73,7 @@ __attribute__((target("avx2,fma"))) static void softmax_avx2(float *score, size_
     softmax(score, rows, columns, seen, step, factor);
 }
 
-void dense_softmax(const dense_attention *of, float *score)
+void baseline_softmax(const baseline_attention *of, float *score)
 {
     const size_t columns = of->position + of->tokens, rows = of->tokens == 1 ? of->heads / of->kv_heads : of->tokens;
     const size_t seen = of->causal ? of->position + 1 : columns, step = of->causal && of->tokens > 1 ? 1 : 0;

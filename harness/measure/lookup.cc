@@ -16,9 +16,9 @@
 namespace
 {
 
-const dense_library *const dense_libraries[] = {&dense_openblas, &dense_onednn};
+const baseline_library *const baseline_libraries[] = {&baseline_openblas, &baseline_onednn};
 
-constexpr double dense_tolerance = 1e-4;
+constexpr double baseline_tolerance = 1e-4;
 
 // The calls of one variant that the job asks for.
 void add_variant(const measure_ffn_job &job, const measure_variant_job &of, const measure_variant *variant, const measure_pool *pools,
@@ -60,21 +60,21 @@ void add_variant(const measure_ffn_job &job, const measure_variant_job &of, cons
 }
 
 // Stops with one line if the first, middle or last token of a batch is wrong.
-void check_dense(const dense_library *library, void *ffn, const dense_weights &weights, size_t batch, const float *x, float *y)
+void check_dense(const baseline_library *library, void *ffn, const baseline_weights &weights, size_t batch, const float *x, float *y)
 {
     if (!library->run(ffn, x, y)) {
         measure_fail("%s: %zu tokens: the library reports an error", library->name, batch);
     }
     for (const size_t token : {size_t{0}, batch / 2, batch - 1}) {
-        const double error = dense_relative_error(&weights, x + token * weights.d, y + token * weights.d_out);
-        if (!(error <= dense_tolerance)) {
+        const double error = baseline_relative_error(&weights, x + token * weights.d, y + token * weights.d_out);
+        if (!(error <= baseline_tolerance)) {
             measure_fail("%s: %zu tokens: relative error %.2g of token %zu: must be at most %g", library->name, batch, error, token,
-                         dense_tolerance);
+                         baseline_tolerance);
         }
     }
 }
 
-void add_dense(const measure_ffn_job &job, const dense_library *library, const dense_weights &weights, const measure_pool &pool, float *y,
+void add_dense(const measure_ffn_job &job, const baseline_library *library, const baseline_weights &weights, const measure_pool &pool, float *y,
                std::vector<measure_call> *calls)
 {
     char text[256];
@@ -96,10 +96,10 @@ void add_dense(const measure_ffn_job &job, const dense_library *library, const d
     benchmark::AddCustomContext(library->description, text);
 }
 
-const dense_library *find_dense(const char *path, const char *name)
+const baseline_library *find_dense(const char *path, const char *name)
 {
     std::string known;
-    for (const dense_library *library : dense_libraries) {
+    for (const baseline_library *library : baseline_libraries) {
         if (std::strcmp(library->name, name) == 0) {
             return library;
         }
@@ -167,11 +167,11 @@ void measure_time_ffn(measure_reader *reader, const json_t *root, const char *ou
         add_variant(job, of, &variants[i], pools, y, &calls);
     }
 
-    dense_weights weights = {};
-    if (job.dense_count && !dense_weights_create(&weights, job.d, job.dense_hidden, job.d_out, job.timing.seed + 1)) {
+    baseline_weights weights = {};
+    if (job.baseline_count && !baseline_weights_create(&weights, job.d, job.baseline_hidden, job.d_out, job.timing.seed + 1)) {
         measure_fail("%s: out of memory for the dense FFN", in.path);
     }
-    for (size_t i = 0; i < job.dense_count; ++i) {
+    for (size_t i = 0; i < job.baseline_count; ++i) {
         add_dense(job, find_dense(in.path, job.dense[i]), weights, pools[0], y, &calls);
     }
     measure_run(job.timing, &calls, out);

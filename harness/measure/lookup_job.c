@@ -46,7 +46,7 @@ static bool read_dense(const measure_reader *in, const json_t *root, measure_ffn
                 return measure_refuse(in, "dense", names, "must not repeat a name");
             }
         }
-        ++job->dense_count;
+        ++job->baseline_count;
     }
     return true;
 }
@@ -144,7 +144,7 @@ static bool read_sizes(measure_reader *in, const json_t *root, measure_ffn_job *
     return measure_read_integer(in, root, "d", 1, 1 << 20, &job->d) && measure_read_integer(in, root, "d_out", 1, 1 << 20, &job->d_out) &&
            measure_read_integer(in, root, "h", 1, 1 << 20, &job->h) && measure_read_integer(in, root, "tau", 1, 16, &job->tau) &&
            measure_read_integer(in, root, "neighbours", 1, 1 << 16, &job->neighbours) &&
-           measure_read_integer(in, root, "dense_hidden", 1, 1 << 24, &job->dense_hidden);
+           measure_read_integer(in, root, "baseline_hidden", 1, 1 << 24, &job->baseline_hidden);
 }
 
 bool measure_ffn_job_read(measure_reader *in, const json_t *root, measure_ffn_job *job)
@@ -159,7 +159,7 @@ bool measure_ffn_job_read(measure_reader *in, const json_t *root, measure_ffn_jo
         snprintf(in->error, in->error_size, "%s: out of memory", in->path);
         return false;
     }
-    if (job->dense_count + job->variant_count == 0) {
+    if (job->baseline_count + job->variant_count == 0) {
         return measure_refuse(in, "variants", json_object_get(root, "variants"), "must not be empty when dense is empty too");
     }
     return true;

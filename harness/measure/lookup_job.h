@@ -27,14 +27,14 @@ const char *measure_condition_suffix(const measure_condition *condition);
 
 typedef struct measure_ffn_job {
     measure_timing_job timing; /* order as listed: variants, then dense FFNs; alike: the variants */
-    size_t d, d_out, h, tau, neighbours, dense_hidden;
+    size_t d, d_out, h, tau, neighbours, baseline_hidden;
     size_t *batches, batch_count, largest_batch;
     bool stages; /* time project and gather alone, too, and the whole again at the largest batch */
     measure_condition conditions[4];
     size_t condition_count;
     bool take_turns; /* each repetition has the next one of the conditions; else each has all */
     const char **dense;
-    size_t dense_count;
+    size_t baseline_count;
     measure_variant_job *variants;
     size_t variant_count;
 } measure_ffn_job;

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct measure_timing_job {
     const char *model;
     uint64_t seed;
-    size_t threads; /* that the libraries use at most, and the rivals */
+    size_t threads; /* that the libraries use at most, and the baselines */
     size_t repetitions;
     double min_time; /* seconds of one repetition */
     bool draw_order; /* anew in every repetition, from order_seed; else as listed */

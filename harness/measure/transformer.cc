@@ -22,7 +22,7 @@ using bind_function = int(const void *blob, size_t bytes, void *weights);
 using prefill_function = int(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 using encode_function = int(const void *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
 
-const dense_product_library *const libraries[] = {&dense_products_openblas, &dense_products_onednn};
+const baseline_product_library *const libraries[] = {&baseline_products_openblas, &baseline_products_onednn};
 
 void *memory_or_fail(size_t bytes)
 {
@@ -47,8 +47,8 @@ float *random_numbers(size_t count, uint64_t seed, double mean, double deviation
 }
 
 // Blocks that can be called.
-struct loaded_blocks {
-    const measure_blocks *job;
+struct loaded_transformer {
+    const measure_transformer *job;
     files_mapping blob;
     void *weights, *cache, *scratch;
     prefill_function *prefill; // one of the two
@@ -59,7 +59,7 @@ struct loaded_blocks {
     }
 };
 
-loaded_blocks load(const measure_blocks &job, bool causal, void *cache, std::map<std::string, files_mapping> *blobs)
+loaded_transformer load(const measure_transformer &job, bool causal, void *cache, std::map<std::string, files_mapping> *blobs)
 {
     char error[512];
     const auto [blob, first] = blobs->try_emplace(job.blob);
@@ -72,26 +72,26 @@ loaded_blocks load(const measure_blocks &job, bool causal, void *cache, std::map
     }
     auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
     void *call = dlsym(library, job.call);
-    loaded_blocks blocks = {&job,
+    loaded_transformer loaded = {&job,
                             blob->second,
                             aligned_memory(job.weights_struct_bytes),
                             cache,
                             memory_or_fail(job.scratch_bytes),
                             causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
                             causal ? nullptr : reinterpret_cast<encode_function *>(call)};
-    if (!bind || !call || !blocks.weights) {
+    if (!bind || !call || !loaded.weights) {
         measure_fail("%s: no function %s or %s", job.library, job.bind, job.call);
     }
-    const int status = bind(blocks.blob.data, blocks.blob.bytes, blocks.weights);
+    const int status = bind(loaded.blob.data, loaded.blob.bytes, loaded.weights);
     if (status != 0) {
         measure_fail("%s: refused by %s with code %d", job.blob, job.bind, status);
     }
-    return blocks;
+    return loaded;
 }
 
-const dense_product_library *find_library(const char *name)
+const baseline_product_library *find_library(const char *name)
 {
-    for (const dense_product_library *library : libraries) {
+    for (const baseline_product_library *library : libraries) {
         if (std::strcmp(library->name, name) == 0) {
             return library;
         }
@@ -111,11 +111,11 @@ void read_streams(const void *memory, size_t bytes)
     }
 }
 
-// The products of the rivals, each checked when it is made.
-class rival_products
+// The products of the baselines, each checked when it is made.
+class baseline_products
 {
   public:
-    explicit rival_products(const measure_blocks_job &job)
+    explicit baseline_products(const measure_transformer_job &job)
     {
         size_t inputs = 1, outputs = 1, tokens = 1;
         for (size_t i = 0; i < job.product_count; ++i) {
@@ -139,9 +139,9 @@ class rival_products
     // Adds the call. Of types narrower than float32 a library may have no product for this CPU, or one that overflows: those are left out.
     void add(const measure_products_call &of, std::vector<measure_call> *calls)
     {
-        const dense_product_library *library = find_library(of.library);
+        const baseline_product_library *library = find_library(of.library);
         std::vector<void *> products;
-        for (const dense_matrix &matrix : matrices_) {
+        for (const baseline_matrix &matrix : matrices_) {
             char error[512];
             void *made = product(library, of, matrix, error, sizeof(error));
             if (!made && std::strcmp(of.type, "f32") != 0) {
@@ -160,7 +160,7 @@ class rival_products
 
   private:
     // A product that is right, or nullptr with one line in error.
-    void *product(const dense_product_library *library, const measure_products_call &of, const dense_matrix &matrix, char *error,
+    void *product(const baseline_product_library *library, const measure_products_call &of, const baseline_matrix &matrix, char *error,
                   size_t error_size)
     {
         void *made = library->product(&matrix, of.type, of.tokens, x_, error, error_size);
@@ -168,7 +168,7 @@ class rival_products
             return nullptr;
         }
         const bool ran = library->multiply(made, y_);
-        const double off = dense_product_error(&matrix, of.tokens, x_, y_), most = dense_product_tolerance(of.type);
+        const double off = baseline_product_error(&matrix, of.tokens, x_, y_), most = baseline_product_tolerance(of.type);
         if (ran && off <= most) {
             return made;
         }
@@ -177,17 +177,17 @@ class rival_products
         return nullptr;
     }
 
-    std::vector<dense_matrix> matrices_;
+    std::vector<baseline_matrix> matrices_;
     float *x_, *y_;
 };
 
-// Attention of the rivals, checked when it is made.
-measure_call attention_call(const measure_blocks_job &job, const measure_attention_call &of, const float *q, const float *numbers, float *y)
+// Attention of the baselines, checked when it is made.
+measure_call attention_call(const measure_transformer_job &job, const measure_attention_call &of, const float *q, const float *numbers, float *y)
 {
     constexpr double tolerance = 1e-4;
-    const dense_product_library *library = find_library(of.library);
+    const baseline_product_library *library = find_library(of.library);
     const size_t set = (of.position + of.tokens) * job.kv_heads * job.width;
-    const dense_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
+    const baseline_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
                                        job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
     char error[512];
     void *made = library->attention(&attention, error, sizeof(error));
@@ -195,7 +195,7 @@ measure_call attention_call(const measure_blocks_job &job, const measure_attenti
         measure_fail("%s", error);
     }
     const bool ran = library->attend(made, y);
-    const double off = dense_attention_error(&attention, y);
+    const double off = baseline_attention_error(&attention, y);
     if (!ran || !(off <= tolerance)) {
         measure_fail("%s: attention of %zu tokens: relative error %.2g: must be at most %g", library->name, of.tokens, off, tolerance);
     }
@@ -204,10 +204,10 @@ measure_call attention_call(const measure_blocks_job &job, const measure_attenti
 
 } // namespace
 
-void measure_time_blocks(measure_reader *reader, const json_t *root, const char *out)
+void measure_time_transformer(measure_reader *reader, const json_t *root, const char *out)
 {
-    measure_blocks_job job;
-    if (!measure_blocks_job_read(reader, root, &job)) {
+    measure_transformer_job job;
+    if (!measure_transformer_job_read(reader, root, &job)) {
         measure_fail("%s", reader->error);
     }
     if (job.timing.limits) {
@@ -231,30 +231,30 @@ void measure_time_blocks(measure_reader *reader, const json_t *root, const char 
     void *cache = memory_or_fail(job.cache_bytes);
 
     std::map<std::string, files_mapping> blobs;
-    std::vector<loaded_blocks> blocks;
-    for (size_t i = 0; i < job.blocks_count; ++i) {
-        blocks.push_back(load(job.blocks[i], job.causal, cache, &blobs));
+    std::vector<loaded_transformer> transformers;
+    for (size_t i = 0; i < job.transformer_count; ++i) {
+        transformers.push_back(load(job.transformers[i], job.causal, cache, &blobs));
     }
-    if (job.filled && !blocks[job.fill].run(x, y, 0, job.filled)) {
-        measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.blocks[job.fill].name, job.filled);
+    if (job.filled && !transformers[job.fill].run(x, y, 0, job.filled)) {
+        measure_fail("%s: %s: filling %zu positions of the cache failed", reader->path, job.transformers[job.fill].name, job.filled);
     }
     std::vector<measure_call> calls;
     for (size_t i = 0; i < job.call_count; ++i) {
-        const measure_blocks_call &of = job.calls[i];
-        calls.push_back({of.name, 1, false, [&blocks, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
-                             return blocks[of.blocks].run(x + turn++ % turns * d, y, of.position, of.tokens);
+        const measure_transformer_call &of = job.calls[i];
+        calls.push_back({of.name, 1, false, [&transformers, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
+                             return transformers[of.transformer].run(x + turn++ % turns * d, y, of.position, of.tokens);
                          }});
     }
     for (size_t i = 0; i < job.read_count; ++i) {
         const measure_read &of = job.reads[i];
-        const void *from = of.cache ? cache : blocks[of.blocks].blob.data;
-        const size_t bytes = of.cache ? of.bytes : std::min(of.bytes, blocks[of.blocks].blob.bytes);
+        const void *from = of.cache ? cache : transformers[of.transformer].blob.data;
+        const size_t bytes = of.cache ? of.bytes : std::min(of.bytes, transformers[of.transformer].blob.bytes);
         calls.push_back({of.name, 1, false, [=] {
                              read_streams(from, bytes);
                              return true;
                          }});
     }
-    rival_products products(job);
+    baseline_products products(job);
     for (size_t i = 0; i < job.product_call_count; ++i) {
         products.add(job.product_calls[i], &calls);
     }
@@ -263,7 +263,7 @@ void measure_time_blocks(measure_reader *reader, const json_t *root, const char 
     for (size_t i = 0; i < job.attention_call_count; ++i) {
         calls.push_back(attention_call(job, job.attention_calls[i], q, numbers, y));
     }
-    for (const dense_product_library *library : libraries) {
+    for (const baseline_product_library *library : libraries) {
         char text[256];
         library->describe(text, sizeof(text));
         benchmark::AddCustomContext(library->description, text);

@@ -6,6 +6,6 @@
 #include "harness/measure/timing.hh"
 
 // Does the job in root, from the file reader->path, and writes the file `out`. Ends the process with one line on failure.
-void measure_time_blocks(measure_reader *reader, const json_t *root, const char *out);
+void measure_time_transformer(measure_reader *reader, const json_t *root, const char *out);
 
 #endif

@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reference_lookup {
+struct reference_block_lookup {
     reference_model model;
     checkpoint *file;
     reference_tables tables;
     reference_weights weights;
 };
 
-reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
                                         char *error, size_t error_size)
 {
-    reference_lookup *lookup = malloc(sizeof *lookup);
+    reference_block_lookup *lookup = malloc(sizeof *lookup);
     if (!lookup) {
         files_error(error, error_size, "%s: not enough memory", path);
         return NULL;
     }
-    *lookup = (reference_lookup){.model = *model};
+    *lookup = (reference_block_lookup){.model = *model};
     lookup->file = checkpoint_open(&lookup->model, path, prefix, false, error, error_size);
     if (!lookup->file) {
         free(lookup);
@@ -36,14 +36,14 @@ reference_lookup *reference_lookup_open(const reference_model *model, reference_
     return lookup;
 }
 
-void reference_lookup_close(reference_lookup *lookup)
+void reference_block_lookup_close(reference_block_lookup *lookup)
 {
     if (lookup)
         checkpoint_close(lookup->file);
     free(lookup);
 }
 
-size_t reference_lookup_out(const reference_lookup *lookup)
+size_t reference_block_lookup_out(const reference_block_lookup *lookup)
 {
     return lookup->model.d_out;
 }
@@ -116,7 +116,7 @@ static bool look_up(const reference_model *model, reference_ties *ties, referenc
     return true;
 }
 
-bool reference_lookup_run(const reference_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y)
+bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y)
 {
     const reference_model *model = &lookup->model;
     const size_t slots = model->h * model->neighbours, bits = model->h * model->tau;

@@ -9,18 +9,18 @@
 #include "harness/reference/type.h"
 
 /* The FFN of one layer: its model, and its weights in a file. */
-typedef struct reference_lookup reference_lookup;
+typedef struct reference_block_lookup reference_block_lookup;
 
 /* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, tables rounded to the type. NULL with one line
    that starts with the path. */
-reference_lookup *reference_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
+reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
                                         char *error, size_t error_size);
 
 /* NULL is allowed. */
-void reference_lookup_close(reference_lookup *lookup);
+void reference_block_lookup_close(reference_block_lookup *lookup);
 
 /* Width of its output. */
-size_t reference_lookup_out(const reference_lookup *lookup);
+size_t reference_block_lookup_out(const reference_block_lookup *lookup);
 
 typedef struct {
     size_t layer, token, table;
@@ -35,6 +35,6 @@ typedef struct {
 } reference_ties;
 
 /* y[tokens][d_out] = LookupFFN(x[tokens][d]), the FFN of layer number `layer`. False when memory is short or a row cannot be read. */
-bool reference_lookup_run(const reference_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y);
+bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y);
 
 #endif

@@ -1,6 +1,6 @@
 /* The reference's weights out of a checkpoint: tensors looked up by name, their shapes checked, everything in float64. */
-#ifndef LOOKUPC_HARNESS_CHECKPOINT_H
-#define LOOKUPC_HARNESS_CHECKPOINT_H
+#ifndef LOOKUPC_HARNESS_REFERENCE_CHECKPOINT_H
+#define LOOKUPC_HARNESS_REFERENCE_CHECKPOINT_H
 
 #include "harness/reference/lookup.h"
 

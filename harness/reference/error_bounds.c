@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rounding {
+struct error_bounds {
     const reference_model *model;
     const reference_weights *weights;
     double *frobenius;   /* BH4 [R][4]: |W_s|^2 */
@@ -41,7 +41,7 @@ static double input_variance(const reference_weights *weights, const double *inp
     double largest = 0.0;
     for (size_t i = 0; weights->rounds_inputs && i < count; ++i)
         largest = fmax(largest, fabs(inputs[i]));
-    return square(ROUNDING_INPUT_FACTOR / ROUNDING_FACTOR * largest / ROUNDING_INPUT_LEVELS / ROUNDING_UNIT) / 12.0;
+    return square(ERROR_BOUNDS_INPUT_FACTOR / ERROR_BOUNDS_FACTOR * largest / ERROR_BOUNDS_INPUT_LEVELS / ERROR_BOUNDS_UNIT) / 12.0;
 }
 
 /* y <- the four steps of a repeat; power[s] is y's mean square after step s, rounded[s] input_variance() before it.  y, temporary [N],
@@ -57,7 +57,7 @@ static void run_repeat(const reference_model *model, const reference_weights *we
     }
 }
 
-static bool prepare_bh4(rounding *bounds)
+static bool prepare_bh4(error_bounds *bounds)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -82,7 +82,7 @@ static bool prepare_bh4(rounding *bounds)
     return true;
 }
 
-static bool prepare_dense(rounding *bounds)
+static bool prepare_dense(error_bounds *bounds)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -106,9 +106,9 @@ static bool prepare_dense(rounding *bounds)
     return true;
 }
 
-rounding *rounding_create(const reference_model *model, const reference_weights *weights)
+error_bounds *error_bounds_create(const reference_model *model, const reference_weights *weights)
 {
-    rounding *bounds = calloc(1, sizeof *bounds);
+    error_bounds *bounds = calloc(1, sizeof *bounds);
     if (!bounds)
         return NULL;
     bounds->model = model;
@@ -116,11 +116,11 @@ rounding *rounding_create(const reference_model *model, const reference_weights 
     bounds->folded_bias = calloc(model->h * model->tau, sizeof *bounds->folded_bias);
     if (bounds->folded_bias && (model->projection == REFERENCE_BH4 ? prepare_bh4(bounds) : prepare_dense(bounds)))
         return bounds;
-    rounding_free(bounds);
+    error_bounds_free(bounds);
     return NULL;
 }
 
-void rounding_free(rounding *bounds)
+void error_bounds_free(error_bounds *bounds)
 {
     if (!bounds)
         return;
@@ -139,7 +139,7 @@ static double shift_variance(const reference_model *model, const double *x)
 }
 
 /* The same of the projection's input, which kernels round before the norm's gain and offset.  centred [d]: overwritten */
-static double first_input_variance(const rounding *bounds, const double *x, double *centred)
+static double first_input_variance(const error_bounds *bounds, const double *x, double *centred)
 {
     const reference_model *model = bounds->model;
     double mean = 0.0, variance = 1.0;
@@ -151,7 +151,7 @@ static double first_input_variance(const rounding *bounds, const double *x, doub
 }
 
 /* Squared errors in units of u^2 of the norm's output.  error [d] */
-static void norm_errors(const rounding *bounds, const double *x, const double *normalised, double *error)
+static void norm_errors(const error_bounds *bounds, const double *x, const double *normalised, double *error)
 {
     const reference_model *model = bounds->model;
     if (!model->norm) {
@@ -165,7 +165,7 @@ static void norm_errors(const rounding *bounds, const double *x, const double *n
     }
 }
 
-static void project_bh4(const rounding *bounds, const double *normalised, const double *error, double input, double *work, double *bound)
+static void project_bh4(const error_bounds *bounds, const double *normalised, const double *error, double input, double *work, double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -190,7 +190,7 @@ static void project_bh4(const rounding *bounds, const double *normalised, const 
     }
 }
 
-static void project_dense(const rounding *bounds, const double *x, const double *normalised, double input, double *bound)
+static void project_dense(const error_bounds *bounds, const double *x, const double *normalised, double input, double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -210,7 +210,7 @@ static void project_dense(const rounding *bounds, const double *x, const double 
     }
 }
 
-bool rounding_project(const rounding *bounds, const double *x, double *bound)
+bool error_bounds_project(const error_bounds *bounds, const double *x, double *bound)
 {
     const reference_model *model = bounds->model;
     const size_t padded = reference_padded(model);
@@ -226,14 +226,14 @@ bool rounding_project(const rounding *bounds, const double *x, double *bound)
     else
         project_dense(bounds, x, normalised, input, bound);
     for (size_t j = 0; j < model->h * model->tau; ++j)
-        bound[j] = ROUNDING_FACTOR * ROUNDING_UNIT * sqrt(bound[j]);
+        bound[j] = ERROR_BOUNDS_FACTOR * ERROR_BOUNDS_UNIT * sqrt(bound[j]);
     free(work);
     return true;
 }
 
 /* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; gelu's <z, S> has the
    derivative +1 or -1. */
-double rounding_score(const reference_model *model, const double *z, const double *bound, size_t code)
+double error_bounds_score(const reference_model *model, const double *z, const double *bound, size_t code)
 {
     const bool gelu = model->score == REFERENCE_GELU;
     const double share = reference_share(model, z, code), score = fabs(reference_score(model, z, code));
@@ -246,7 +246,7 @@ double rounding_score(const reference_model *model, const double *z, const doubl
     return error;
 }
 
-bool rounding_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
+bool error_bounds_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
                      const double *score_error, double *own, double *total)
 {
     const size_t m = model->neighbours;
@@ -269,8 +269,8 @@ bool rounding_gather(const reference_model *model, const reference_weights *weig
         from_scores += square(from_table);
     }
     free(row);
-    terms *= square(ROUNDING_FACTOR * ROUNDING_UNIT) * (double)(model->h * m + 1);
-    terms += square(ROUNDING_SCORE_FACTOR * largest / ROUNDING_SCORE_LEVELS) / 12.0 * integers;
+    terms *= square(ERROR_BOUNDS_FACTOR * ERROR_BOUNDS_UNIT) * (double)(model->h * m + 1);
+    terms += square(ERROR_BOUNDS_SCORE_FACTOR * largest / ERROR_BOUNDS_SCORE_LEVELS) / 12.0 * integers;
     *own = sqrt(terms * (double)model->d_out);
     *total = sqrt((terms + from_scores) * (double)model->d_out);
     return done;

@@ -2,7 +2,7 @@
    |z| is within this bound; errors of scores and outputs that follow from it are allowed too.
 
    u = 2^-24. A sum of n terms in float32, one after the other, is off by about 0.3 sqrt(n) u times the root of the sum of its squared
-   terms; n roundings are counted as sqrt(n) u, and ROUNDING_FACTOR times the result is the bound.
+   terms; n roundings are counted as sqrt(n) u, and ERROR_BOUNDS_FACTOR times the result is the bound.
 
    BH4, repeat r: each of the four steps has n = b + log2 N roundings (n = N + log2 N in the last step of a repeat of which at most half
    is used, whose blocks may be added up in one sum). H_N spreads errors evenly over the repeat, and a step turns an error of variance v in
@@ -19,42 +19,42 @@
    sees both through its rows.
 
    A projection in i16 rounds the inputs of every product to multiples of U = largest |input| / 32767 of the token: each is off by an amount
-   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ROUNDING_INPUT_FACTOR then stands for F: a quarter of
+   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter of
    the bound, which is all that random tokens may use, is five standard deviations.
 
    Tables of integers in units of their rows' scales: a kernel may round the scores of a token, scales included, to multiples of 1/65535 of
-   the largest. Each is then off by an amount spread evenly over one such unit; ROUNDING_SCORE_FACTOR times the root of the sum of the
+   the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the
    squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight times that root.
 
-   ROUNDING_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when N is
+   ERROR_BOUNDS_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when N is
    2 or 4. Of the elements of z of random tokens, 2e-5 or so lie within the bound; tests/verify/reference_test.c measures both. */
-#ifndef LOOKUPC_HARNESS_ROUNDING_H
-#define LOOKUPC_HARNESS_ROUNDING_H
+#ifndef LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
+#define LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
 
 #include "harness/reference/lookup.h"
 
-#define ROUNDING_UNIT 0x1p-24
-#define ROUNDING_FACTOR 16.0
-#define ROUNDING_INPUT_LEVELS 32767.0
-#define ROUNDING_INPUT_FACTOR 20.0
-#define ROUNDING_SCORE_LEVELS 65535.0
-#define ROUNDING_SCORE_FACTOR 32.0
+#define ERROR_BOUNDS_UNIT 0x1p-24
+#define ERROR_BOUNDS_FACTOR 16.0
+#define ERROR_BOUNDS_INPUT_LEVELS 32767.0
+#define ERROR_BOUNDS_INPUT_FACTOR 20.0
+#define ERROR_BOUNDS_SCORE_LEVELS 65535.0
+#define ERROR_BOUNDS_SCORE_FACTOR 32.0
 
-typedef struct rounding rounding;
+typedef struct error_bounds error_bounds;
 
 /* Prepares the bounds of one model, which must outlive them. NULL when memory is short. */
-rounding *rounding_create(const reference_model *model, const reference_weights *weights);
-void rounding_free(rounding *bounds);
+error_bounds *error_bounds_create(const reference_model *model, const reference_weights *weights);
+void error_bounds_free(error_bounds *bounds);
 
 /* The bound of every element of z for one input.  x [d], bound [h tau]. False when memory is short. */
-bool rounding_project(const rounding *bounds, const double *x, double *bound);
+bool error_bounds_project(const error_bounds *bounds, const double *x, double *bound);
 
 /* The error of a vertex's score when each z of its table is off by at most its bound.  z, bound [tau]. */
-double rounding_score(const reference_model *model, const double *z, const double *bound, size_t code);
+double error_bounds_score(const reference_model *model, const double *z, const double *bound, size_t code);
 
 /* The error |y - reference| of the output that rounding explains: *own is the gather's, *total has that of scores off by score_error[k]
    added, all of one table's at once.  code, score, score_error [h][neighbours]. False when a row cannot be read or memory is short. */
-bool rounding_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
+bool error_bounds_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
                      const double *score_error, double *own, double *total);
 
 #endif

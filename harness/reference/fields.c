@@ -7,13 +7,17 @@
 
 #include <string.h>
 
-/* 0 or 1: which of two words the field is. */
-static int word_field(lua_State *L, int index, const char *where, const char *name, const char *first, const char *second)
+static const char *const projections[] = {[REFERENCE_BH4] = "bh4", [REFERENCE_DENSE] = "dense", NULL};
+static const char *const scores[] = {[REFERENCE_GELU] = "gelu", [REFERENCE_SOFTMAX] = "softmax", NULL};
+
+/* Which of `words`, which end with NULL, the field is. */
+static int word_field(lua_State *L, int index, const char *where, const char *name, const char *const *words)
 {
     const char *word = field_text(L, index, where, name, NULL);
-    if (strcmp(word, first) != 0 && strcmp(word, second) != 0)
-        luaL_error(L, "%s%s: must be \"%s\" or \"%s\"", where, name, first, second);
-    return strcmp(word, second) == 0;
+    for (int i = 0; words[i]; ++i)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    return luaL_error(L, "%s%s: %s: unknown word", where, name, word);
 }
 
 reference_model reference_model_at(lua_State *L, int index, const char *where)
@@ -25,8 +29,8 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
         .h = (size_t)field_integer(L, index, where, "h", 1, 0),
         .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
         .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
-        .projection = word_field(L, index, where, "projection", "bh4", "dense") ? REFERENCE_DENSE : REFERENCE_BH4,
-        .score = word_field(L, index, where, "score", "gelu", "softmax") ? REFERENCE_SOFTMAX : REFERENCE_GELU,
+        .projection = (reference_projection)word_field(L, index, where, "projection", projections),
+        .score = (reference_score_kind)word_field(L, index, where, "score", scores),
         .scale = field_number(L, index, where, "scale"),
     };
     if (model.tau > 16)
@@ -47,14 +51,11 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
     return model;
 }
 
-reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_type last)
+reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_use use)
 {
-    static const char *const names[] = {
-        [REFERENCE_F32] = "f32", [REFERENCE_BF16] = "bf16", [REFERENCE_F16] = "f16", [REFERENCE_I8] = "i8", [REFERENCE_I16] = "i16"};
     const char *name = field_text(L, index, where, field, "f32");
-    for (reference_type type = REFERENCE_F32; type <= last; ++type)
-        if (strcmp(name, names[type]) == 0)
-            return type;
-    luaL_error(L, "%s%s: %s: unknown type", where, field, name);
-    return REFERENCE_F32;
+    reference_type type = REFERENCE_F32;
+    if (!reference_type_named(name, use, &type))
+        luaL_error(L, "%s%s: %s: unknown type", where, field, name);
+    return type;
 }

@@ -13,7 +13,7 @@
  */
 reference_model reference_model_at(lua_State *L, int index, const char *where);
 
-/* The type that the field names, `last` or one before it; f32 for an absent one. */
-reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_type last);
+/* The type that the field names, which must be one for that use; f32 for an absent one. */
+reference_type reference_type_at(lua_State *L, int index, const char *where, const char *field, reference_use use);
 
 #endif

@@ -10,17 +10,6 @@ static double gain_of(const reference_model *model, const reference_weights *wei
     return model->norm && i < model->d ? weights->norm_weight[i] : 1.0;
 }
 
-/* The weights of one output, rounded.  values [count] */
-static void round_row(reference_type type, double *values, size_t count)
-{
-    if (type == REFERENCE_I16) {
-        reference_round_row_i16(values, count);
-        return;
-    }
-    for (size_t i = 0; i < count; ++i)
-        values[i] = reference_round(type, values[i]);
-}
-
 /* H_b applied to the columns of a block [b out][b in].  column [b] */
 static void transform_columns(size_t block, double *first, double *column)
 {
@@ -41,7 +30,7 @@ static void round_block(size_t block, reference_type type, const double *factor,
     for (size_t o = 0; o < block; ++o) {
         for (size_t i = 0; i < block; ++i)
             first[o * block + i] *= factor[i];
-        round_row(type, first + o * block, block);
+        reference_round_row(type, first + o * block, block);
         for (size_t i = 0; i < block; ++i)
             first[o * block + i] /= factor[i] != 0.0 ? factor[i] * (double)block : 1.0;
     }
@@ -66,7 +55,7 @@ static void round_dense(const reference_model *model, reference_type type, const
     for (size_t j = 0; j < model->h * model->tau; ++j, projection += model->d) {
         for (size_t i = 0; i < model->d; ++i)
             projection[i] *= gain_of(model, weights, i);
-        round_row(type, projection, model->d);
+        reference_round_row(type, projection, model->d);
         for (size_t i = 0; i < model->d; ++i) {
             const double factor = gain_of(model, weights, i);
             projection[i] /= factor != 0.0 ? factor : 1.0;
@@ -112,6 +101,6 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     *memory = projection;
     const bool done = correct_bias(model, &exact, *weights, bias, work);
     weights->bias = bias;
-    weights->rounds_inputs = type == REFERENCE_I16;
+    weights->rounds_inputs = reference_type_rounds_inputs(type);
     return done;
 }

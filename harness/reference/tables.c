@@ -19,11 +19,9 @@ static bool rounded_row(void *source, size_t table, size_t code, double *row)
     const size_t count = tables->model->d_out;
     if (!read_scaled(tables, table, code, row))
         return false;
-    const double scale = tables->type == REFERENCE_I8 ? reference_scale_i8(row, count) : 1.0;
-    for (size_t o = 0; o < count; ++o) {
-        row[o] = tables->type == REFERENCE_I8 ? reference_round_i8(row[o], scale) : reference_round(tables->type, row[o]);
+    reference_round_row(tables->type, row, count);
+    for (size_t o = 0; o < count; ++o)
         row[o] /= tables->model->scale; /* the reference multiplies by it */
-    }
     return true;
 }
 
@@ -31,7 +29,7 @@ static double row_scale(void *source, size_t table, size_t code)
 {
     const reference_tables *tables = source;
     double *row = malloc(tables->model->d_out * sizeof *row);
-    const double scale = row && read_scaled(tables, table, code, row) ? reference_scale_i8(row, tables->model->d_out) : NAN;
+    const double scale = row && read_scaled(tables, table, code, row) ? reference_scale(tables->type, row, tables->model->d_out) : NAN;
     free(row);
     return scale;
 }
@@ -43,6 +41,6 @@ reference_weights reference_tables_rounded(reference_tables *tables)
         return weights;
     weights.row = rounded_row;
     weights.row_source = tables;
-    weights.row_scale = tables->type == REFERENCE_I8 ? row_scale : NULL;
+    weights.row_scale = reference_type_is_scaled(tables->type) ? row_scale : NULL;
     return weights;
 }

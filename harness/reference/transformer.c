@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* y[tokens][rows] = the map of x[tokens][columns], one row of W at a time. */
-static bool apply(const reference_blocks_model *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
+static bool apply(const reference_transformer *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
                   size_t size)
 {
     const size_t columns = map->columns;
@@ -23,9 +23,7 @@ static bool apply(const reference_blocks_model *model, const reference_map *map,
             free(row);
             return false;
         }
-        const double scale = model->type == REFERENCE_I8 ? reference_scale_i8(row, columns) : 1.0;
-        for (size_t i = 0; i < columns; ++i)
-            row[i] = model->type == REFERENCE_I8 ? reference_round_i8(row[i], scale) : reference_round(model->type, row[i]);
+        reference_round_row(model->type, row, columns);
         for (size_t t = 0; t < tokens; ++t) {
             double sum = bias;
             for (size_t i = 0; i < columns; ++i)
@@ -38,7 +36,7 @@ static bool apply(const reference_blocks_model *model, const reference_map *map,
 }
 
 /* A new array: the map of x, or a copy of x where there is no map. NULL on failure. */
-static double *mapped(const reference_blocks_model *model, const reference_map *map, const double *x, size_t width, size_t tokens,
+static double *mapped(const reference_transformer *model, const reference_map *map, const double *x, size_t width, size_t tokens,
                       char *error, size_t size)
 {
     const size_t count = tokens * (map->weight ? map->rows : width);
@@ -67,18 +65,40 @@ static double *part_of(const double *x, size_t in, size_t at, size_t width, size
     return y;
 }
 
-static double activated(reference_activation activation, double x)
+static double gelu(double x)
 {
-    switch (activation) {
-    case REFERENCE_GELU_EXACT: return x * 0.5 * erfc(-x / sqrt(2.0));
-    case REFERENCE_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case REFERENCE_SILU: return x / (1.0 + exp(-x));
-    default: return x > 0.0 ? x : 0.0;
-    }
+    return x * 0.5 * erfc(-x / sqrt(2.0));
+}
+
+static double gelu_tanh(double x)
+{
+    return 0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+static double silu(double x)
+{
+    return x / (1.0 + exp(-x));
+}
+
+static double relu(double x)
+{
+    return x > 0.0 ? x : 0.0;
+}
+
+reference_activation *reference_activation_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        reference_activation *activation;
+    } rows[] = {{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"silu", silu}, {"relu", relu}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+        if (strcmp(name, rows[i].name) == 0)
+            return rows[i].activation;
+    return NULL;
 }
 
 /* RoPE of one head at a position: pair i is turned by position * theta^(-i / half). */
-static void turn(const reference_blocks_model *model, double *head, size_t position)
+static void turn(const reference_transformer *model, double *head, size_t position)
 {
     for (size_t i = 0; i < model->half; ++i) {
         const double angle = (double)position * pow(model->theta, -(double)i / (double)model->half);
@@ -89,16 +109,8 @@ static void turn(const reference_blocks_model *model, double *head, size_t posit
     }
 }
 
-/* One head of a key or value as the cache keeps it. */
-static void keep(const reference_blocks_model *model, double *head, size_t width)
-{
-    const double scale = model->cache == REFERENCE_I8 ? reference_scale_i8(head, width) : 1.0;
-    for (size_t i = 0; i < width; ++i)
-        head[i] = model->cache == REFERENCE_I8 ? reference_round_i8(head[i], scale) : reference_round(model->cache, head[i]);
-}
-
 /* y[tokens][heads * width] = softmax(q k scale) v. */
-static void attend(const reference_blocks_model *model, const double *q, const double *k, const double *v, double *y, double *score,
+static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
 {
     const size_t width = model->d / model->heads, e = width * model->kv_heads;
@@ -127,7 +139,7 @@ static void attend(const reference_blocks_model *model, const double *q, const d
         }
 }
 
-static void normalise(const reference_blocks_model *model, const reference_block_norm *norm, double *x, size_t tokens)
+static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t tokens)
 {
     for (size_t t = 0; norm->gain && t < tokens; ++t) {
         double *row = x + t * model->d, mean = 0.0, square = 0.0;
@@ -147,7 +159,7 @@ static void add(double *to, const double *x, size_t count)
 }
 
 /* Attention with its projections: a new array [tokens][d]. */
-static double *attention(const reference_blocks_model *model, const reference_block *block, const double *x, size_t tokens, char *error,
+static double *attention(const reference_transformer *model, const reference_block *block, const double *x, size_t tokens, char *error,
                          size_t size)
 {
     const size_t d = model->d, width = d / model->heads, e = width * model->kv_heads;
@@ -162,8 +174,8 @@ static double *attention(const reference_blocks_model *model, const reference_bl
                 turn(model, q + t * d + head * width, t);
             for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, t);
-                keep(model, k + t * e + head * width, width);
-                keep(model, v + t * e + head * width, width);
+                reference_round_row(model->cache, k + t * e + head * width, width);
+                reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
         attend(model, q, k, v, mixed, mixed + tokens * d, tokens);
@@ -179,8 +191,8 @@ static double *attention(const reference_blocks_model *model, const reference_bl
 /* The lookup FFN: a new array [tokens][out]. */
 static double *looked_up(const reference_block *block, reference_ties *ties, const double *x, size_t tokens, char *error, size_t size)
 {
-    double *y = malloc(tokens * reference_lookup_out(block->lookup) * sizeof *y);
-    if (y && reference_lookup_run(block->lookup, block->number, ties, x, tokens, y))
+    double *y = malloc(tokens * reference_block_lookup_out(block->lookup) * sizeof *y);
+    if (y && reference_block_lookup_run(block->lookup, block->number, ties, x, tokens, y))
         return y;
     free(y);
     files_error(error, size, "not enough memory for %zu tokens, or a table with a value that is not finite", tokens);
@@ -188,7 +200,7 @@ static double *looked_up(const reference_block *block, reference_ties *ties, con
 }
 
 /* The FFN: a new array [tokens][out]. */
-static double *ffn(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
+static double *ffn(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *x, size_t tokens,
                    char *error, size_t size)
 {
     if (block->lookup)
@@ -197,7 +209,7 @@ static double *ffn(const reference_blocks_model *model, const reference_block *b
     double *gate = model->gated ? mapped(model, &block->g, x, model->d, tokens, error, size) : NULL;
     if (hidden && (gate || !model->gated)) {
         for (size_t i = 0; i < tokens * model->f; ++i)
-            hidden[i] = gate ? activated(model->activation, gate[i]) * hidden[i] : activated(model->activation, hidden[i]);
+            hidden[i] = gate ? model->activation(gate[i]) * hidden[i] : model->activation(hidden[i]);
         y = mapped(model, &block->o, hidden, model->f, tokens, error, size);
     }
     free(hidden);
@@ -205,12 +217,12 @@ static double *ffn(const reference_blocks_model *model, const reference_block *b
     return y;
 }
 
-size_t reference_block_out(const reference_blocks_model *model, const reference_block *block)
+size_t reference_block_out(const reference_transformer *model, const reference_block *block)
 {
-    return block->lookup ? reference_lookup_out(block->lookup) : model->d;
+    return block->lookup ? reference_block_lookup_out(block->lookup) : model->d;
 }
 
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+bool reference_block_run(const reference_transformer *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
                          char *error, size_t error_size)
 {
     const size_t count = tokens * model->d;

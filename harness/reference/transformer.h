@@ -1,13 +1,16 @@
 /* The reference of a transformer's blocks: float64, from the definitions, every projection a product of its own. */
-#ifndef LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
-#define LOOKUPC_HARNESS_REFERENCE_BLOCKS_H
+#ifndef LOOKUPC_HARNESS_REFERENCE_TRANSFORMER_H
+#define LOOKUPC_HARNESS_REFERENCE_TRANSFORMER_H
 
 #include "harness/reference/block_lookup.h"
 #include "harness/reference/type.h"
 
 #include "gen/weights/safetensors.h"
 
-typedef enum { REFERENCE_GELU_EXACT, REFERENCE_GELU_TANH, REFERENCE_SILU, REFERENCE_RELU } reference_activation;
+typedef double reference_activation(double x);
+
+/* The activation of that name; NULL if there is none. */
+reference_activation *reference_activation_named(const char *name);
 
 /* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements. weight
    NULL: there is no such map, y = x; bias NULL: b = 0. */
@@ -32,24 +35,24 @@ typedef struct {
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     double eps;
-    reference_activation activation;
+    reference_activation *activation;
     reference_type type;  /* that W is rounded to */
     reference_type cache; /* that keys and values are rounded to, those of a head together */
-} reference_blocks_model;
+} reference_transformer;
 
 typedef struct {
     size_t number; /* of the layer */
     size_t in;     /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
-    const reference_lookup *lookup; /* NULL: the FFN is g, m and o */
+    const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;
 } reference_block;
 
 /* Width of the block's output. */
-size_t reference_block_out(const reference_blocks_model *model, const reference_block *block);
+size_t reference_block_out(const reference_transformer *model, const reference_block *block);
 
 /* x[tokens][in] <- the block's output [tokens][out]. Fails with one line that starts with a path, or says that memory is short. */
-bool reference_block_run(const reference_blocks_model *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
+bool reference_block_run(const reference_transformer *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
                          char *error, size_t error_size);
 
 #endif

@@ -2,6 +2,67 @@
 #include "harness/reference/type.h"
 
 #include <math.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    int uses;               /* a sum of reference_use */
+    int bits, min_exponent; /* floats that are rounded: significant bits, and exponent of the smallest normal value */
+    double (*scale)(const double *row, size_t count); /* NULL: elements are floats */
+    double max;                                       /* the largest integer */
+    bool rounds_inputs;
+} type_row;
+
+static double scale_of_max(const double *row, size_t count)
+{
+    double largest = 0.0;
+    for (size_t i = 0; i < count; ++i)
+        if (fabs(row[i]) > largest)
+            largest = fabs(row[i]);
+    return (double)(float)(largest / 127.0);
+}
+
+static double scale_of_sum(const double *row, size_t count)
+{
+    double largest = 0.0, sum = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        sum += fabs(row[i]);
+        if (fabs(row[i]) > largest)
+            largest = fabs(row[i]);
+    }
+    const double by_max = largest / 32767.0, by_sum = sum / (65534.0 - 0.5 * (double)count);
+    return (double)(float)(by_max > by_sum ? by_max : by_sum);
+}
+
+enum { EVERY_USE = REFERENCE_TABLES | REFERENCE_CACHE | REFERENCE_PROJECTION };
+
+static const type_row types[] = {
+    [REFERENCE_F32] = {"f32", EVERY_USE},
+    [REFERENCE_BF16] = {"bf16", EVERY_USE, .bits = 8, .min_exponent = -126},
+    [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
+    [REFERENCE_I8] = {"i8", REFERENCE_TABLES | REFERENCE_CACHE, .scale = scale_of_max, .max = 127.0},
+    [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .rounds_inputs = true},
+};
+
+bool reference_type_named(const char *name, reference_use use, reference_type *type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
+        if (strcmp(name, types[i].name) == 0 && (types[i].uses & (int)use)) {
+            *type = (reference_type)i;
+            return true;
+        }
+    return false;
+}
+
+bool reference_type_is_scaled(reference_type type)
+{
+    return types[type].scale != NULL;
+}
+
+bool reference_type_rounds_inputs(reference_type type)
+{
+    return types[type].rounds_inputs;
+}
 
 /* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */
 double reference_round_to(double value, double unit)
@@ -10,57 +71,37 @@ double reference_round_to(double value, double unit)
     return (value + rounder) - rounder;
 }
 
-/* A float of `bits` significant bits whose smallest normal value is 2^least. */
-static double round_float(double value, int bits, int least)
+/* A float of `bits` significant bits whose smallest normal value is 2^min_exponent. */
+static double round_float(double value, int bits, int min_exponent)
 {
     if (value == 0.0)
         return value;
     const int exponent = ilogb(value);
-    return reference_round_to(value, ldexp(1.0, (exponent > least ? exponent : least) + 1 - bits));
+    return reference_round_to(value, ldexp(1.0, (exponent > min_exponent ? exponent : min_exponent) + 1 - bits));
 }
 
 double reference_round(reference_type type, double value)
 {
-    if (type == REFERENCE_BF16)
-        return round_float(value, 8, -126);
-    if (type == REFERENCE_F16)
-        return round_float(value, 11, -14);
-    return value;
+    return types[type].bits ? round_float(value, types[type].bits, types[type].min_exponent) : value;
 }
 
-double reference_scale_i8(const double *row, size_t count)
+double reference_scale(reference_type type, const double *row, size_t count)
 {
-    double largest = 0.0;
-    for (size_t o = 0; o < count; ++o)
-        if (fabs(row[o]) > largest)
-            largest = fabs(row[o]);
-    return (double)(float)(largest / 127.0);
+    return types[type].scale(row, count);
 }
 
-/* The nearest of the integers from -most to most, times the scale. */
-static double round_integer(double value, double scale, double most)
+/* The nearest of the integers from -max to max, times the scale. */
+static double round_integer(double value, double scale, double max)
 {
     if (scale == 0.0)
         return 0.0;
     const double integer = reference_round_to(value / scale, 1.0);
-    return (integer > most ? most : integer < -most ? -most : integer) * scale;
+    return (integer > max ? max : integer < -max ? -max : integer) * scale;
 }
 
-double reference_round_i8(double value, double scale)
+void reference_round_row(reference_type type, double *row, size_t count)
 {
-    return round_integer(value, scale, 127.0);
-}
-
-void reference_round_row_i16(double *row, size_t count)
-{
-    double largest = 0.0, sum = 0.0;
-    for (size_t i = 0; i < count; ++i) {
-        sum += fabs(row[i]);
-        if (fabs(row[i]) > largest)
-            largest = fabs(row[i]);
-    }
-    const double by_size = largest / 32767.0, by_sum = sum / (65534.0 - 0.5 * (double)count);
-    const double scale = (double)(float)(by_size > by_sum ? by_size : by_sum);
+    const double scale = types[type].scale ? types[type].scale(row, count) : 1.0;
     for (size_t i = 0; i < count; ++i)
-        row[i] = round_integer(row[i], scale, 32767.0);
+        row[i] = types[type].scale ? round_integer(row[i], scale, types[type].max) : reference_round(type, row[i]);
 }

@@ -1,22 +1,37 @@
-/* The types that the reference's weights may be rounded to, by code of its own. */
+/* The types that the reference's weights may be rounded to, by code of its own: one row of a table each. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_TYPE_H
 #define LOOKUPC_HARNESS_REFERENCE_TYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16 } reference_type;
 
+/* What a type is used for. */
+typedef enum {
+    REFERENCE_TABLES = 1, /* rows of tables, or of a transformer's weights */
+    REFERENCE_CACHE = 2,
+    REFERENCE_PROJECTION = 4,
+} reference_use;
+
+/* The type of that name; false if there is none for that use. */
+bool reference_type_named(const char *name, reference_use use, reference_type *type);
+
+/* Whether elements are integers in units of their row's scale, and whether kernels round the inputs of products likewise. */
+bool reference_type_is_scaled(reference_type type);
+bool reference_type_rounds_inputs(reference_type type);
+
 /* The nearest multiple of unit, a power of two, ties to even. */
 double reference_round_to(double value, double unit);
 
-/* The nearest value of a type, ties to even. f32 is left exact: its rounding is part of what a kernel may do. Not for integers. */
+/* The nearest value of a type of floats, ties to even. f32 is left exact: its rounding is part of what a kernel may do. */
 double reference_round(reference_type type, double value);
 
-/* The scale of a row of i8, and a value of the row rounded: an integer from -127 to 127 times the scale. */
-double reference_scale_i8(const double *row, size_t count);
-double reference_round_i8(double value, double scale);
+/* The scale of a row of a scaled type: that of i8 makes its largest magnitude 127; that of i16 makes it at most 32767, and all magnitudes
+   together less than 2^16. It is a float32. */
+double reference_scale(reference_type type, const double *row, size_t count);
 
-/* Rounds a row to i16: integers from -32767 to 32767 times a scale, of absolute values below 2^16 in all.  row [count] */
-void reference_round_row_i16(double *row, size_t count);
+/* Rounds a row to the nearest values of the type; a scaled one to integers times its scale.  row [count] */
+void reference_round_row(reference_type type, double *row, size_t count);
 
 #endif

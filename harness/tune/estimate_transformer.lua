@@ -32,7 +32,7 @@ end
 -- A token alone reads its weights from memory, better the further it asks ahead, up to what is on the way at a time.
 local function few(p, isa, s)
     local bytes = p.packed_bytes / p.shape.layers
-    local hidden = math.min(1, 0.8 + s["few.ahead"] / (memory_latency * memory_rate * 4) * 0.2)
+    local hidden = math.min(1, 0.8 + s["few.prefetch"] / (memory_latency * memory_rate * 4) * 0.2)
     return math.max(
         multiplied(isa, elements(p) / lanes_of(isa), s["few.unroll"], s["few.vectors"]),
         bytes / memory_rate / hidden

@@ -290,8 +290,10 @@ function outcome.lines(m, outcomes, o)
             add(string.format("  %s: taken back: slower than the default in the closing run below", regime))
         end
         if found.rows then
-            local rival = m.attention and "" or string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
-            add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", rival))
+            local baseline = m.attention and "" or string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
+            add(
+                string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline)
+            )
             for _, row in ipairs(found.rows) do
                 local dense = row.dense_us
                         and string.format(

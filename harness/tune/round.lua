@@ -58,7 +58,7 @@ local function blocks_job(t, runners, batches, count, repetitions, order_seed)
         width = p.shape.width,
         layers = p.shape.layers,
         causal = p.shape.causal,
-        blocks = {},
+        transformers = {},
         calls = {},
         reads = json.array {},
         products = json.array {},
@@ -67,7 +67,7 @@ local function blocks_job(t, runners, batches, count, repetitions, order_seed)
     }
     for i, runner in ipairs(runners) do
         local of = runner.made.plan
-        job.blocks[i] = {
+        job.transformers[i] = {
             name = "r" .. i,
             library = runner.made.library,
             bind = of.names.bind,
@@ -86,7 +86,7 @@ local function blocks_job(t, runners, batches, count, repetitions, order_seed)
                         heat.conditions[c].codes,
                         heat.conditions[c].tables
                     ),
-                    blocks = "r" .. i,
+                    transformer = "r" .. i,
                     tokens = batch,
                     position = 0,
                 })

@@ -326,7 +326,7 @@ static void compare_score(const sample *s, size_t token, size_t slot, size_t cod
     double expected = s->score[at], moved = s->score_error[at], factor = s->row_scale[at];
     if (code != s->code[at]) {
         expected = reference_score(model, z, code);
-        moved = rounding_score(model, z, s->bound + z_at, code);
+        moved = error_bounds_score(model, z, s->bound + z_at, code);
         factor = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table, code) : 1.0;
     }
     const double terms = model->score == REFERENCE_GELU ? reference_along(model, z, reference_code(model, z)) : 1.0;

@@ -2,7 +2,7 @@
 
    A job = { library, bind, ffn, project, blob, d, d_out, h, scratch_bytes, weights_struct_bytes, x_unit, y_unit }.
    integer.check(job) -> { checks = { { name, ok, detail } }, ok, tokens, codes, code_flips, rel_err, rel_err_flips, max_abs_err } | nil,
-   message: also model (see reference_fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
+   message: also model (see fields.h), weights, prefix, blocks_in_out, at = { section = offset }, element, pitch, seed, tokens.
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
    with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
    files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */

@@ -1,15 +1,15 @@
-/* Lua module `blocks`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
+/* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
    of tokens are strings of doubles, [tokens][d].
 
-   blocks.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
+   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
    context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
-   blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window,
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window,
    half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
-   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in reference_fields.h, margin, turned =
-   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h blocks.rows(path, tensors,
-   numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n blocks.random_numbers(seed, count, below) -> list
-   blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
-   blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
+   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned =
+   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path, tensors,
+   numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count, below) -> list
+   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
@@ -36,7 +36,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char where[] = "blocks: ";
+static const char where[] = "transformer: ";
 
 enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600 };
 
@@ -193,7 +193,7 @@ static int run(lua_State *L)
     const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
     shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
-        return host_fail(L, "blocks: not enough memory");
+        return host_fail(L, "transformer: not enough memory");
     run_in_child(&job, x, tokens, result);
     const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
     munmap(result, bytes);
@@ -262,14 +262,10 @@ static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, re
     return ok;
 }
 
-static reference_blocks_model model_at(lua_State *L, int job)
+static reference_transformer model_at(lua_State *L, int job)
 {
-    static const char *const activations[] = {"gelu", "gelu_tanh", "silu", "relu", NULL}, *const types[] = {"f32", "bf16", "f16", "i8",
-                                                                                                            NULL};
-    lua_getfield(L, job, "activation");
-    lua_getfield(L, job, "type");
-    lua_getfield(L, job, "cache");
-    const reference_blocks_model model = {
+    const char *activation = field_text(L, job, where, "activation", NULL);
+    const reference_transformer model = {
         .d = field_size(L, job, where, "d"),
         .heads = field_size(L, job, where, "heads"),
         .kv_heads = field_size(L, job, where, "kv_heads"),
@@ -286,11 +282,12 @@ static reference_blocks_model model_at(lua_State *L, int job)
         .mean = field_flag(L, job, "mean"),
         .post = field_flag(L, job, "post"),
         .eps = field_number(L, job, where, "eps"),
-        .activation = (reference_activation)luaL_checkoption(L, -3, NULL, activations),
-        .type = (reference_type)luaL_checkoption(L, -2, "f32", types),
-        .cache = (reference_type)luaL_checkoption(L, -1, "f32", types),
+        .activation = reference_activation_named(activation),
+        .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
+        .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
     };
-    lua_pop(L, 3);
+    if (!model.activation)
+        luaL_error(L, "%sactivation: %s: unknown activation", where, activation);
     return model;
 }
 
@@ -305,7 +302,7 @@ static const char *file_of(const shards *checkpoint, const char *name, char *err
 }
 
 /* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
-static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type, reference_lookup **lookup,
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type, reference_block_lookup **lookup,
                       char *error)
 {
     const int layer = lua_gettop(L);
@@ -319,7 +316,7 @@ static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_mo
     reference_model model = *given;
     model.d_out = field_size(L, layer + 1, where, "d_out");
     if (path)
-        *lookup = reference_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
+        *lookup = reference_block_lookup_open(&model, type, path, prefix, error, ERROR_SIZE);
     lua_settop(L, layer);
     return *lookup != NULL;
 }
@@ -355,19 +352,19 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 }
 
 /* One layer, at the top of the stack: x <- its output. */
-static bool run_layer(lua_State *L, const shards *checkpoint, const reference_blocks_model *model, const reference_model *lookup_model,
+static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
                       size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
     reference_block block = {.number = number, .in = field_size(L, -1, where, "input")};
     reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
-    reference_lookup *lookup;
+    reference_block_lookup *lookup;
     bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
         ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
     ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
     ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
-    reference_lookup_close(lookup);
+    reference_block_lookup_close(lookup);
     free(block.first.gain);
     free(block.first.offset);
     free(block.second.gain);
@@ -378,7 +375,7 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_bl
 static int reference(lua_State *L)
 {
     lua_settop(L, 2);
-    const reference_blocks_model model = model_at(L, 1);
+    const reference_transformer model = model_at(L, 1);
     reference_model lookup_model = {0};
     if (lua_getfield(L, 1, "lookup") == LUA_TTABLE)
         lookup_model = reference_model_at(L, lua_gettop(L), where);
@@ -510,7 +507,7 @@ static int save(lua_State *L)
     return 1;
 }
 
-int luaopen_blocks(lua_State *L)
+int luaopen_transformer(lua_State *L)
 {
     const luaL_Reg functions[] = {
         {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},

@@ -285,8 +285,8 @@ static int make_reference(lua_State *L)
         .weights = field_text(L, 1, where, "weights", NULL),
         .prefix = field_text(L, 1, where, "prefix", ""),
         .blocks_in_out = (lua_getfield(L, 1, "blocks_in_out"), lua_toboolean(L, -1)),
-        .tables = reference_type_at(L, 1, where, "tables", REFERENCE_I8),
-        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_I16),
+        .tables = reference_type_at(L, 1, where, "tables", REFERENCE_TABLES),
+        .projection = reference_type_at(L, 1, where, "projection", REFERENCE_PROJECTION),
     };
     const uint64_t seed = (uint64_t)field_integer(L, 1, where, "seed", LUA_MININTEGER, 1);
     verify_reference *reference = lua_newuserdatauv(L, sizeof *reference, 1);

@@ -80,7 +80,7 @@ double sample_slack(const sample *s, size_t token, size_t table, size_t code, si
         slack += ((code ^ other) >> (tau - 1 - j) & 1) != 0 ? s->bound[at + j] : 0.0;
         sum += fabs(s->z[at + j]);
     }
-    return slack + (s->model->neighbours > 1 ? 2.0 * (double)tau * ROUNDING_UNIT * sum : 0.0);
+    return slack + (s->model->neighbours > 1 ? 2.0 * (double)tau * ERROR_BOUNDS_UNIT * sum : 0.0);
 }
 
 /* Whether rounding may take vertex `out` in place of `in`, which a kernel has taken. */
@@ -141,7 +141,7 @@ static void set_slot(sample *s, size_t slot, size_t code)
     const size_t table = slot / model->neighbours, at = table * model->tau;
     s->code[slot] = code;
     s->score[slot] = reference_score(model, s->z + at, code);
-    s->score_error[slot] = rounding_score(model, s->z + at, s->bound + at, code);
+    s->score_error[slot] = error_bounds_score(model, s->z + at, s->bound + at, code);
     s->row_scale[slot] = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table % model->h, code) : 1.0;
 }
 
@@ -152,11 +152,11 @@ static bool set_output(sample *s, size_t token)
     const size_t *code = s->code + token * slots;
     const double *score = s->score + token * slots;
     return reference_gather(s->model, s->weights, code, score, s->y + token * s->model->d_out) &&
-           rounding_gather(s->model, s->weights, code, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
+           error_bounds_gather(s->model, s->weights, code, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
 }
 
 /* All that the reference has to say of one token.  input [2][d], vertices [2^tau]: overwritten */
-static bool set_token(sample *s, const rounding *bounds, size_t token, double *input, size_t *vertices)
+static bool set_token(sample *s, const error_bounds *bounds, size_t token, double *input, size_t *vertices)
 {
     const reference_model *model = s->model;
     const size_t d = model->d, h = model->h, tau = model->tau, m = model->neighbours;
@@ -164,7 +164,7 @@ static bool set_token(sample *s, const rounding *bounds, size_t token, double *i
     for (size_t i = 0; i < d; ++i)
         input[i] = (double)s->x[token * d + i];
     reference_norm(model, s->weights, input, input + d);
-    if (!reference_project(model, s->weights, input + d, z) || !rounding_project(bounds, input, s->bound + token * h * tau))
+    if (!reference_project(model, s->weights, input + d, z) || !error_bounds_project(bounds, input, s->bound + token * h * tau))
         return false;
     for (size_t k = 0; k < h; ++k) {
         if (!rank_vertices(s, token, k, vertices))
@@ -181,7 +181,7 @@ bool sample_extend(sample *s, float *x, size_t tokens)
     const size_t tables = tokens * model->h;
     free(s->x);
     s->x = x;
-    rounding *bounds = rounding_create(model, s->weights);
+    error_bounds *bounds = error_bounds_create(model, s->weights);
     double *input = malloc(2 * model->d * sizeof *input);
     size_t *vertices = malloc(sizeof *vertices << model->tau);
     bool done = x && bounds && input && vertices && resize(&s->z, tables * model->tau, sizeof *s->z) &&
@@ -189,7 +189,7 @@ bool sample_extend(sample *s, float *x, size_t tokens)
                 resize(&s->near, tables, sizeof *s->near) && resize_answers(s, tokens);
     for (; done && s->tokens < tokens; s->tokens += done ? 1 : 0)
         done = set_token(s, bounds, s->tokens, input, vertices);
-    rounding_free(bounds);
+    error_bounds_free(bounds);
     free(input);
     free(vertices);
     return done;

@@ -229,7 +229,7 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
 //$ end
 //$ for _, item in ipairs(v.buffers.queries) do
-    float *$(item.name) = $(offset("scratch", "batch", item.name:upper() .. "_AT", item.at));
+    float *$(item.name) = $(some and offset("scratch", "batch", item.name:upper() .. "_AT", item.at) or item.at == 0 and "scratch" or "scratch + " .. macro(item.name:upper() .. "_AT"));
 //$ end
 
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.

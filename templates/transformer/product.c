@@ -64,7 +64,7 @@ $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u
 
 //$ if streams > 1 then
 /* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
-   from memory, which gives more to several streams. */
+   from memory, which delivers several streams faster than one. */
 static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
 //$ else
 /* $(product.alone_outputs) outputs of one token: y = W x. */

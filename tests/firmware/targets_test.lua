@@ -302,15 +302,15 @@ for _, target in ipairs(only and { target_list.get(only) } or target_list.list) 
 end
 
 -- Instructions of the dense FFN that kws replaces on `target`, with the flags of its bundles.
-local function rival_instructions(target, arithmetic)
+local function baseline_instructions(target, arithmetic)
     local folder = process.temporary_directory()
     local weights, blob, model = folder .. "/w.safetensors", folder .. "/w.bin", "gen/models/kws.lua"
-    call { check.lookupc, "sample", model, "--rival", "--arithmetic", arithmetic, "-o", weights }
+    call { check.lookupc, "sample", model, "--baseline", "--arithmetic", arithmetic, "-o", weights }
     call {
         check.lookupc,
         "emit",
         model,
-        "--rival",
+        "--baseline",
         "--arithmetic",
         arithmetic,
         "--isa",
@@ -318,15 +318,15 @@ local function rival_instructions(target, arithmetic)
         "-o",
         folder .. "/dense",
     }
-    call { check.lookupc, "pack", model, "--rival", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
+    call { check.lookupc, "pack", model, "--baseline", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
     local flags = joined(
         toolchain.flags,
         target.flags,
         { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", '-DWEIGHTS="' .. blob .. '"' },
-        macros_of("kws_dense", "rival.h", arithmetic == "integer")
+        macros_of("kws_dense", "baseline.h", arithmetic == "integer")
     )
     local sources, objects =
-        { "tests/firmware/boards/run.c", "tests/firmware/boards/rival.S", "tests/firmware/boards/" .. target.start }, {}
+        { "tests/firmware/boards/run.c", "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start }, {}
     for _, name in ipairs(host.list(folder .. "/dense")) do
         if name:find("%.c$") then sources[#sources + 1] = folder .. "/dense/" .. name end
     end
@@ -351,16 +351,16 @@ local function at_least_fewer(name, case, arithmetic, times)
         local target = target_list.get(name)
         local own = counts[name .. " " .. case]
         if not own or missing(target) then return end
-        local rival = rival_instructions(target, arithmetic)
+        local baseline = baseline_instructions(target, arithmetic)
         lines[#lines + 1] = string.format(
             "%-14s %-8s %d instructions: %.2f times as many as %s",
             name,
             "dense",
-            rival,
-            rival / own,
+            baseline,
+            baseline / own,
             case
         )
-        check.equal(rival >= times * own, true)
+        check.equal(baseline >= times * own, true)
     end
 end
 

@@ -40,10 +40,10 @@ function test.for_machines()
         positive(
             r,
             "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share gflops products_us_per_token products_gflops "
-                .. "rival_us_per_token rival_share cpu_over_wall rel_err unfused_rel_err layers"
+                .. "baseline_us_per_token baseline_share cpu_over_wall rel_err unfused_rel_err layers"
         )
         check.equal(
-            { r.model, r.position, r.layers, #r.rivals, r.again_ratio ~= nil },
+            { r.model, r.position, r.layers, #r.baselines, r.again_ratio ~= nil },
             { "timed", 33, 3, r.type == "i8" and 3 or 2, r.tokens == 1 }
         )
         -- Fused: K and V, 32 by 16 each, and the FFN's three of 32 by 48; unfused also Q and P.
@@ -51,13 +51,13 @@ function test.for_machines()
         check.near(r.speedup, r.unfused_us_per_token / r.us_per_token, 1e-6 * r.speedup)
         check.near(r.read_share, r.gbytes / r.read_gbytes, 1e-6 * r.read_share)
         local best
-        for _, rival in ipairs(r.rivals) do
-            positive(rival, "us_per_token")
-            if rival.type ~= "i8" and (not best or rival.us_per_token < best.us_per_token) then best = rival end
-            if rival.type == "i8" then check.equal(r.rival_in_i8_us_per_token, rival.us_per_token) end
+        for _, baseline in ipairs(r.baselines) do
+            positive(baseline, "us_per_token")
+            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then best = baseline end
+            if baseline.type == "i8" then check.equal(r.baseline_in_i8_us_per_token, baseline.us_per_token) end
         end
         check.equal(
-            { r.rival_library, r.rival_type, r.rival_us_per_token },
+            { r.baseline_library, r.baseline_type, r.baseline_us_per_token },
             { best.library, best.type, best.us_per_token }
         )
         check.equal(r.rel_err < 1e-5, true)
@@ -66,8 +66,8 @@ function test.for_machines()
     local attention = {}
     for i, r in ipairs(found.attention) do
         attention[i] = r.tokens .. " " .. r.position
-        positive(r, "us_per_token gbytes read_gbytes read_share gflops rival_us_per_token speedup layers")
-        check.near(r.speedup, r.rival_us_per_token / r.us_per_token, 1e-6 * r.speedup)
+        positive(r, "us_per_token gbytes read_gbytes read_share gflops baseline_us_per_token speedup layers")
+        check.near(r.speedup, r.baseline_us_per_token / r.us_per_token, 1e-6 * r.speedup)
     end
     check.equal(attention, { "1 39", "7 0" })
 end
@@ -99,7 +99,7 @@ function test.other_kinds_of_blocks()
     end
 end
 
--- Tokens that attend to all others have no positions: they are encoded in one call, and so they are by the rivals.
+-- Tokens that attend to all others have no positions: they are encoded in one call, and so they are by the baselines.
 function test.encoders()
     for name, text in pairs { both = encoder, near = encoder:gsub("causal", "window = 3, causal") } do
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,7,40", "--json")))
@@ -107,7 +107,7 @@ function test.encoders()
         for i, r in ipairs(found.results) do
             positive(
                 r,
-                "us_per_token unfused_us_per_token speedup gflops products_us_per_token rival_us_per_token rel_err"
+                "us_per_token unfused_us_per_token speedup gflops products_us_per_token baseline_us_per_token rel_err"
             )
             calls[i] = { r.tokens, r.position }
         end
@@ -117,7 +117,7 @@ function test.encoders()
             { 2, 7, 40, 0 }
         )
         for _, r in ipairs(found.attention) do
-            positive(r, "us_per_token gflops rival_us_per_token speedup")
+            positive(r, "us_per_token gflops baseline_us_per_token speedup")
             -- 32 elements of queries, each with all tokens or those less than 3 away.
             local met = name == "both" and r.tokens or 5 - 6 / r.tokens
             check.near(r.gflops * r.us_per_token * 1e3, 4 * 32 * met, 1e-3 * 4 * 32 * met)

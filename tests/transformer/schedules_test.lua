@@ -104,7 +104,7 @@ function test.a_bundle_remembers_its_schedule()
         "--isa",
         "avx2",
         "--schedule",
-        "attention.rows=2,few.ahead=512",
+        "attention.rows=2,few.prefetch=512",
         "--cache",
         "i8",
     }
@@ -113,7 +113,7 @@ function test.a_bundle_remembers_its_schedule()
         isa = { "avx2" },
         type = "f32",
         cache = "i8",
-        schedule = { avx2 = { ["attention.rows"] = 2, ["few.ahead"] = 512 } },
+        schedule = { avx2 = { ["attention.rows"] = 2, ["few.prefetch"] = 512 } },
     })
     assert(assert(host.read(bundle .. "/m_product_f32__avx2.c")):find("512)", 1, true))
 end

@@ -1,6 +1,6 @@
 -- The reference of blocks with lookup FFNs notes codes that rounding may decide either way; verify lets it decide those
 -- as kernels did, and no others.
-local blocks = require "blocks"
+local runner = require "transformer"
 local check = require "tests.support.check"
 local isa = require "gen.isa.list"
 local model = require "gen.model.file"
@@ -35,7 +35,7 @@ local function turned(found, ...)
 end
 local function off(a, b, from, to)
     return (
-        blocks.difference(
+        runner.difference(
             a.y:sub(8 * width * from + 1, 8 * width * to),
             b.y:sub(8 * width * from + 1, 8 * width * to),
             width

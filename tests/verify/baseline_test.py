@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The dense FFN of --rival computes what NumPy computes from the definition: float32 to 1e-5, integers to 2 %."""
+"""The dense FFN of --baseline computes what NumPy computes from the definition: float32 to 1e-5, integers to 2 %."""
 import ctypes
 import glob
 import math
@@ -16,7 +16,7 @@ MODEL = """return { name = "head", d = %d, d_out = %d, h = 4, tau = 4, projectio
 
 def check(condition, text):
     if not condition:
-        sys.exit("FAILED rival: " + text)
+        sys.exit("FAILED baseline: " + text)
 
 
 def expected(x, tensors, norm):
@@ -65,7 +65,7 @@ def main():
             model, weights = work + "/head.lua", work + "/w.safetensors"
             with open(model, "w") as file:
                 file.write(MODEL % (d, d_out, ', norm = { kind = "layernorm", eps = 1e-5 }' if norm else ""))
-            check(run("sample", model, "--rival", "-o", weights).returncode == 0, "sample")
+            check(run("sample", model, "--baseline", "-o", weights).returncode == 0, "sample")
             tensors = read_safetensors(weights)[0]
             units = np.clip(np.rint(random.standard_normal((50, d)) * 4096), -32768, 32767).astype(np.int16)
             real = units / 4096.0
@@ -76,7 +76,7 @@ def main():
                     ("i8", ("--arithmetic", "integer", "--projection", "i8"), units, np.int32, 2.0**-16, 0.02)):
                 bundle, blob = work + "/" + name, work + "/" + name + ".bin"
                 pack = [word for word in words if word not in ("--isa", "scalar")]
-                for done in (run("emit", model, "--rival", *words, "-o", bundle), run("pack", model, "--rival", *pack, "--weights", weights, "-o", blob), run("check", bundle)):
+                for done in (run("emit", model, "--baseline", *words, "-o", bundle), run("pack", model, "--baseline", *pack, "--weights", weights, "-o", blob), run("check", bundle)):
                     check(done.returncode == 0, done.stderr)
                 flags = ["-mgeneral-regs-only"] if dtype == np.int32 else []
                 with open(blob, "rb") as file:
@@ -84,8 +84,8 @@ def main():
                 error = np.linalg.norm(y - exact) / np.linalg.norm(exact)
                 check(error < most, "d %d, d_out %d, %s: relative error %g" % (d, d_out, name, error))
                 print("d %d d_out %d norm %s %s: relative error %.2g" % (d, d_out, norm, name, error))
-    refused = run("emit", "gen/models/mistral_7b_skipless.lua", "--rival", "-o", "/nonexistent/x")
-    check(refused.returncode == 1 and "--rival: true: is for a LookupFFN" in refused.stderr, refused.stderr)
+    refused = run("emit", "gen/models/mistral_7b_skipless.lua", "--baseline", "-o", "/nonexistent/x")
+    check(refused.returncode == 1 and "--baseline: true: is for a LookupFFN" in refused.stderr, refused.stderr)
 
 
 main()

@@ -493,12 +493,12 @@ static void rounding_a_row_to_i16(void **state)
 {
     (void)state;
     double row[4] = {32767.0, 0.4, -2.6, 0.0}, even[3] = {-3.0, 3.0, 3.0}, zeros[2] = {0.0, 0.0};
-    reference_round_row_i16(row, 4);
+    reference_round_row(REFERENCE_I16, row, 4);
     assert_true(row[0] == 32767.0 && row[1] == 0.0 && row[2] == -3.0 && row[3] == 0.0);
-    reference_round_row_i16(even, 3);
+    reference_round_row(REFERENCE_I16, even, 3);
     const double scale = (double)(float)(9.0 / (65534.0 - 1.5));
     assert_true(even[0] == -21844.0 * scale && even[1] == 21844.0 * scale && even[2] == even[1]);
-    reference_round_row_i16(zeros, 2);
+    reference_round_row(REFERENCE_I16, zeros, 2);
     assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
 }
 
@@ -563,14 +563,14 @@ static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, 
         gain[i] = (double)(float)(1.0 + gain[i]);
     const reference_weights weights = {
         .projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset, .rounds_inputs = rounds_inputs};
-    rounding *bounds = rounding_create(model, &weights);
+    error_bounds *bounds = error_bounds_create(model, &weights);
     assert_non_null(bounds);
     for (size_t token = 0; token < tokens; ++token) {
         const double scale = pow(10.0, 4.0 * random_uniform(&random) - 2.0), shift = model->norm ? 2.0 * random_normal(&random) : 0.0;
         for (size_t i = 0; i < d; ++i)
             work[i] = (double)(float)(scale * (random_normal(&random) + shift));
         reference_norm(model, &weights, work, input);
-        assert_true(reference_project(model, &weights, input, z) && rounding_project(bounds, work, bound));
+        assert_true(reference_project(model, &weights, input, z) && error_bounds_project(bounds, work, bound));
         project_in_float(model, &weights, work, rounded);
         for (size_t j = 0; j < count; ++j, ++use.counted) {
             assert_true(bound[j] > 0.0);
@@ -578,7 +578,7 @@ static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, 
             use.near += fabs(z[j]) <= bound[j] ? 1 : 0;
         }
     }
-    rounding_free(bounds);
+    error_bounds_free(bounds);
     free(projection);
     free(bias);
     free(gain);
@@ -626,11 +626,11 @@ static void zero_has_no_bound(void **state)
     const double blocks[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, bias[2] = {0, 0}, x[2] = {0, 0};
     const reference_weights weights = {.projection = blocks, .bias = bias};
     double bound[2] = {1, 1};
-    rounding *bounds = rounding_create(&model, &weights);
+    error_bounds *bounds = error_bounds_create(&model, &weights);
     assert_non_null(bounds);
-    assert_true(rounding_project(bounds, x, bound));
+    assert_true(error_bounds_project(bounds, x, bound));
     assert_true(bound[0] == 0.0 && bound[1] == 0.0);
-    rounding_free(bounds);
+    error_bounds_free(bounds);
 }
 
 /* Against the score at the corners of the box that the bounds span. */
@@ -651,13 +651,13 @@ static void score_error_follows_z(void **state)
                 moved[j] = z[j] + ((corner >> j & 1) != 0 ? bound[j] : -bound[j]);
             largest = fmax(largest, fabs(reference_score(&model, moved, code) - reference_score(&model, z, code)));
         }
-        const double error = rounding_score(&model, z, bound, code);
+        const double error = error_bounds_score(&model, z, bound, code);
         assert_true(largest <= 1.001 * error + 1e-15);
         if (code == reference_code(&model, z)) /* for gelu others' two derivatives may have different signs */
             assert_true(error <= 1.001 * largest + 1e-15);
     }
     const reference_model gelu = {.tau = 2, .score = REFERENCE_GELU};
-    assert_near(rounding_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-20);
+    assert_near(error_bounds_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-20);
 }
 
 int main(void)

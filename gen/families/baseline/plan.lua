@@ -1,4 +1,4 @@
--- The rival: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in the
+-- The baseline: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in the
 -- same arithmetic, to be counted beside it. A norm comes first, as in the model; its gain and offset are part of the
 -- first weights.
 local blob = require "gen.plan.blob"
@@ -45,7 +45,7 @@ local function product_schedule(set)
         ["product.depth"] = 1024,
         ["few.vectors"] = math.min(panel, 16),
         ["few.unroll"] = set.lanes == 1 and 1 or set.lanes // 4,
-        ["few.ahead"] = 0,
+        ["few.prefetch"] = 0,
         ["few.streams"] = 1,
     }
 end
@@ -215,7 +215,7 @@ local function constants_of(p)
     return list
 end
 
--- The plan of the rival of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
+-- The plan of the baseline of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
 function dense_ffn_plan.build(m, isas, integer, projection)
     model_file.only_lookup(m)
     local hidden = cost.dense_hidden { d = m.d }
@@ -231,13 +231,13 @@ function dense_ffn_plan.build(m, isas, integer, projection)
     local shape = { kind = "dense_ffn", d = m.d, d_out = m.d_out, hidden = hidden }
     local p = {
         model = m,
-        rival = true,
+        baseline = true,
         shape = shape,
         names = names.public(m.name .. "_dense"),
         sections = {},
         variants = {},
         norm = m.norm,
-        options = { rival = true },
+        options = { baseline = true },
         tensors = tensors_of(shape),
         scratch_bytes = 0,
     }
@@ -261,7 +261,7 @@ function dense_ffn_plan.build(m, isas, integer, projection)
     end
     p.digest = host.sha256(json.encode({
         format = blob.format,
-        rival = m.name,
+        baseline = m.name,
         norm = m.norm,
         sections = described,
         unit = p.unit,

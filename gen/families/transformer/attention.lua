@@ -1,5 +1,5 @@
 -- Plans the attention of a group of heads: rows and vectors at a time, and what is prefetched meanwhile, by the
--- schedule's attention.ahead.
+-- schedule's attention.prefetch.
 local layout = require "gen.families.transformer.layout"
 local product = require "gen.families.transformer.product"
 
@@ -121,7 +121,7 @@ function attention.plan(shape, choices, lanes)
             at = at + vectors * count * lanes
         end
     end
-    orders[choices["attention.ahead"]](shape, a)
+    orders[choices["attention.prefetch"]](shape, a)
     return a
 end
 

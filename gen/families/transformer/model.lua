@@ -54,7 +54,7 @@ local attention_keys = {
         default = "none",
         doc = "projections that are merged into others",
     },
-    { key = "context", rule = positive(1 << 24), doc = "most tokens that are attended to" },
+    { key = "context", rule = positive(1 << 24), doc = "maximum number of tokens that are attended to" },
     { key = "window", rule = positive(1 << 24), optional = true, doc = "sliding window: only the last so many tokens" },
     { key = "causal", rule = schema.boolean, default = true, doc = "a token attends to no later ones" },
     {

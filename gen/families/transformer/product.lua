@@ -26,7 +26,7 @@ function product.plan(choices, lanes, type)
         alone_vectors = choices["few.vectors"],
         unroll = choices["few.unroll"],
         streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
-        prefetch = choices["few.ahead"] > 0 and choices["few.ahead"],
+        prefetch = choices["few.prefetch"] > 0 and choices["few.prefetch"],
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
     p.unpacks = type.name ~= "f32" and p.tokens[1] > 1

@@ -13,15 +13,15 @@ local function parts(isa, elements, rows)
     return list
 end
 
-local function largest(list, most)
+local function largest(list, max)
     local best = list[1]
     for _, value in ipairs(list) do
-        if value <= most then best = value end
+        if value <= max then best = value end
     end
     return best
 end
 
--- Bytes ahead of the loads; 0: the core is on its own.
+-- Bytes from the loads to what is prefetched; 0: nothing is.
 local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
@@ -60,7 +60,7 @@ return space.new {
             end
             return list
         end,
-        -- Memory gives four a tenth more than one.
+        -- Memory delivers four a tenth faster than one.
         default = function(_, isa, s)
             return isa.lanes == 1 and 1 or largest({ 1, 2, 4 }, (isa.registers - 1) // s["few.vectors"] - 1)
         end,
@@ -81,7 +81,7 @@ return space.new {
             end
             return list
         end,
-        -- Half of the registers hold sums: they hide the latency of an addition, and lines are used whole.
+        -- Half of the registers hold sums: they hide the latency of an addition, and cache lines are used whole.
         default = function(_, isa, s)
             local sums = s["few.vectors"] * s["few.streams"]
             return isa.lanes == 1 and 1
@@ -92,8 +92,8 @@ return space.new {
         end,
     },
     {
-        key = "few.ahead",
-        doc = "bytes of weights that a token alone asks for ahead; 0: none",
+        key = "few.prefetch",
+        doc = "bytes from the weights of a token alone to those that are prefetched; 0: none",
         values = distances,
         default = function(_, isa, s) return isa.prefetch_l2 and (s["few.streams"] > 1 and 1024 or 4096) or 0 end,
     },
@@ -159,11 +159,11 @@ return space.new {
         default = function(_, isa, s) return largest(parts(isa, 8 * isa.lanes, s["attention.rows"]), 4) end,
     },
     {
-        key = "attention.ahead",
-        doc = "what is read next is asked for: 1: line by line, 2: a line of each of some pages in turn; 0: the core is on its own",
+        key = "attention.prefetch",
+        doc = "keys and values that are read next are prefetched: 1: line by line, 2: a line of each of some pages in turn; 0: not",
         values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-        -- Where short vectors take longer to convert what is kept than memory to deliver it, the order does not count,
-        -- only what asking costs.
+        -- Where short vectors take longer to convert what is cached than memory to deliver it, the order does not count,
+        -- only what the prefetches cost.
         default = function(shape, isa)
             return not isa.prefetch_l2 and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2
         end,

@@ -59,7 +59,7 @@ local function limits_of(context, p)
 end
 
 -- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
--- rivals.
+-- baselines.
 function bench.host_facts(facts, isa, cc, cflags, context)
     return {
         cpu = facts.model,

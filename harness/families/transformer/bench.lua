@@ -20,9 +20,9 @@ local transformer_bench = {}
 
 local libraries = { "openblas", "onednn" }
 
--- The types of weights that a rival's products are timed with beside those of the type `type`: float32, and the same
+-- The types of weights that a baseline's products are timed with beside those of the type `type`: float32, and the same
 -- where a library has it.
-local function rival_kinds(type)
+local function baseline_kinds(type)
     local kinds = { { library = "openblas", type = "f32" }, { library = "onednn", type = "f32" } }
     if type == "bf16" or type == "i8" then kinds[3] = { library = "onednn", type = type } end
     return kinds
@@ -186,17 +186,20 @@ local function job_of(b, type, caches, with_attention, options)
         width = s.width,
         layers = b.attention.shape.layers,
         causal = s.causal,
-        blocks = list(b.entries),
+        transformers = list(b.entries),
         calls = list {},
         reads = list {},
         products = list {},
         product_calls = list {},
         attention_calls = list {},
     }
-    local function call(name, blocks, tokens, position)
-        table.insert(job.calls, { name = name, blocks = blocks, tokens = tokens, position = position })
+    local function call(name, transformer, tokens, position)
+        table.insert(job.calls, { name = name, transformer = transformer, tokens = tokens, position = position })
     end
-    table.insert(job.reads, { name = "read/weights", cache = false, blocks = "fused", bytes = parts.weight_bytes(p) })
+    table.insert(
+        job.reads,
+        { name = "read/weights", cache = false, transformer = "fused", bytes = parts.weight_bytes(p) }
+    )
     for _ = 1, s.layers do
         for _, map in ipairs(p.maps) do
             table.insert(job.products, { inputs = map.inputs, outputs = map.outputs })
@@ -209,7 +212,7 @@ local function job_of(b, type, caches, with_attention, options)
         if b.unfused then call("unfused/" .. tokens, "unfused", tokens, options.position) end
         if #p.maps > 0 then
             call("products/" .. tokens, "products", tokens, options.position)
-            for _, kind in ipairs(rival_kinds(type)) do
+            for _, kind in ipairs(baseline_kinds(type)) do
                 table.insert(job.product_calls, {
                     name = "products/" .. kind.library .. "/" .. kind.type .. "/" .. tokens,
                     library = kind.library,
@@ -223,7 +226,7 @@ local function job_of(b, type, caches, with_attention, options)
         table.insert(job.reads, {
             name = "read/cache",
             cache = true,
-            blocks = "attention",
+            transformer = "attention",
             bytes = cache_read(b.attention, p.model.attention.context),
         })
         for _, of in ipairs(attention_calls(p.model, options)) do
@@ -278,24 +281,26 @@ local function results_of(b, type, samples, options)
         end
         r.products_us_per_token = each "products"
         if r.products_us_per_token then
-            r.products_gflops, r.rivals = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
-            for _, kind in ipairs(rival_kinds(type)) do
-                local rival = {
+            r.products_gflops, r.baselines = met(p, 2, 0, 0) / s.layers * 1e-3 / r.products_us_per_token, json.array {}
+            for _, kind in ipairs(baseline_kinds(type)) do
+                local baseline = {
                     library = kind.library,
                     type = kind.type,
                     us_per_token = each("products/" .. kind.library .. "/" .. kind.type),
                 }
-                if rival.us_per_token then table.insert(r.rivals, rival) end -- some have no such product for this CPU
+                if baseline.us_per_token then table.insert(r.baselines, baseline) end -- some have no such product for this CPU
                 -- One that rounds the inputs to 8 bits, too, computes something else.
                 if kind.type == "i8" then
-                    r.rival_in_i8_us_per_token = rival.us_per_token
+                    r.baseline_in_i8_us_per_token = baseline.us_per_token
                 elseif
-                    rival.us_per_token and (not r.rival_us_per_token or rival.us_per_token < r.rival_us_per_token)
+                    baseline.us_per_token
+                    and (not r.baseline_us_per_token or baseline.us_per_token < r.baseline_us_per_token)
                 then
-                    r.rival_us_per_token, r.rival_library, r.rival_type = rival.us_per_token, rival.library, rival.type
+                    r.baseline_us_per_token, r.baseline_library, r.baseline_type =
+                        baseline.us_per_token, baseline.library, baseline.type
                 end
             end
-            r.rival_share = r.rival_us_per_token / r.products_us_per_token
+            r.baseline_share = r.baseline_us_per_token / r.products_us_per_token
         end
         list[i] = r
     end
@@ -323,12 +328,12 @@ local function attention_results(b, samples, options)
         }
         r.read_share = r.gbytes / r.read_gbytes
         for _, library in ipairs(libraries) do
-            local rival = each("attention/" .. library)
-            if not r.rival_us_per_token or rival < r.rival_us_per_token then
-                r.rival_us_per_token, r.rival_library = rival, library
+            local baseline = each("attention/" .. library)
+            if not r.baseline_us_per_token or baseline < r.baseline_us_per_token then
+                r.baseline_us_per_token, r.baseline_library = baseline, library
             end
         end
-        r.speedup = r.rival_us_per_token / us
+        r.speedup = r.baseline_us_per_token / us
         list[i] = r
     end
     return list
@@ -352,10 +357,10 @@ local block_columns = {
     { "of read", 7, function(r) return alone(r) and percent(r.read_share) end },
     { "GFLOP/s", 7, function(r) return number("%.1f", r.gflops) end },
     { "products", 9, function(r) return number("%.1f", r.products_us_per_token) end },
-    { "rival's", 9, function(r) return number("%.1f", r.rival_us_per_token) end },
-    { "through", -13, function(r) return r.rival_library and r.rival_library .. " " .. r.rival_type end },
-    { "of rival", 8, function(r) return percent(r.rival_share) end },
-    { "all in i8", 9, function(r) return number("%.1f", r.rival_in_i8_us_per_token) end },
+    { "baseline's", 10, function(r) return number("%.1f", r.baseline_us_per_token) end },
+    { "through", -13, function(r) return r.baseline_library and r.baseline_library .. " " .. r.baseline_type end },
+    { "of baseline", 11, function(r) return percent(r.baseline_share) end },
+    { "all in i8", 9, function(r) return number("%.1f", r.baseline_in_i8_us_per_token) end },
 }
 
 local attention_columns = {
@@ -367,8 +372,8 @@ local attention_columns = {
     { "GB/s", 6, function(r) return alone(r) and number("%.1f", r.gbytes) end },
     { "of read", 7, function(r) return alone(r) and percent(r.read_share) end },
     { "GFLOP/s", 7, function(r) return number("%.1f", r.gflops) end },
-    { "rival's", 9, function(r) return number("%.2f", r.rival_us_per_token) end },
-    { "through", -8, function(r) return r.rival_library end },
+    { "baseline's", 10, function(r) return number("%.2f", r.baseline_us_per_token) end },
+    { "through", -8, function(r) return r.baseline_library end },
     { "x faster", 8, function(r) return number("%.2f", r.speedup) end },
 }
 
@@ -409,10 +414,10 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
     lines[#lines + 1] =
         "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
     lines[#lines + 1] =
-        "rival's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
+        "baseline's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
     local in_i8 = false
     for _, r in ipairs(results) do
-        in_i8 = in_i8 or r.rival_in_i8_us_per_token
+        in_i8 = in_i8 or r.baseline_in_i8_us_per_token
     end
     if in_i8 then lines[#lines + 1] = "all in i8: through oneDNN, inputs rounded to 8 bits, too." end
     lines[#lines + 1] = string.format(

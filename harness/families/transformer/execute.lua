@@ -2,7 +2,7 @@
 -- reference.
 local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
-local blocks = require "blocks"
+local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local fuse_commands = require "commands.checkpoint"
@@ -13,7 +13,7 @@ local weights = require "weights"
 
 local transformer = {}
 
--- The job that blocks.run wants, for calls as ways_of makes them.
+-- The job that runner.run wants, for calls as ways_of makes them.
 local function run_job(p, library, blob_path, way)
     return {
         library = library,
@@ -68,7 +68,7 @@ end
 
 function transformer.run(p, options)
     local directory = process.temporary_directory()
-    local x = assert(blocks.load(options.input, p.shape.input))
+    local x = assert(runner.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
     if count > p.shape.context then
         error(
@@ -85,12 +85,12 @@ function transformer.run(p, options)
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
     local y = assert(
-        blocks.run(
+        runner.run(
             run_job(p, library, directory .. "/weights.bin", options.decode and ways[1] or ways[2] or ways[1]),
             x
         )
     )
-    assert(blocks.save(options.output, p.shape.d, y))
+    assert(runner.save(options.output, p.shape.d, y))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
 end
 
@@ -113,7 +113,7 @@ end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 
--- What blocks.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
+-- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
 local function reference_job(p, path, type, cache, without)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
@@ -183,7 +183,7 @@ local function embedded(p, path, numbers, width)
     local tensors = { { name = names.word, rows = m.vocab } }
     if m.positions then tensors[2] = { name = names.positions, rows = m.positions, by_position = true, first = 0 } end
     if m.token_types then tensors[#tensors + 1] = { name = names.token_types, rows = m.token_types, fixed = true } end
-    return assert(blocks.rows(path, tensors, numbers, width))
+    return assert(runner.rows(path, tensors, numbers, width))
 end
 
 -- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit.
@@ -205,9 +205,9 @@ end
 local most_turned = 8 -- ties of a run that may go the other way
 local most_trials = 32 -- runs of the reference that look for them
 
--- What blocks.reference answers for the job and x: { job, x, y, ties }.
+-- What runner.reference answers for the job and x: { job, x, y, ties }.
 function transformer.answer(job, x)
-    local y, ties = blocks.reference(job, x)
+    local y, ties = runner.reference(job, x)
     if not y then error(ties, 0) end
     return { job = job, x = x, y = y, ties = ties }
 end
@@ -215,7 +215,7 @@ end
 -- The first token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil.
 local function first_off(y, found, d, from, most)
     for at = 8 * d * from + 1, #y, 8 * d do
-        local off = blocks.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
+        local off = runner.difference(y:sub(at, at + 8 * d - 1), found.y:sub(at, at + 8 * d - 1), d)
         if not (off <= most) then return (at - 1) // (8 * d), off end
     end
 end
@@ -275,7 +275,7 @@ function transformer.prepare(p, directory, options)
             { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" }
         )
     end
-    local numbers = blocks.random_numbers(options.seed, tokens_of(p), m.vocab)
+    local numbers = runner.random_numbers(options.seed, tokens_of(p), m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     transformer.pack(p, fused, directory .. "/weights.bin")
@@ -303,18 +303,18 @@ function transformer.check_library(p, library, prepared)
             type = p.shape.type.name,
             cache = kept,
         }
-        local y, message = blocks.run(run_job(p, library, prepared.blob, way), prepared.x)
+        local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
             local skip, d = way.skip or 0, p.shape.d
             local function from_there(values) return values:sub(skip * d * 8 + 1) end
             local same, turned = transformer.decided_as(y, prepared.rounded, p.model, skip, tolerance)
-            result.kernel_rel_err, result.max_abs_err = blocks.difference(from_there(y), from_there(same.y), d)
+            result.kernel_rel_err, result.max_abs_err = runner.difference(from_there(y), from_there(same.y), d)
             result.ties = p.shape.lookup and turned or nil
             if prepared.whole then
                 -- Weights that are rounded to less than float32 change codes that are no ties.
                 local whole = exact and transformer.decided_as(y, prepared.whole, p.model, skip, tolerance)
                     or prepared.whole
-                result.rel_err = blocks.difference(from_there(y), from_there(whole.y), d)
+                result.rel_err = runner.difference(from_there(y), from_there(whole.y), d)
             end
             result.ok = result.kernel_rel_err <= tolerance
             if not result.ok then

@@ -17,7 +17,7 @@ static MODEL(weights) weights;
 static INPUT x[MACRO(D)];
 static OUTPUT y[MACRO(D_OUT)];
 
-#ifndef RIVAL
+#ifndef BASELINE
 _Static_assert(MACRO(RAM_BYTES) == sizeof scratch + sizeof weights, "what a caller gives is the RAM that the header declares");
 #endif
 

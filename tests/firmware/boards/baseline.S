@@ -1,6 +1,6 @@
 /* The weights of the dense FFN beside a model: -DWEIGHTS="path". */
-    .section ".rodata.rival", "a", %progbits
+    .section ".rodata.baseline", "a", %progbits
     .balign 64
-    .global rival_weights
-rival_weights:
+    .global baseline_weights
+baseline_weights:
     .incbin WEIGHTS
