@@ -11,6 +11,7 @@
    transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
+#include "harness/base/modules.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/reference/transformer.h"
