@@ -462,7 +462,7 @@ function race.run(options)
         self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
         if i > 1 then names[#names + 1] = candidate.name end
     end
-    local finalists, repetitions, result = self:halve(names), self.rules.repetitions, nil
+    local finalists, repetitions = self:halve(names), self.rules.repetitions
     while #finalists > 1 and self:reserve(#finalists) > self:left() do
         self:note {
             phase = "final",
@@ -472,6 +472,7 @@ function race.run(options)
             dropped = "no time left for so many finalists",
         }
     end
+    local result
     if #finalists > 0 then
         result = self:finals(1, finalists, repetitions)
         if result.decided == "too noisy" then

@@ -2,7 +2,7 @@
 # Firmware bundles as another project uses them: no warning in C or C++, weights placed by the linker, every flipped bit found, limits kept,
 # the same bytes again.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 lookupc=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -2,7 +2,7 @@
 # Shards of a tuning through a real Slurm of two nodes on this machine, and through GNU parallel: a killed one goes on where its log ends, and
 # the choices are those of one log, in whatever order the logs are merged.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export LOOKUPC=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 daemons=()

@@ -297,12 +297,12 @@ end
 
 -- Many merge at once into a store that is not there yet.
 function test.writers_at_once()
-    local path, words, expected = new_path(), {}, 0
+    local path, words = new_path(), {}
     for i = 1, 8 do
         local list = records.many(40, { run = "run" .. i // 2 }) -- two of each run bring the same records
         words[i] = log_file(list)
     end
-    expected = 5 * 40
+    local expected = 5 * 40
     local result = shell(
         [[store=$1 program=$2; shift 2; for log; do LOOKUPC_STORE=$store "$program" tuned merge "$log" & done; wait]],
         path,

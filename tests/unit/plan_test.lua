@@ -1,6 +1,7 @@
 -- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local json = require "json"
@@ -14,9 +15,9 @@ local sets = isa.select("scalar,avx2,avx512")
 
 local function plan_of(name) return plan.build(model.load("gen/models/" .. name .. ".lua"), sets) end
 
--- Calls `tried(plan, model)` for the 200 random models; a failure says which.
+-- Calls `tried(plan, model)` for random models; a failure says which.
 local function for_random_models(tried)
-    for index = 1, fuzz.models do
+    for index = 1, effort.plan_models do
         local given, tables, projection = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         local good, message = pcall(function() tried(plan.build(m, sets, nil, tables, projection), m) end)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Results of lookupc run against the definition computed by tests/verify/definition_check.py, which shares nothing with lookupc.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 lookupc=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -82,7 +82,7 @@ function dense_ffn_kernels.files(p, v)
                 storage = p.projection.storage,
                 bh4 = false,
             }
-            integer_kernels.projection_values(p, v, layer.projection, values)
+            integer_kernels.projection_values(p, layer.projection, values)
         end)
     end
     add("templates/baseline/ffn_integer.c", v.names.ffn, "ffn")

@@ -247,7 +247,7 @@ local function strips_of(outputs, together)
 end
 
 -- What a projection's template reads; its groups are those of `projection`.
-function integer_kernels.projection_values(p, v, projection, values)
+function integer_kernels.projection_values(p, projection, values)
     local blocks, passes, seen = {}, {}, {}
     local groups = projection.groups
     for i, group in ipairs(groups) do
@@ -308,7 +308,7 @@ function integer_kernels.files(p, v)
             storage = p.projection.storage,
             bh4 = p.shape.kind == "bh4",
         }
-        integer_kernels.projection_values(p, v, v.projection, values)
+        integer_kernels.projection_values(p, v.projection, values)
     end)
     add("templates/integer/hash.c", v.names.hash)
     add("templates/integer/gather.c", v.names.gather)
