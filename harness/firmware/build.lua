@@ -179,7 +179,8 @@ function firmware.build(path, options)
     options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
     if options.projection == "i16" and not request.is_integer(options) then
         error(
-            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give --arithmetic integer",
+            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give \z
+                --arithmetic integer",
             0
         )
     end

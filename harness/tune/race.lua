@@ -76,7 +76,10 @@ function Race:seconds(runners, repetitions)
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
-function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, self.rules.repetitions * self.rules.least) end
+function Race:reserve(finalists)
+    local rounds = self.rules.repetitions * self.rules.least
+    return 1.1 * self:seconds(finalists + 2 + 3, rounds)
+end
 
 -- The times of one heat, from the log or measured. Candidates that could not be measured are not in it.
 function Race:run(phase, round, number, names, repetitions)
@@ -186,7 +189,8 @@ function Race:halve(names)
             local out = self:halving_heat(round, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
                 if out[name] then
-                    self:note { phase = "halving", round = round, number = number, candidate = name, dropped = out[name] }
+                    local why = out[name]
+                    self:note { phase = "halving", round = round, number = number, candidate = name, dropped = why }
                 else
                     rest[#rest + 1] = name
                 end
@@ -304,7 +308,15 @@ function Race:confirms(round, v, repetitions)
     return false, event.dropped
 end
 
-local function show(interval) return string.format("%.3f (%.3f … %.3f)", interval.median, interval.low, interval.high) end
+local function show(interval)
+    return string.format(
+        "%.3f (%.3f … \z
+    %.3f)",
+        interval.median,
+        interval.low,
+        interval.high
+    )
+end
 
 -- The result of the finals, whose last verdict is `v`.
 function Race:conclude(round, v, repetitions)

@@ -220,12 +220,9 @@ end
 
 -- Every key: { {id, key, count, first, last} } in the order of ids; count of records, times of the first and the last.
 function store:keys()
-    local list = assert(
-        self.db:query(
-            [[
-        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line FROM records GROUP BY key ORDER BY key]]
-        )
-    )
+    local list = assert(self.db:query([[
+        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line
+        FROM records GROUP BY key ORDER BY key]]))
     for _, row in ipairs(list) do
         row.key, row.line = assert(record.parse(row.line)).key, nil
     end

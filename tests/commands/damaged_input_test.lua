@@ -14,7 +14,8 @@ local small = program.model(
     folder,
     "small",
     [[
-return { name = "small", d = 6, h = 3, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu", norm = { kind = "layernorm" } }
+return { name = "small", d = 6, h = 3, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu",
+    norm = { kind = "layernorm" } }
 ]]
 )
 works { "sample", small, "-o", folder .. "/good.safetensors" }
@@ -450,7 +451,8 @@ function test.output_folders_that_are_read_only()
             "-c",
             [[
             dir=$(mktemp -d); lookupc=$1; folder=$2; shift 2
-            cp "$lookupc" "$dir/lookupc"; cp -r "$folder" "$dir/input"; echo older > "$dir/output"; chmod -R a+rX,a-w "$dir"
+            cp "$lookupc" "$dir/lookupc"; cp -r "$folder" "$dir/input"; echo older > "$dir/output"
+            chmod -R a+rX,a-w "$dir"
             words=("${@//"$folder"/"$dir/input"}")
             as=; test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
             TMPDIR=/tmp $as "$dir/lookupc" "${words[@]}" "$dir/new"; echo "status $?"
@@ -463,7 +465,8 @@ function test.output_folders_that_are_read_only()
         }, { timeout = 60 }))
         check.matches(
             result.output,
-            "^lookupc[^\n]*/new[^\n]*: Permission denied\nstatus 1\nlookupc[^\n]*/output[^\n]*: [^\n]*\nstatus 1\ninput\nlookupc\noutput\nolder\n$"
+            "^lookupc[^\n]*/new[^\n]*: Permission denied\nstatus 1\nlookupc[^\n]*/output[^\n]*: [^\n]*\nstatus \z
+                1\ninput\nlookupc\noutput\nolder\n$"
         )
     end
 end

@@ -131,7 +131,8 @@ end
 
 function test.another_locale_gives_the_same_bytes()
     local expected = contents(emitted("scalar"))
-    for _, env in ipairs { { LC_ALL = "C" }, { LC_ALL = "C.UTF-8" }, { LC_ALL = "none.UTF-8" }, { LANG = "de_DE.UTF-8" } } do
+    local locales = { { LC_ALL = "C" }, { LC_ALL = "C.UTF-8" }, { LC_ALL = "none.UTF-8" }, { LANG = "de_DE.UTF-8" } }
+    for _, env in ipairs(locales) do
         check.equal(contents(emitted("scalar", nil, { env = env })), expected)
     end
     local folder = comma_locale()

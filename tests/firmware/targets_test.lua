@@ -401,7 +401,8 @@ function test.zz_table()
         host.print(line)
     end
     host.print(
-        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's log of what it executes."
+        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's \z
+            log of what it executes."
     )
 end
 

@@ -20,10 +20,8 @@ end
 
 -- Two tables of four rows of 16 floats behind a dense projection: small enough to count by hand.
 local function smallest(regime, options)
-    local p = plan.build(
-        model.validate({ name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }, "", "m"),
-        isa.select("scalar")
-    )
+    local m = { name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }
+    local p = plan.build(model.validate(m, "", "m"), isa.select("scalar"))
     return candidates.space(p, p.variants[1], regime, options)
 end
 

@@ -233,7 +233,8 @@ function test.many_dropped_lines_are_one_line()
     check.equal(
         log.problem(path, dropped),
         path
-            .. ": dropped 10 lines: line 1 does not match its check; line 2 does not match its check; line 3 does not match its check and 7 more"
+            .. ": dropped 10 lines: line 1 does not match its check; line 2 does not match its check; line 3 does not \z
+                match its check and 7 more"
     )
 end
 

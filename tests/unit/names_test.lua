@@ -66,14 +66,13 @@ end
 
 function test.keywords_of_c_and_cplusplus()
     for word in
-        ([[auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
-        return short signed sizeof static struct switch typedef union unsigned void volatile while
+        ([[auto break case char const continue default do double else enum extern float for goto if inline int long
+        register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
         alignas alignof bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual
-        and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constinit co_await co_return co_yield
-        decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq operator or or_eq private protected public
-        reinterpret_cast requires static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq]]):gmatch(
-            "%S+"
-        )
+        and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constinit
+        co_await co_return co_yield decltype delete dynamic_cast explicit export friend mutable namespace new noexcept
+        not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast template this throw
+        try typeid typename using virtual wchar_t xor xor_eq]]):gmatch "%S+"
     do
         if names.valid(word) then error(word .. " is taken as a name") end
         check.equal(names.valid(word .. "1"), true)
@@ -83,10 +82,10 @@ end
 -- A model's header would hide them from all files that are compiled with -I and the bundle's folder.
 function test.standard_headers()
     for header in
-        (
-            "assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio "
-            .. "stdlib string tgmath threads time wchar cpuid"
-        ):gmatch("%S+")
+        ("assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg \z
+                stdatomic stdbool stddef stdint stdio " .. "stdlib string tgmath threads time wchar cpuid"):gmatch(
+            "%S+"
+        )
     do
         if names.valid(header) then error(header .. " is taken as a name") end
     end
@@ -233,11 +232,15 @@ local function bundles()
     list[#list + 1] = { list[1][1], "scalar" }
     list[#list + 1] = { list[1][1], "avx512" }
     list[#list + 1] = {
-        model.validate(
-            { name = "odd_one", d = 23, d_out = 17, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax" },
-            "",
-            ""
-        ),
+        model.validate({
+            name = "odd_one",
+            d = 23,
+            d_out = 17,
+            h = 5,
+            tau = 3,
+            projection = { kind = "dense" },
+            score = "softmax",
+        }, "", ""),
         "scalar,avx2,avx512",
     }
     list[#list + 1] = {
