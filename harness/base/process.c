@@ -1,6 +1,6 @@
 /* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
-#include "harness/base/clock.h"
 #include "gen/host/host.h"
+#include "harness/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The Lua module `store`: SQLite databases, and locks by which processes share one or keep it to themselves. */
-#include "harness/base/clock.h"
 #include "gen/host/host.h"
+#include "harness/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <map>
 
-#include "harness/base/clock.h"
 #include "gen/weights/random.h"
+#include "harness/base/clock.h"
 #include "harness/measure/limits.h"
 
 namespace

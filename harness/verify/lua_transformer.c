@@ -6,15 +6,15 @@
    blocks.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window,
    half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
    bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in reference_fields.h, margin, turned =
-   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h blocks.rows(path, tensors,
-   numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n blocks.random_numbers(seed, count, below) -> list
-   blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
-   blocks.load(path, d) -> x | nil, message, and blocks.save(path, d, y): .npy files */
+   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_lookup.h blocks.rows(path,
+   tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n blocks.random_numbers(seed, count, below)
+   -> list blocks.difference(a, b, d) -> largest relative error of a token of a, largest error of an element blocks.load(path, d) -> x |
+   nil, message, and blocks.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
-#include "harness/reference/transformer.h"
 #include "harness/reference/fields.h"
+#include "harness/reference/transformer.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"

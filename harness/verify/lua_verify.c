@@ -22,10 +22,10 @@
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
 #include "harness/verify/checks.h"
 
-#include "harness/base/clock.h"
 #include "gen/host/fields.h"
-#include "harness/verify/lua_kernel.h"
+#include "harness/base/clock.h"
 #include "harness/reference/fields.h"
+#include "harness/verify/lua_kernel.h"
 
 #include "gen/host/host.h"
 

@@ -1,6 +1,7 @@
 -- The local store keeps every record once, whatever the order, survives damage and crowds, and finds the nearest
 -- records with reasons.
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local emit = require "gen.print.emit"
 local host = require "host"
 local json = require "json"
@@ -249,7 +250,7 @@ function test.a_bit_flipped_store_is_rebuilt_from_whole_records()
             check.equal(problem ~= nil, true)
         end
     end
-    for index = 1, 130 do
+    for index = 1, 130, effort.flip_stride do
         flip(index, index % 8)
     end -- header and the first page's cells
     local places = {}
@@ -259,7 +260,7 @@ function test.a_bit_flipped_store_is_rebuilt_from_whole_records()
     for i = 1, 20 do
         flip(places[3 * i] + 31 * i, i % 8)
     end
-    for _ = 1, 60 do
+    for _ = 1, 60 // effort.flip_stride do
         state = (state * 6364136223846793005 + 1442695040888963407)
         flip(1 + (state >> 33) % #bytes, (state >> 20) % 8)
     end
