@@ -153,7 +153,7 @@ run_test() {
 
 # c_files: paths of all sources in C and C++ that are written by hand.
 c_files() {
-    find gen harness tests -path tests/golden -prune -o -regex '.*\.\(c\|h\|cc\|hh\)' -print | sort
+    find commands gen harness tests -path tests/golden -prune -o -regex '.*\.\(c\|h\|cc\|hh\)' -print | sort
 }
 
 # Lines of Lua end at column 120.
@@ -179,7 +179,7 @@ lint() {
     luacheck --quiet commands gen harness tests || status=1 # lines of more than 120 columns, too
     find . -name build -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print | sort | xargs shellcheck -x -P SCRIPTDIR || status=1
     c_files | xargs clang-format --dry-run -Werror || status=1
-    find gen harness -name '*.c' | sort | xargs -n 8 -P "$(nproc)" clang-tidy --quiet -p build --warnings-as-errors='*' 2>build/tidy.log || {
+    find commands gen harness -name '*.c' | sort | xargs -n 8 -P "$(nproc)" clang-tidy --quiet -p build --warnings-as-errors='*' 2>build/tidy.log || {
         cat build/tidy.log
         status=1
     }

@@ -3,10 +3,10 @@ local host = require "host"
 local dtype = require "gen.plan.dtype"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
-local model_file = require "gen.model.file"
+local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
-local wrap = require "gen.bundle.wrap"
+local wrap = require "gen.emit.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }
@@ -453,8 +453,8 @@ end
 
 local function dashes(option) return (#option.name == 1 and "-" or "--") .. option.name end
 
-local usage = { __name = "usage" }
-local function usage_error(text, command) return setmetatable({ text = text, command = command }, usage) end
+local usage_kind = { __name = "usage" }
+local function usage_error(text, command) return setmetatable({ text = text, command = command }, usage_kind) end
 
 local function option_words(option) return dashes(option) .. (option.value and " " .. option.value or "") end
 

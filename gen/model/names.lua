@@ -8,8 +8,8 @@ for word in
 co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
 delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
 namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires
-restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
-typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor
+restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+try typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor
 xor_eq]]):gmatch "%S+"
 do
     taken[word] = true

@@ -10,6 +10,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
+#include "harness/base/modules.h"
 #include "harness/reference/checkpoint.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/integer.h"

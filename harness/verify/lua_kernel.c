@@ -1,5 +1,6 @@
 /* Lua module `kernel`: runs a compiled variant, and reads what a job says of one. */
 #include "harness/verify/lua_kernel.h"
+#include "harness/base/modules.h"
 
 #include "gen/host/fields.h"
 #include "harness/base/blob_memory.h"

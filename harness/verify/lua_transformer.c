@@ -13,6 +13,7 @@
 #include "harness/base/blob_memory.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
+#include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
 

@@ -1,5 +1,5 @@
--- Prints the names of all instruction sets of gen/isa/list.lua, slowest first; with the path of lookupc behind, of those
--- that this CPU runs: lua5.4 tests/support/isa.lua [LOOKUPC]
+-- Prints the names of all instruction sets of gen/isa/list.lua, slowest first; with the path of lookupc behind, of
+-- those that this CPU runs: lua5.4 tests/support/isa.lua [LOOKUPC]
 local names = table.concat(require("gen.isa.list").names, ",")
 if not arg[1] then
     print((names:gsub(",", " ")))

@@ -5,6 +5,7 @@
 local host = require "host"
 local check = require "tests.support.check"
 local process = require "process"
+require "tests.support.frozen_plans"
 
 local only = process.variable "LOOKUPC_TEST"
 

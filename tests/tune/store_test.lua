@@ -2,7 +2,7 @@
 -- records with reasons.
 local check = require "tests.support.check"
 local effort = require "tests.effort"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
