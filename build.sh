@@ -32,14 +32,14 @@ python3-numpy           | emit firmware verify transformer tune commands | check
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
-gcc-arm-none-eabi       | firmware | firmware for Cortex-M
-qemu-system-arm         | firmware | runs it
-gcc-aarch64-linux-gnu   | firmware | firmware for AArch64
-gcc-riscv64-unknown-elf | firmware full | firmware for RISC-V of 32 bits
-clang-19                | firmware | firmware for RISC-V with vectors and for WebAssembly
-lld-19                  | firmware | links it
-qemu-user-static        | firmware | runs AArch64 and RISC-V
-nodejs                  | firmware | runs WebAssembly
+gcc-arm-none-eabi       | firmware isa | Cortex-M: compiles for it
+qemu-system-arm         | firmware isa | Cortex-M: runs it
+gcc-aarch64-linux-gnu   | firmware isa | AArch64: compiles for it
+gcc-riscv64-unknown-elf | firmware full | RISC-V of 32 bits: compiles for it
+clang-19                | firmware isa | RISC-V with vectors and WebAssembly: compiles for them
+lld-19                  | firmware isa | links it
+qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
+nodejs                  | firmware isa | runs WebAssembly
 cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 '

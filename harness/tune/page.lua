@@ -2,7 +2,6 @@
 local chart = require "harness.report.chart"
 local html = require "harness.report.html"
 local race = require "harness.tune.race"
-local schedule = require "gen.families.lookup.schedule"
 local statistics = require "harness.base.statistics"
 
 local page = {}

@@ -1,5 +1,6 @@
 -- Every command as a user meets it: what it prints, writes and refuses, and its exit status.
 local check = require "tests.support.check"
+local sets = require "tests.support.sets"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -333,7 +334,7 @@ function test.emit_of_some_instruction_sets()
         works { "check", bundle }
         return seen, bundle
     end
-    local all = kinds "scalar,avx2,avx512"
+    local all = kinds(sets.bundled)
     check.equal(kinds "scalar", { scalar = all.scalar })
     check.equal(kinds "avx512", { avx512 = all.avx512 })
     local _, one = kinds "scalar,avx2"

@@ -1,6 +1,7 @@
 -- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be
 -- wrong.
 local check = require "tests.support.check"
+local sets = require "tests.support.sets"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -12,7 +13,9 @@ local process = require "process"
 local root = process.run({ "pwd" }).output:gsub("\n$", "")
 local tiny_model = root .. "/gen/models/tiny.lua"
 
-local function tiny_plan() return plan.build(model.load(tiny_model), isa.select("scalar,avx2,avx512")) end
+local names = table.concat(isa.names, ", ")
+
+local function tiny_plan() return plan.build(model.load(tiny_model), isa.select(sets.bundled)) end
 
 local function lookupc(arguments, options)
     return assert(process.run({ check.lookupc, table.unpack(arguments) }, options))
@@ -32,7 +35,7 @@ end
 -- Emits tiny into a new folder and returns it.
 local function emitted(isas, before, options)
     local folder = new_folder()
-    local words = { "emit", tiny_model, "-o", folder, "--isa", isas or "scalar,avx2,avx512" }
+    local words = { "emit", tiny_model, "-o", folder, "--isa", isas or sets.bundled }
     table.move(words, 1, #words, 1 + #(before or {}), words)
     table.move(before or {}, 1, #(before or {}), 1, words)
     local result = lookupc(words, options)
@@ -151,9 +154,7 @@ end
 function test.text_is_clean()
     for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
         for _, file in
-            ipairs(
-                emit.files(plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select("scalar,avx2,avx512")))
-            )
+            ipairs(emit.files(plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(sets.bundled))))
         do
             local bad = file.text:match("[^\n]*[ \t]\n")
                 or file.text:match("[^\n]*\t[^\n]*")
@@ -189,7 +190,7 @@ function test.the_manifest_records_every_file()
     check.equal(manifest.version, host.version)
     check.equal(manifest.model, p.model)
     check.equal(manifest.model_digest, p.digest)
-    check.equal(manifest.options.isa, { "scalar", "avx2", "avx512" })
+    check.equal(manifest.options.isa, sets.list)
 end
 
 function test.unchanged_files_are_not_touched()
@@ -347,8 +348,8 @@ function test.check_of_a_manifest_with_wrong_parts()
         { '"d": 64', '"d": 64, "e": 1', ": e = 1: unknown key" },
         { '"name": "tiny"', '"name": "../tiny"', ': name = "../tiny": must be ' },
         { '"neighbours": 1', '"neighbours": 65', "neighbours = 65: must be at most 2^tau = 64" },
-        { '"scalar"', '"mmx"', '"mmx": must be of scalar, avx2, avx512' },
-        { '"scalar"', "5", '"5": must be of scalar, avx2, avx512' },
+        { '"scalar"', '"mmx"', '"mmx": must be of ' .. names },
+        { '"scalar"', "5", '"5": must be of ' .. names },
         { '"scalar"', "", "MANIFEST.json: " },
         { '"isa": %[', '"isa": 5, "x": [', ": not a manifest of lookupc\n" },
         { '"model": {', '"model": [], "x": {', "MANIFEST.json: name: required key is missing" },
@@ -356,7 +357,7 @@ function test.check_of_a_manifest_with_wrong_parts()
         {
             '"schedule": {}',
             '"schedule": { "tile.vectors": 2 }',
-            '"tile.vectors": must be an instruction set, of scalar, avx2, avx512',
+            '"tile.vectors": must be an instruction set, of ' .. names,
         },
         { '"schedule": {}', '"schedule": { "scalar": 5 }', "schedule.scalar: must be a table of choices" },
         { '"schedule": {}', '"schedule": { "scalar": { "tile.vectors": 3.5 } }', "tile.vectors" },
@@ -414,7 +415,7 @@ function test.a_refused_model_writes_nothing()
     )
     check.equal(host.list(there), { "bad.lua" })
     result = lookupc({ "emit", tiny_model, "-o", "out", "--isa", "mmx" }, { directory = there })
-    check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be of scalar, avx2, avx512\n' })
+    check.equal({ result.status, result.output }, { 1, 'lookupc: --isa: "mmx": must be of ' .. names .. "\n" })
     result = lookupc({ "emit", tiny_model, "-o", "bad.lua" }, { directory = there })
     check.equal(result.status, 1)
     check.matches(result.output, "^lookupc: bad%.lua[^\n]*: Not a directory\n$")

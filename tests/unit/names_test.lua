@@ -1,5 +1,6 @@
 -- Models have names that C, C++ and file systems take, and nothing emitted is named without its model's prefix.
 local check = require "tests.support.check"
+local sets = require "tests.support.sets"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -227,7 +228,7 @@ local function bundles()
     local list = {}
     for _, file in ipairs(assert(host.list("gen/models"))) do
         local m = model.load("gen/models/" .. file)
-        if not m.attention then list[#list + 1] = { m, "scalar,avx2,avx512" } end
+        if not m.attention then list[#list + 1] = { m, sets.bundled } end
     end
     list[#list + 1] = { list[1][1], "scalar" }
     list[#list + 1] = { list[1][1], "avx512" }
@@ -241,7 +242,7 @@ local function bundles()
             projection = { kind = "dense" },
             score = "softmax",
         }, "", ""),
-        "scalar,avx2,avx512",
+        sets.bundled,
     }
     list[#list + 1] = {
         model.validate({
@@ -253,7 +254,7 @@ local function bundles()
             projection = { kind = "bh4", block = 4 },
             score = "softmax",
         }, "", ""),
-        "scalar,avx2,avx512",
+        sets.bundled,
     }
     return list
 end
@@ -265,7 +266,7 @@ function test.every_name_in_emitted_files_has_the_models_prefix()
     end
     for _, name in ipairs { "mistral_7b_skipless", "lookup_skipless" } do
         plans[#plans + 1] =
-            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select "scalar,avx2,avx512", {})
+            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(sets.bundled), {})
     end
     for _, p in ipairs(plans) do
         local m = p.model
@@ -310,7 +311,7 @@ function test.the_public_header_shows_no_variant()
 end
 
 function test.a_kernel_file_is_named_by_its_function()
-    local p = plan.build(model.load("gen/models/tiny.lua"), isa.select("scalar,avx2,avx512"))
+    local p = plan.build(model.load("gen/models/tiny.lua"), isa.select(sets.bundled))
     for _, file in ipairs(emit.files(p)) do
         local stem = file.name:match("^(.*)%.c$")
         if stem and file.isa then check.equal(names_in(file.text)[stem], "function") end

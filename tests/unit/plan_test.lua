@@ -1,5 +1,6 @@
 -- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
 local check = require "tests.support.check"
+local sets_of = require "tests.support.sets"
 local dtype = require "gen.plan.dtype"
 local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
@@ -12,7 +13,7 @@ local process = require "process"
 local product = require "gen.families.lookup.product"
 local lookup_model = require "gen.families.lookup.model"
 
-local sets = isa.select("scalar,avx2,avx512")
+local sets = isa.select(sets_of.bundled)
 
 local function plan_of(name) return plan.build(model.load("gen/models/" .. name .. ".lua"), sets) end
 
