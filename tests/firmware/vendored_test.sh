@@ -2,7 +2,7 @@
 # Firmware bundles as another project uses them: no warning in C or C++, weights placed by the linker, every flipped bit found, limits kept,
 # the same bytes again.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 lookupc=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -65,7 +65,7 @@ ok "sources, self-test and example: C99 and C++17, gcc and clang, -O2 and -Os, w
 
 flip() {
     local name=$1 model=$2
-    gcc -std=c99 -O2 "${@:3}" "-DMODEL_HEADER=\"$model.h\"" "-DMODEL(word)=${model}_##word" "-DMACRO(word)=${model^^}_##word" -I"$work/$name/inc" -I"$work/$name/src" \
+    gcc -std=c99 -O2 "${@:3}" -DFLIP_STRIDE="$(lua5.4 tests/effort.lua weights_stride)" "-DMODEL_HEADER=\"$model.h\"" "-DMODEL(word)=${model}_##word" "-DMACRO(word)=${model^^}_##word" -I"$work/$name/inc" -I"$work/$name/src" \
         "$work/$name"/src/*.[cS] tests/firmware/boards/flip.c -o "$work/flip"
     "$work/flip" "$work/kws/src/kws_weights.bin" || fail "flip of $name with ${*:3}: $?"
 }

@@ -14,7 +14,8 @@ local function model(name, text)
 end
 
 local gated =
-    "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+    "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { \z
+        kind = 'glu', f = 48, activation = 'silu' }"
 
 local encoder = gated:gsub("rope = {}", "causal = false")
 
@@ -39,7 +40,8 @@ function test.for_machines()
         rows[i] = r.type .. " " .. r.tokens
         positive(
             r,
-            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share gflops products_us_per_token products_gflops "
+            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share \z
+                gflops products_us_per_token products_gflops "
                 .. "baseline_us_per_token baseline_share cpu_over_wall rel_err unfused_rel_err layers"
         )
         check.equal(
@@ -53,7 +55,9 @@ function test.for_machines()
         local best
         for _, baseline in ipairs(r.baselines) do
             positive(baseline, "us_per_token")
-            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then best = baseline end
+            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then
+                best = baseline
+            end
             if baseline.type == "i8" then check.equal(r.baseline_in_i8_us_per_token, baseline.us_per_token) end
         end
         check.equal(
@@ -87,9 +91,13 @@ end
 -- eliminated.
 function test.other_kinds_of_blocks()
     for name, text in pairs {
-        own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }",
-        none = "layers = 1, d = 24, heads = 3, kv_heads = 1, attention = { window = 9, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'relu' }",
-        wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', f = 64, activation = 'gelu' }",
+        own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint \z
+            = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = \z
+            'mlp', f = 40, activation = 'gelu_tanh' }",
+        none = "layers = 1, d = 24, heads = 3, kv_heads = 1, attention = { window = 9, context = 40 }, ffn = { kind = \z
+            'mlp', f = 40, activation = 'relu' }",
+        wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', \z
+            f = 64, activation = 'gelu' }",
     } do
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,6", "--json")))
         check.equal(
