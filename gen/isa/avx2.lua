@@ -70,8 +70,8 @@ end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
 avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
 
-function avx2.dot_pairs(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
-function avx2.store_pairs(base, offset, a, b) -- packs_epi32 packs each half on its own
+function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
+function avx2.store_i16(base, offset, a, b) -- packs_epi32 packs each half on its own
     return avx2.store_words(
         base,
         offset,

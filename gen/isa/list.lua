@@ -10,13 +10,13 @@
 --   cpu                      CPUID and XGETBV bits that must be set to run it, nil: any CPU
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two
 --                            vectors
---   keeps                    whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
+--   register_barrier         whether gcc must be kept from copying sums of integers (templates/bundle/runtime.h)
 --   functions                C lines that its words need in <model>_runtime.h, nil: none; $name becomes <model>_name
 --   type_functions           those of one type of gen/plan/dtype.lua; kept_functions: of words that round to it
 --   type_needs               what one type of gen/plan/dtype.lua needs beside: { flags, guard, leaf1_ecx, leaf7_ecx,
---                            feature of harness/base/cpu.c, dot }
+--                            feature of harness/base/cpu.c, gather_i8 }
 --   features                 those features of harness/base/cpu.c that its types need
---   dot                      words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of
+--   gather_i8                words of an integer dot product (gen/isa/avx512.lua), if the tables' type has one: rows of
 --                            tables at a time,
 --                            columns of a step, vectors that their sums take
 -- and the words below: C expressions over C expressions. `base, offset` is an address: offset 0 is `base` itself.
@@ -30,8 +30,8 @@
 --                                                      whether a lane is set
 --   index_zero() index_or_if_positive(index, z, bit) index_store(base, offset, index): stores uint16_t
 --   index_broadcast(n) index_add index_xor index_select(mask, a, b)
---   prefetch(base, offset): asks for a cache line; nil where there is none; prefetch_once: one that is soon read, and
---   once, into L1; prefetch_passing: one that is copied
+--   prefetch_l2(base, offset): asks for a cache line; nil where there is none; prefetch_l1: one that is soon read, and
+--   once, into L1; prefetch_nta: one that is copied
 --   stream(base, v): stores past the caches, base aligned to v, nil where there is none; stream_fence(): what makes
 --   such stores precede later ones
 --   load_bf16 load_f16 load_i8(base): as many elements of a table (gen/plan/dtype.lua) as lanes, as floats;
@@ -40,18 +40,18 @@
 --   NaN, which becomes any
 --   load_words(base, offset) load_words_partial(base, offset, n): 32-bit words of a projection, an `index`
 --   store_words(base, offset, words): a whole vector of them
---   dot_pairs(sum, a, b): the products of both 16-bit integers in each word of a and of b added to the integers `sum`,
+--   dot_i16(sum, a, b): the products of both 16-bit integers in each word of a and of b added to the integers `sum`,
 --   all of them an `index`
 --   float_of(index): signed integers as floats
---   pairs(a, b): words of a and b, rounded to 16-bit integers, a in the low bits
---   store_pairs(base, offset, a, b): twice as many floats as lanes, the first ones in a, rounded to 16-bit integers,
+--   pack_i16(a, b): words of a and b, rounded to 16-bit integers, a in the low bits
+--   store_i16(base, offset, a, b): twice as many floats as lanes, the first ones in a, rounded to 16-bit integers,
 --   two to a word
 --   unpack_bf16(words): the list of what the parts of such words are as floats, the lowest first
 --   reduce(v, "max" or "add"): the list of { type, name, value } that makes one float of all lanes, and the C
 --   expression of that float
---   max_size(most, v): the larger one of |v| and `most`, an `index` of the bits of such floats, where NaN and infinity
+--   max_magnitude(most, v): the larger one of |v| and `most`, an `index` of the bits of such floats, where NaN and infinity
 --   are the largest;
---   reduce_sizes(most): as reduce, the largest lane as a float; nil where floats are compared as fast
+--   reduce_magnitudes(most): as reduce, the largest lane as a float; nil where floats are compared as fast
 --   transpose(rows): the list of { name, value } that transposes lanes x lanes values, and the names of the results
 local isa = {}
 
@@ -77,7 +77,7 @@ local function with_type(set, type)
     for key, value in pairs(set) do
         copy[key] = value
     end
-    copy.dot = needs.dot or set.dot
+    copy.gather_i8 = needs.gather_i8 or set.gather_i8
     if not contains(set.features or {}, needs.feature) then
         copy.features = { needs.feature, table.unpack(set.features or {}) }
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })

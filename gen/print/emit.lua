@@ -24,13 +24,23 @@ local statuses = {
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
 }
 
-local function render(path, values) return template.render(assert(host.resource(path)), path, values) end
+local function render(path, values, more) return template.render(assert(host.resource(path)), path, values, more) end
 
 -- Gives `values` the function that includes another template: its text, with the names in `more` beside those of
 -- whoever includes it.
 local function including(values)
     values.include = function(path, more)
-        return (render(path, more and including(setmetatable(more, { __index = values })) or values):gsub("\n$", ""))
+        local inner = values
+        if more then
+            inner = including(setmetatable({}, {
+                __index = function(_, name)
+                    local value = more[name]
+                    if value == nil then value = values[name] end
+                    return value
+                end,
+            }))
+        end
+        return (render(path, inner, more):gsub("\n$", ""))
     end
     return values
 end

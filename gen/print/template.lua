@@ -3,6 +3,12 @@
 -- Every template line becomes exactly one line of a Lua chunk whose name is the template's path, so Lua's own
 -- messages carry file and line. A substitution takes a string or an integer, nothing else, and the environment
 -- has no pairs, os, io or math.random: what a template prints depends on its arguments only.
+--
+-- The first lines of a template declare what it takes beside what every template may use (template.common):
+--   //$ takes tile, vectors,
+--   //$ takes prologue
+-- It then sees these names only; one that the caller does not give, or that the template never mentions, is an error.
+-- `//$ takes` alone: nothing.
 
 local template = {}
 
@@ -13,6 +19,9 @@ local function text_of(value)
     end
     return tostring(value)
 end
+
+-- What every template may use: the model's own names and numbers, and helpers that make text. Nobody declares them.
+template.common = { model = true, names = true, shape = true, sum = true, hex = true, include = true, lines = true }
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
 
@@ -32,37 +41,116 @@ local function substitutions(line, path, number)
     return table.concat(code, " ")
 end
 
-local function compile(text, path)
-    local chunk, number = {}, 0
-    for line in (text:gsub("\n$", "") .. "\n"):gmatch("([^\n]*)\n") do
-        number = number + 1
-        local statement = line:match("^%s*//%$(.*)$")
-        chunk[number] = statement or substitutions(line, path, number)
+-- The names that the first lines of a template declare: { {name, line} }, a set of them, and how many lines those are.
+local function declared(lines)
+    local list, set, count = {}, {}, 0
+    for number, line in ipairs(lines) do
+        local names = line:match("^%s*//%$ takes%f[%s\0](.*)$")
+        if not names then break end
+        for name in names:gmatch("[^%s,]+") do
+            list[#list + 1], set[name] = { name = name, line = number }, true
+        end
+        count = number
     end
-    return table.concat(chunk, "\n")
+    return list, set, count
 end
 
-local chunks = {} -- by path and text
+local function lines_of(text)
+    local list = {}
+    for line in (text:gsub("\n$", "") .. "\n"):gmatch("([^\n]*)\n") do
+        list[#list + 1] = line
+    end
+    return list
+end
 
--- The Lua chunk of a template: a function of its environment.
+-- Raises an error for a declaration that says nothing: of a name that is not one, is given twice, is there anyway, or
+-- is not mentioned in the Lua of the lines after number `last`.
+local function check_declared(list, lines, last, path)
+    local mentioned, seen = {}, {}
+    local function mention(lua)
+        for word in lua:gmatch("[%a_][%w_]*") do
+            mentioned[word] = true
+        end
+    end
+    for number = last + 1, #lines do
+        local statement = lines[number]:match("^%s*//%$(.*)$")
+        if statement then mention(statement) end
+        for expression in lines[number]:gmatch("%$(%b())") do
+            mention(expression)
+        end
+    end
+    for _, item in ipairs(list) do
+        local name = item.name
+        local wrong = not name:find("^[%a_][%w_]*$") and "is not a name"
+            or template.common[name] and "is there for every template"
+            or seen[name] and "is declared twice"
+            or not mentioned[name] and "is declared, but not used"
+        if wrong then error(string.format("%s:%d: takes %s: %s", path, item.line, name, wrong), 0) end
+        seen[name] = true
+    end
+end
+
+-- The text of the template's chunk, and the set of names that it declares, nil if it declares nothing.
+local function compile(text, path)
+    local chunk, lines = {}, lines_of(text)
+    local list, set, last = declared(lines)
+    for number, line in ipairs(lines) do
+        local statement = line:match("^%s*//%$(.*)$")
+        chunk[number] = number <= last and "" or statement or substitutions(line, path, number)
+    end
+    check_declared(list, lines, last, path)
+    return table.concat(chunk, "\n"), last > 0 and set or nil
+end
+
+local chunks = {} -- by path and text: { run, takes }
+
+-- The Lua chunk of a template, a function of its environment, and the set of names that it declares, if it does.
 local function chunk_of(text, path)
     local key = path .. "\n" .. text
     if not chunks[key] then
-        local chunk, message = load("local _ENV = ...; " .. compile(text, path), "@" .. path, "t")
-        if not chunk then error(message, 0) end
-        chunks[key] = chunk
+        local code, takes = compile(text, path)
+        local run, message = load("local _ENV = ...; " .. code, "@" .. path, "t")
+        if not run then error(message, 0) end
+        chunks[key] = { run = run, takes = takes }
     end
-    return chunks[key]
+    return chunks[key].run, chunks[key].takes
 end
 
--- Renders `text`, the contents of the file `path`, with the names in `values`.
--- Returns the output; raises "path:line: message" when the template is wrong.
-function template.render(text, path, values)
+-- The set of names that the template `text`, the contents of the file `path`, declares; nil if it declares nothing.
+function template.takes(text, path)
+    local _, takes = chunk_of(text, path)
+    return takes
+end
+
+-- Raises an error unless `values` has all that the template takes and, of the names in `more` (optional), which are for
+-- it alone, nothing else.
+local function check_given(takes, path, values, more)
+    local names = {}
+    for name in pairs(takes) do
+        if values[name] == nil then names[#names + 1] = name end
+    end
+    table.sort(names)
+    if names[1] then error(string.format("%s: takes %s, which it is not given", path, names[1]), 0) end
+    for name in pairs(more or {}) do
+        if not takes[name] then names[#names + 1] = name end
+    end
+    table.sort(names)
+    if names[1] then error(string.format("%s: is given %s, which it does not take", path, names[1]), 0) end
+end
+
+-- Renders `text`, the contents of the file `path`, with the names in `values`, of which `more` (optional) are for this
+-- template alone. Returns the output; raises "path:line: message" when the template is wrong.
+function template.render(text, path, values, more)
     local out = {}
+    local run, takes = chunk_of(text, path)
+    if takes then check_given(takes, path, values, more) end
     local environment = setmetatable({}, {
         __index = function(_, name)
-            local value = values[name]
-            if value == nil then value = safe[name] end
+            local value = safe[name]
+            if not takes or takes[name] or template.common[name] then
+                local given = values[name]
+                if given ~= nil then value = given end
+            end
             if value == nil then error("unknown name '" .. tostring(name) .. "'", 2) end
             return value
         end,
@@ -80,7 +168,7 @@ function template.render(text, path, values)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
-    chunk_of(text, path)(environment)
+    run(environment)
     return table.concat(out)
 end
 

@@ -17,7 +17,7 @@
 $(i)if ($(counter) % $(asks.every) == 0) {
 //$     end
 //$     for _, stream in ipairs(asks.streams) do
-$(within)$(isa.prefetch_once(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
+$(within)$(isa.prefetch_l1(stream.base, sum(before .. times(counter, asks.stride), stream.at)));
 //$     end
 //$     if asks.every > 1 then
 $(i)}

@@ -89,7 +89,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ if ahead then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, unroll * panel * type.bytes - 1, 64 do
-        $(isa.prefetch_once(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", ahead + line));
+        $(isa.prefetch_l1(s == 0 and "(const char *) w" or "(const char *) (w + " .. times(s, "apart") .. ")", ahead + line));
 //$ end
 //$ end
 //$ end

@@ -3,6 +3,7 @@
 
 local host = require "host"
 local check = require "tests.support.check"
+require "tests.support.frozen_plans"
 
 local function sorted_names(tests)
     local names = {}

@@ -154,12 +154,50 @@ function test.values_of_the_caller_are_not_changed()
     fails("1: unknown name 'new'", "$(new)\n", values)
 end
 
+-- A failure that concerns the template as a whole: there is no line.
+local function refuses(message, text, values, more)
+    local good, actual = pcall(template.render, text, path, values or {}, more)
+    check.equal({ good, actual }, { false, path .. message })
+end
+
+function test.a_template_gets_what_it_declares()
+    local text = "//$ takes width, name,\n//$ takes list\n$(name)[$(width)] $(#list)\n"
+    gives(text, { width = 4, name = "v", list = {} }, "v[4] 0\n")
+    gives(text, { width = 4, name = "v", list = {}, other = 1 }, "v[4] 0\n")
+    refuses(": takes list, which it is not given", text, { width = 4, name = "v" })
+    refuses(": takes list, which it is not given", text, {})
+    gives("//$ takes on\n$(tostring(on))\n", { on = false }, "false\n")
+end
+
+function test.a_template_sees_nothing_that_it_does_not_declare()
+    fails("2: unknown name 'other'", "//$ takes width\n$(width) $(other)\n", { width = 4, other = 1 })
+    fails("2: unknown name 'width'", "//$ takes\n$(width)\n", { width = 4 })
+    gives("//$ takes\n$(model) $(tostring(true))\n", { model = "tiny" }, "tiny true\n")
+end
+
+function test.what_is_given_to_one_template_alone_must_be_taken()
+    local text = "//$ takes width\n$(width)\n"
+    check.equal(template.render(text, path, { width = 4 }, { width = 4 }), "4\n")
+    refuses(": is given strip, which it does not take", text, { width = 4, strip = 1 }, { width = 4, strip = 1 })
+end
+
+function test.a_declaration_means_something()
+    fails("1: takes width: is declared, but not used", "//$ takes width\nwidth\n")
+    fails("2: takes width: is declared twice", "//$ takes width\n//$ takes width\n$(width)\n")
+    fails("1: takes shape: is there for every template", "//$ takes shape\n$(shape.d)\n")
+    fails("1: takes 4: is not a name", "//$ takes 4\n")
+    gives("a\n//$ local takes = 1\n//$ takes = 2\n$(takes)\n", {}, "a\n2\n")
+end
+
 function test.every_template_of_the_program_compiles()
     local count = 0
     for _, name in ipairs(host.resources("templates/")) do
         local good, message = pcall(template.render, assert(host.resource(name)), name, {})
         -- With no values at all the first name is unknown: the template was compiled.
-        if not good then check.matches(message, "^" .. name:gsub("%p", "%%%0") .. ":%d+: unknown name '[%w_]+'$") end
+        local quoted = name:gsub("%p", "%%%0")
+        if not good and not message:find("^" .. quoted .. ": takes [%w_]+, which it is not given$") then
+            check.matches(message, "^" .. quoted .. ":%d+: unknown name '[%w_]+'$")
+        end
         count = count + 1
     end
     check.equal(count > 5, true)

@@ -44,7 +44,7 @@ end
 
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores
 -- must not be negative, which those of a vertex beside the best one may be.
-function gather.dot(shape, isa) return shape.neighbours == 1 and isa.dot or nil end
+function gather.dot(shape, isa) return shape.neighbours == 1 and isa.gather_i8 or nil end
 
 -- How the sums of integers of many tokens are made, `group` tables after the others: { {table, tables, group, last} },
 -- spans of tables whose scores have one unit a token. All groups but the last are summed by `group`, { tables, last },

@@ -415,7 +415,7 @@ local function kernel_values(p, v, symbol)
     -- Statements, four a line, that keep variables of the names in their registers.
     values.keep = function(list)
         local text = {}
-        for i = 1, v.isa.keeps and #list or 0, 4 do
+        for i = 1, v.isa.register_barrier and #list or 0, 4 do
             local line = {}
             for n = i, math.min(i + 3, #list) do
                 line[#line + 1] = p.names.macro("KEEP") .. "(" .. list[n] .. ");"
@@ -482,7 +482,7 @@ end
 -- What sums of integers print: functions for lines of columns of one load, strips of lines, groups of tables, and tiles
 -- of columns. `tables`: of a call.
 local function dot_values(p, v, values, tables)
-    local isa, dot, many = v.isa, v.isa.dot, v.tile > 1
+    local isa, dot, many = v.isa, v.isa.gather_i8, v.tile > 1
     values.sums_of_integers = many
     if many then
         values.quads_partial = p.shape.h % dot.rows > 0
@@ -706,7 +706,8 @@ function kernels.api(p)
         projection_parameters = kernels.projection_parameters,
         openmp = p.openmp,
         makes_codes = p.makes_codes,
-        keeps = p.variants[#p.variants].isa.keeps and (p.tables.scaled or p.projection.word.rows > 1) or false,
+        keeps = p.variants[#p.variants].isa.register_barrier and (p.tables.scaled or p.projection.word.rows > 1)
+            or false,
         inlines = kernels.inlines(p),
         integers = integers,
         most_threads = p.most_threads,
@@ -737,7 +738,12 @@ function kernels.files(p, v)
     end
     local few = v.regime == "few" and v or v.few
     if v.regime == "many" then
-        regime_files(p, v, add, { load = "templates/lookup/many/load_tokens.c", hash = "templates/lookup/many/sign_hash.c" })
+        regime_files(
+            p,
+            v,
+            add,
+            { load = "templates/lookup/many/load_tokens.c", hash = "templates/lookup/many/sign_hash.c" }
+        )
         add("templates/lookup/many/ffn.c", v.names.ffn, v, function(values)
             buffers(values, "x_tiles")
             values.few, values.scratch_bytes = v.few or false, p.scratch_bytes

@@ -24,7 +24,7 @@ local function tables_in_cache(shape, isa)
     return shape.h * shape.rows * shape.d_out * shape.tables.bytes <= isa.l2_bytes // 2
 end
 
-local function from_memory(shape, isa) return isa.prefetch and not tables_in_cache(shape, isa) end
+local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
 -- several times.
@@ -332,7 +332,7 @@ add {
 add {
     key = "gather.next",
     doc = "whether the tokens ask for the slice of tables that comes next; 0: no, 1: yes",
-    values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+    values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     -- pieces of rows come slowly from memory when met at random; worth it if most of them are met, and not copied
     default = function(shape, isa, s)
         return from_memory(shape, isa) and s["gather.pack"] == 0 and s["chunk.tokens"] >= 4 * shape.rows and 1 or 0
@@ -341,14 +341,14 @@ add {
 add {
     key = "gather.prefetch",
     doc = "whether the gather asks for the next strip of its rows; 0: no, 1: yes",
-    values = function(_, isa) return isa.prefetch and { 0, 1 } or { 0 } end,
+    values = function(_, isa) return isa.prefetch_l2 and { 0, 1 } or { 0 } end,
     default = function() return 0 end,
 }
 add {
     key = "few.prefetch",
     doc = "what is asked for ahead of the few-token gather: 0: nothing, 1: the next strip of its rows, 2: the first one, too, by the hash",
     values = function(shape, isa)
-        if not isa.prefetch then return { 0 } end
+        if not isa.prefetch_l2 then return { 0 } end
         return gather.early(shape) and { 0, 1, 2 } or { 0, 1 }
     end,
     default = function(shape, isa)

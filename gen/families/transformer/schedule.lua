@@ -23,7 +23,7 @@ local function largest(list, most)
 end
 
 -- Bytes ahead of the loads; 0: the core is on its own.
-local function distances(_, isa) return isa.prefetch and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
+local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
 local function chunks(shape)
@@ -96,7 +96,7 @@ return space.new {
         key = "few.ahead",
         doc = "bytes of weights that a token alone asks for ahead; 0: none",
         values = distances,
-        default = function(_, isa, s) return isa.prefetch and (s["few.streams"] > 1 and 1024 or 4096) or 0 end,
+        default = function(_, isa, s) return isa.prefetch_l2 and (s["few.streams"] > 1 and 1024 or 4096) or 0 end,
     },
     {
         key = "product.vectors",
@@ -162,11 +162,11 @@ return space.new {
     {
         key = "attention.ahead",
         doc = "what is read next is asked for: 1: line by line, 2: a line of each of some pages in turn; 0: the core is on its own",
-        values = function(_, isa) return isa.prefetch and { 0, 1, 2 } or { 0 } end,
+        values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
         -- Where short vectors take longer to convert what is kept than memory to deliver it, the order does not count,
         -- only what asking costs.
         default = function(shape, isa)
-            return not isa.prefetch and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2
+            return not isa.prefetch_l2 and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2
         end,
     },
 }

@@ -9,7 +9,7 @@ $(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]")
 $(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, line));
 //$         for t = 0, tokens - 1 do
 //$             local to = name .. t .. "_" .. n - 1
-$(i)$(to) = $(isa.dot_pairs(to, before .. "x" .. t, before .. "w" .. n - 1));
+$(i)$(to) = $(isa.dot_i16(to, before .. "x" .. t, before .. "w" .. n - 1));
 //$         end
 //$     end
 //$ end

@@ -10,8 +10,8 @@
 //$ local function number(at) return at == "i" and "" or at end
 //$ local function measure(i, at, n)
 //$     local v, size = "v" .. number(at), "size" .. number(at)
-//$     if isa.max_size then
-$(i)most = $(isa.max_size("most", some(at, n)));
+//$     if isa.max_magnitude then
+$(i)most = $(isa.max_magnitude("most", some(at, n)));
 //$         return
 //$     end
 $(i)const $(isa.vector) $(v) = $(some(at, n));
@@ -24,7 +24,7 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
    infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
 static inline float $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers)
 {
-//$ if isa.max_size then
+//$ if isa.max_magnitude then
     $(isa.index) most = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
 //$ else
     $(isa.vector) most = $(isa.zero()), finite = $(isa.zero());
@@ -50,8 +50,8 @@ $(i)    $(name) = $(result);
 $(i)}
 //$     end
 //$ end
-//$ if isa.max_size then
-//$ reduced("    ", "largest", isa.reduce_sizes("most"))
+//$ if isa.max_magnitude then
+//$ reduced("    ", "largest", isa.reduce_magnitudes("most"))
 //$ else
 //$ reduced("    ", "largest", isa.reduce("most", "max"))
 //$ reduced("    ", "exact", isa.reduce("finite", "add"))
@@ -62,7 +62,7 @@ $(i)}
 //$     local low, high = "low" .. number(at), "high" .. number(at)
 $(i)const $(isa.vector) $(low) = $(isa.mul(some(at, n), "inverse"));
 $(i)const $(isa.vector) $(high) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
-$(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, low, high));
+$(i)$(isa.store_i16("integers", at == "i" and "i / 2" or at // 2, low, high));
 //$ end
 //$ if whole > 0 then
     for (size_t i = 0; i < $(whole); i += $(pair)) {
@@ -72,6 +72,6 @@ $(i)$(isa.store_pairs("integers", at == "i" and "i / 2" or at // 2, low, high));
 //$ if rest > 0 then
 //$ words("    ", whole, rest)
 //$ end
-    return largest * (1.0f / 32767.0f) + $(isa.max_size and "0.0f * largest" or "exact");
+    return largest * (1.0f / 32767.0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
 }
 //$ end

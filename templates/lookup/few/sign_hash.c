@@ -61,10 +61,10 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
             for (size_t i = 0; i < $(count); ++i) {
                 const size_t number = ($(first) + i) * $(shape.rows) + $(code);
 //$     if tables.scaled then
-                $(isa.prefetch_once("ask->table_scales", "number"));
+                $(isa.prefetch_l1("ask->table_scales", "number"));
 //$     end
 //$     for element = 0, v.early - 1, line_elements do
-                $(isa.prefetch("ask->tables", sum("number * " .. pitch, element)));
+                $(isa.prefetch_l2("ask->tables", sum("number * " .. pitch, element)));
 //$     end
             }
 //$ end

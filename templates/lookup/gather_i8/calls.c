@@ -1,5 +1,5 @@
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
-//$ local row_words, lane_words, group = shape.rows * pitch, 2 * tile // isa.dot.rows, v.group
+//$ local row_words, lane_words, group = shape.rows * pitch, 2 * tile // isa.gather_i8.rows, v.group
 //$ local function following(k) return k < shape.h and sum(table, k * row_words) or after end
 //$ local function calls(i, packs)
 //$     local function call(i, run, k, from, to, next)

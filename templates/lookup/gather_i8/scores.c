@@ -1,4 +1,4 @@
-//$ local dot = isa.dot
+//$ local dot = isa.gather_i8
 
 /* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(dot.rows) tables in one word. The rounding error of a score is at most
    half a unit, 1/131070 of the largest one. A NaN makes the unit NaN.

@@ -1,5 +1,5 @@
 //$ -- One strip of a tile of columns of one token: one row of every table, summed exactly as integers. Many tokens: `run` says of which.
-//$ local rows, strip, starts = isa.dot.rows, dot_strip(width), {}
+//$ local rows, strip, starts = isa.gather_i8.rows, dot_strip(width), {}
 //$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_sums_of(" .. sum("from", sum(at, line.at)) .. ")" or helper .. "_no_sums()" end
 //$ local following = strip.followed and ", " .. (followed and "following - " .. at or 0) or ""
 //$ local alone = #starts == 1

@@ -1,5 +1,5 @@
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
-//$ local dot, word, inline = isa.dot, isa.index, names.macro("INLINE")
+//$ local dot, word, inline = isa.gather_i8, isa.index, names.macro("INLINE")
 
 /* Sums of $(dot.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them. */
 typedef struct {
@@ -103,7 +103,7 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$     if strip.followed then
 //$         for r = 0, 3 do
 //$             for element = 0, strip.width - 1, line_elements do
-    $(isa.prefetch_once("row" .. r, sum("following", element)));
+    $(isa.prefetch_l1("row" .. r, sum("following", element)));
 //$             end
 //$         end
 //$     end

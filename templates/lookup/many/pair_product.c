@@ -38,7 +38,7 @@ $(i)const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lan
 //$ for o = 0, outputs - 1 do
 $(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
 //$     for n = 0, vectors - 1 do
-$(i)y$(o)_$(n) = $(isa.dot_pairs("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
+$(i)y$(o)_$(n) = $(isa.dot_i16("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$     end
 //$ end
 //$ lines(i, keep(sums))

@@ -78,14 +78,14 @@ $(i)for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
 //$     for n = 0, width - 1 do
 $(i)    const $(isa.vector) low$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, at(n))), "inverse" .. n));
 $(i)    const $(isa.vector) high$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, tile + at(n))), "inverse" .. n));
-$(i)    $(isa.store_words("integers", sum("row / 2 * " .. tile, at(n)), isa.pairs("low" .. n, "high" .. n)));
+$(i)    $(isa.store_words("integers", sum("row / 2 * " .. tile, at(n)), isa.pack_i16("low" .. n, "high" .. n)));
 //$     end
 $(i)}
 //$ end
 //$ if rows % 2 == 1 then
 //$     for n = 0, width - 1 do
 $(i)const $(isa.vector) last$(n) = $(isa.mul(isa.load("x", (rows - 1) * tile + at(n)), "inverse" .. n));
-$(i)$(isa.store_words("integers", rows // 2 * tile + at(n), isa.pairs("last" .. n, isa.zero())));
+$(i)$(isa.store_words("integers", rows // 2 * tile + at(n), isa.pack_i16("last" .. n, isa.zero())));
 //$     end
 //$ end
 //$ if width * lanes < tile then

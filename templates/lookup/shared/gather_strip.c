@@ -7,7 +7,7 @@ $(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
 $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r) .. "]"));
 //$         if followed then
 //$             for element = 0, width - 1, line_elements do
-$(i)$(isa.prefetch_once("row" .. number, sum("following", element)));
+$(i)$(isa.prefetch_l1("row" .. number, sum("following", element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do

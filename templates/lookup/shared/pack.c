@@ -10,7 +10,7 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.ahead) < rows ? row + $(pack.ahead * pitch) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$ for element = 0, t.width - 1, line_elements do
-        $(isa.prefetch_passing("ahead", element));
+        $(isa.prefetch_nta("ahead", element));
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
 //$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do

@@ -9,7 +9,7 @@ $(i)    for (size_t n = 0; n < $(ask.rows); ++n) {
 $(i)        const $(tables.storage) *row = next + ((first + token) * $(ask.rows) + n) * $(pitch);
 //$     end
 //$     for element = 0, t.width - 1, line_elements do
-$(i)        $(isa.prefetch("row", element));
+$(i)        $(isa.prefetch_l2("row", element));
 //$     end
 $(i)    }
 

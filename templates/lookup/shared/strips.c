@@ -4,7 +4,7 @@
 $(i)for (size_t k = 0; k < $(count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k"));
 //$     for element = 0, (s.count > 0 and s.floats or s.rest) - 1, line_elements do
-$(i)    $(isa.prefetch_once("row", element));
+$(i)    $(isa.prefetch_l1("row", element));
 //$     end
 $(i)}
 //$ end
