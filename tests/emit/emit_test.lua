@@ -1,11 +1,11 @@
 -- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be
 -- wrong.
 local check = require "tests.support.check"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 

@@ -7,10 +7,10 @@ local dtype = require "gen.plan.dtype"
 local host = require "host"
 local integer_plan = require "gen.families.integer.plan"
 local json = require "json"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local transformer_plan = require "gen.families.transformer.plan"
+local validated = require "gen.model.validated"
 
 local dense_ffn_plan = {}
 
@@ -197,21 +197,20 @@ end
 
 -- The plan of the rival of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
 function dense_ffn_plan.build(m, isas, integer, projection)
-    model_file.only_lookup(m)
     local hidden = cost.dense_hidden { d = m.d }
     if hidden % transformer_plan.panel ~= 0 then
-        model_file.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
+        validated.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
     end
     if m.d_out % transformer_plan.panel ~= 0 then
-        model_file.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
+        validated.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
     end
     if m.d > integer_plan.most_d then
-        model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " for the dense FFN beside it")
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.most_d .. " for the dense FFN beside it")
     end
     local shape = { kind = "dense_ffn", d = m.d, d_out = m.d_out, hidden = hidden }
     local p = {
+        family = "baseline",
         model = m,
-        rival = true,
         shape = shape,
         names = names.public(m.name .. "_dense"),
         sections = {},

@@ -4,14 +4,14 @@ local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local fuse = require "gen.weights.fuse"
+local fuse = require "gen.families.transformer.fuse"
 local host = require "host"
 local isa_list = require "gen.isa.list"
 local json = require "json"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local schedule = require "gen.families.transformer.schedule"
 local transformer_model = require "gen.families.transformer.model"
+local validated = require "gen.model.validated"
 
 local transformer_plan = {}
 
@@ -523,7 +523,7 @@ end
 -- after), for timing: what is left of linear maps and steps.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
-    if chain then model_file.refuse(m, chain, value, rule) end
+    if chain then validated.refuse(m, chain, value, rule) end
     local shape = shape_of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
     local maps, has = maps_of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
@@ -555,6 +555,7 @@ function transformer_plan.build(m, isas, options)
     local sections, pieces, bytes = sections_of(m, shape, maps, parts)
     local p =
         { -- own: an architecture of its own, that no unfused checkpoint becomes; packed_samples: of the checkpoint that pack reads
+            family = "transformer",
             model = m,
             shape = shape,
             names = public,
@@ -577,7 +578,6 @@ function transformer_plan.build(m, isas, options)
             weights_struct_bytes = 8 * #sections + 8,
             types = types,
             kept_type = shape.cache.type,
-            schedules = schedule,
             -- as the manifest records them
             options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
         }

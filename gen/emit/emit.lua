@@ -1,13 +1,10 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
-local dense_ffn_kernels = require "gen.families.baseline.print"
+local families = require "gen.families.list"
 local host = require "host"
-local integer_kernels = require "gen.families.integer.print"
 local json = require "json"
-local kernels = require "gen.families.lookup.print"
 local literal = require "gen.print.literal"
 local template = require "gen.print.template"
-local transformer_kernels = require "gen.families.transformer.print"
 
 local emit = {}
 
@@ -47,7 +44,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.rival and p.names.model or p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     return including(values)
@@ -61,18 +58,12 @@ end
 -- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more`
 -- are values for the templates beside the plan's.
 function emit.sources(p, more)
-    local isas, isa_list, family =
-        {},
-        {},
-        p.rival and dense_ffn_kernels
-            or p.model.attention and transformer_kernels
-            or p.arithmetic and integer_kernels
-            or kernels
+    local isas, isa_list, family = {}, {}, families.get(p.family)
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
-    local values = with_common(p, family.api(p))
+    local values = with_common(p, family.print.api(p))
     local own = {
         isas = isas,
         isa_list = table.concat(isa_list, ", "),
@@ -89,7 +80,7 @@ function emit.sources(p, more)
     }
     values.functions, values.inlines, values.returns_text =
         values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
-    values.pack_options = p.rival and " --rival" or p.arithmetic and " --arithmetic integer" or ""
+    values.pack_options = family.pack_options
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do
             values[key] = value
@@ -108,7 +99,7 @@ function emit.sources(p, more)
     add(p.names.runtime, "templates/bundle/runtime.h")
     add(p.names.source, values.source)
     for _, v in ipairs(p.variants) do
-        for _, kernel in ipairs(family.files(p, v)) do
+        for _, kernel in ipairs(family.print.files(p, v)) do
             local text =
                 finish(p, kernel.template, render(kernel.template, with_common(kernel.plan or p, kernel.values)))
             files[#files + 1] = { name = kernel.symbol .. ".c", text = text, isa = v.isa }
@@ -163,7 +154,7 @@ function emit.manifest(p, files, more)
 end
 
 -- All that decides the bytes emitted for a plan stands in these folders, and nothing else does.
-local deciding = { "gen/families/", "gen/isa/", "gen/model/", "gen/plan/", "gen/print/", "templates/" }
+local deciding = { "gen/emit/", "gen/families/", "gen/isa/", "gen/model/", "gen/plan/", "gen/print/", "templates/" }
 
 local digest
 
