@@ -255,13 +255,6 @@ for cxx in g++ clang++; do
 done
 ok "wrong numbers of threads stop with #error, the header is C++ too"
 
-if [[ -e README.md ]]; then
-    python 'import sys; sys.exit(open(sys.argv[1]).read() not in open("README.md").read())' "$consumers/example.c" || fail "README.md: its example is not tests/consumers/example.c"
-    ok "the example is the one of README.md"
-else
-    echo "skipped: consumers: README.md is not there: its example is not checked"
-fi
-
 # ## Types of tables and projection
 
 for options in "--tables bf16" "--tables f16" "--tables i8" "--projection bf16"; do

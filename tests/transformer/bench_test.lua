@@ -1,4 +1,4 @@
--- bench of a transformer prints every row, its JSON has the keys that README lists, and blocks that are wrong are not
+-- bench of a transformer prints every row, its JSON has the keys that docs/json.md lists, and blocks that are wrong are not
 -- timed.
 local check = require "tests.support.check"
 local host = require "host"
