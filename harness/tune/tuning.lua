@@ -174,7 +174,8 @@ local function shown(s, r, measurer, default, stop)
 end
 
 -- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with
--- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space), untried, space (see
+-- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space),
+-- untried, space (see
 -- gen/plan/space.lua).
 local function run_race(s, r, base, seconds)
     local start = s.now()

@@ -15,8 +15,8 @@ local function add(name, words)
         words[#words + 1], words[#words + 2] = "-o", folder
         program.works(words)
         for _, file in ipairs(json.decode(assert(host.read(folder .. "/MANIFEST.json"))).files) do
-            local number = 0
-            for line in (file.name:find "%.[ch]$" and host.read(folder .. "/" .. file.name) or ""):gmatch "([^\n]*)\n" do
+            local number, text = 0, file.name:find "%.[ch]$" and host.read(folder .. "/" .. file.name) or ""
+            for line in text:gmatch "([^\n]*)\n" do
                 number = number + 1
                 local length = utf8.len(line)
                 if length > columns then

@@ -28,7 +28,7 @@ local function view(value)
     return new
 end
 
--- `value` without views: the table behind one, a copy of a table that holds some. `open`: the tables around it, of which
+-- `value` without views: the table behind one, a copy of a table that holds some. `open`: the tables around it, for
 -- one may be inside itself.
 local function thaw(value, open)
     if type(value) ~= "table" or open[value] then return value end
