@@ -58,7 +58,10 @@ local function arrow(...)
     )
 end
 
-local function heading(y, words) text(20, y, words, { anchor = "start", size = 15, weight = "bold", colour = accent }) end
+local function heading(y, title)
+    local style = { anchor = "start", size = 15, weight = "bold", colour = accent }
+    text(20, y, title, style)
+end
 
 -- `count` tables as stacks of rows from x on, one row of each marked.
 local function tables(x, y, marked)
