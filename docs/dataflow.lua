@@ -58,7 +58,10 @@ local function arrow(...)
     )
 end
 
-local function heading(y, words) text(20, y, words, { anchor = "start", size = 15, weight = "bold", colour = accent }) end
+local function heading(y, title)
+    local style = { anchor = "start", size = 15, weight = "bold", colour = accent }
+    text(20, y, title, style)
+end
 
 -- `count` tables as stacks of rows from x on, one row of each marked.
 local function tables(x, y, marked)
@@ -76,13 +79,15 @@ local function tables(x, y, marked)
 end
 
 add(
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" role="img" aria-labelledby="title">',
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" '
+        .. 'role="img" aria-labelledby="title">',
     width,
     height
 )
-add '<title id="title">lookupc turns a model file and weights into C and a blob; the layer looks up rows of tables</title>'
+add '<title id="title">lookupc turns a model file and weights into C and a blob; the layer looks up rows</title>'
 add(
-    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="%s"/></marker></defs>',
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        .. '<path d="M0,0 L8,4 L0,8 z" fill="%s"/></marker></defs>',
     quiet
 )
 add('<rect width="%d" height="%d" fill="%s"/>', width, height, paper)

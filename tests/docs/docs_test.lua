@@ -1,5 +1,5 @@
--- The documentation is right: blocks of commands run, links resolve, and commands, options, keys, choices and paths that
--- exist are documented under the names that they have.
+-- The documentation is right: blocks of commands run, links resolve, and commands, options, keys, choices and paths
+-- that exist are documented under the names that they have.
 --
 -- Blocks of README.md, CONTRIBUTING.md and docs/ by their fence:
 --   ```sh                  is run by bash -e; the blocks of a page share a scratch folder that looks like a checkout
@@ -257,8 +257,8 @@ function test.links_resolve()
             links = links + 1
             local file, anchor = link:match "^([^#]*)#?(.*)$"
             if not link:find "^https?:" then
-                local place = file == "" and path
-                    or lines_of(string.format("realpath -m --relative-to=. '%s/%s'", path:match "^(.*)/" or ".", file))[1]
+                local from = (path:match "^(.*)/" or ".") .. "/" .. file
+                local place = file == "" and path or lines_of("realpath -m --relative-to=. '" .. from .. "'")[1]
                 local good = host.read(place) or assert(process.run({ "test", "-d", place })).status == 0
                 if not good or anchor ~= "" and not (anchors[place] or {})[anchor] then
                     broken[#broken + 1] = path .. ": " .. link
