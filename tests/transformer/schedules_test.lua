@@ -77,7 +77,7 @@ function test.choices_of_a_transformer()
     local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.rows=2" })
     check.equal(
         { #found.sets, found.sets[1].choices[2].key, #found.sets[1].choices },
-        { #isa.names, "few.vectors", #space.choices }
+        { #isa.bundled, "few.vectors", #space.choices }
     )
     program.refuses(
         1,
