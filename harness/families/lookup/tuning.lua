@@ -1,7 +1,7 @@
--- What tuning asks of LookupFFNs; harness/families/list.lua says what the fields mean.
+-- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
 local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
-local gather = require "gen.families.lookup.gather"
+local gather_i8 = require "gen.families.lookup.gather_i8"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
 
@@ -28,7 +28,7 @@ function tuning.types(options) return { options.tables or "f32", options.project
 
 function tuning.sample(m) return m end
 
-function tuning.dot(p, v) return gather.dot(p.shape, v.isa) end
+function tuning.dot(p, v) return gather_i8.words(p.shape, v.isa) end
 
 function tuning.failure(made, regime, o, bind_known)
     local options = { only = regime, bind_known = bind_known }
