@@ -329,7 +329,7 @@ static void compare_score(const sample *s, size_t token, size_t slot, size_t cod
         moved = error_bounds_score(model, z, s->bound + z_at, code);
         factor = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table, code) : 1.0;
     }
-    const double terms = model->score == REFERENCE_GELU ? reference_along(model, z, reference_code(model, z)) : 1.0;
+    const double terms = reference_score_terms(model, z);
     const double magnitude = factor * terms * reference_share(model, z, code), error = fabs(score - factor * expected);
     const double allowed = SAMPLE_TOLERANCE * magnitude + factor * (moved + SMALLEST_SHARE * terms);
     if (!(error <= allowed) && tally->wrong_scores++ == 0)

@@ -1,6 +1,7 @@
 -- The model file of a LookupFFN: its keys, and the rules between them.
 local names = require "gen.model.names"
 local schema = require "gen.model.schema"
+local score = require "gen.plan.score"
 
 local lookup_model = { title = "A LookupFFN" }
 
@@ -55,8 +56,11 @@ lookup_model.keys = {
     },
     {
         key = "score",
-        rule = schema.choice("gelu", "softmax"),
-        doc = "factor of a row: p_k times the sum of |z|, or p_k",
+        rule = schema.choice(table.unpack(score.names)),
+        doc = "factor of a row: "
+            .. table.concat(score.docs, ", ", 1, #score.docs - 1)
+            .. ", or "
+            .. score.docs[#score.docs],
     },
     { key = "scale", rule = schema.choice("none", "1/h"), default = "none", doc = "optional factor of every table" },
     {

@@ -16,6 +16,7 @@ local names = require "gen.model.names"
 local neighbours = require "gen.families.lookup.top_m"
 local schedule = require "gen.families.lookup.schedule"
 local lookup_sections = require "gen.families.lookup.sections"
+local score = require "gen.plan.score"
 
 local plan = {}
 
@@ -39,6 +40,7 @@ function plan.shape(m, tables, projection)
         bits = m.h * m.tau,
         kind = m.projection.kind,
         neighbours = m.neighbours,
+        score = score.get(m.score),
         slots = m.h * m.neighbours, -- slots: rows that a token takes
         x_step = m.d,
         y_step = m.d_out,
@@ -156,7 +158,7 @@ local function few_of(m, shape, isa, choices, chunk)
         prefetch_first = choices["few.prefetch"] == 2 and gather.prefetch_first(shape) or nil,
         x_step = m.norm == nil and shape.x_step or shape.d, -- floats from token to token of the projection's input
         projection = projection,
-        hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
+        hash = neighbours.plan(shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.gather_i8 = gather_i8.plan(shape, few, math.min(few.group, shape.h))
@@ -176,7 +178,7 @@ local function few_of(m, shape, isa, choices, chunk)
             isa.name,
             "few_v" .. few.vectors .. "_n" .. few.tokens
         ),
-        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_f32", isa.name, "few"),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
         ffn = names.variant(m.name, "ffn", isa.name, "few"),
@@ -215,7 +217,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as
         -- long as none
         packs_from = 2 * tile,
-        hash = neighbours.plan(m, shape, isa.lanes, false),
+        hash = neighbours.plan(shape, isa.lanes, false),
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input
     }
@@ -246,7 +248,7 @@ local function variant_of(m, shape, isa, choices, openmp)
             isa.name,
             t .. "_o" .. v.outputs .. "_m" .. v.tiles
         ),
-        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_f32", isa.name, t),
         gather = names.variant(
             m.name,
             "gather_" .. shape.tables.name,

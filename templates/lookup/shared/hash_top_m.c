@@ -39,11 +39,7 @@ static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *f
 //$ end
 /* Codes and scores of the $(shape.neighbours) best vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, the best first; bit j of the groups is
    z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.
-//$ if score == "gelu" then
-   score = exp(-2 cost) (sum of |z| - 2 cost) / product of (1 + exp(-2 |z|)). */
-//$ else
-   score = exp(-2 cost) / product of (1 + exp(-2 |z|)). */
-//$ end
+   score = $(score.top_m). */
 static inline void $(helper)_hash_top_m(const float *z, uint16_t *code, float *score, void *vertices)
 {
     $(isa.vector) *cost = ($(isa.vector) *) vertices;
@@ -89,7 +85,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
         const $(isa.vector) loss = $(isa.mul("minus_two", "cost[n]"));
         const $(isa.vector) share = $(isa.mul(helper .. "_exp(loss)", "best"));
         $(isa.index_store("code", "n * " .. step, "vertex"));
-//$ if score == "gelu" then
+//$ if score.along then
         const $(isa.vector) along = $(isa.add("sum", "loss"));
         $(isa.store_unaligned("score", "n * " .. step, isa.mul("share", "along")));
 //$ else

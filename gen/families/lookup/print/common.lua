@@ -32,7 +32,7 @@ return function(p, v, symbol)
         vectors = v.vectors,
         prologue = prologue(p, v.isa),
         helper = p.names.helper(few),
-        score = m.score,
+        score = shape.score,
         norm = m.norm ~= nil,
         eps = m.norm and literal.float(m.norm.eps) or "",
         one_over_d = literal.float(1 / shape.d),
