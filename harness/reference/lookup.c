@@ -6,8 +6,9 @@
 #include <string.h>
 
 const reference_score_row reference_scores[REFERENCE_SCORES] = {
-    [REFERENCE_GELU] = {.name = "gelu", .along = true},
-    [REFERENCE_SOFTMAX] = {.name = "softmax", .along = false},
+    [REFERENCE_GELU] = {.name = "gelu", .share = true, .along = true},
+    [REFERENCE_SOFTMAX] = {.name = "softmax", .share = true, .along = false},
+    [REFERENCE_ONE] = {.name = "one", .share = false, .along = false},
 };
 
 size_t reference_padded(const reference_model *model)
@@ -181,9 +182,14 @@ double reference_along(const reference_model *model, const double *z, size_t cod
     return sum;
 }
 
+double reference_score_share(const reference_model *model, const double *z, size_t code)
+{
+    return reference_scores[model->score].share ? reference_share(model, z, code) : 1.0;
+}
+
 double reference_score(const reference_model *model, const double *z, size_t code)
 {
-    const double share = reference_share(model, z, code);
+    const double share = reference_score_share(model, z, code);
     return reference_scores[model->score].along ? share * reference_along(model, z, code) : share;
 }
 

@@ -1,6 +1,7 @@
 //$ takes prologue, symbol, score, initialiser
 //$ lines("", prologue)
 
+//$ if shape.score.share then
 /* 2^15 log2(1 + exp(-2 z)) for z = 0, 2^-5, 2^-4 … 8. */
 static const uint16_t $(model)_score_log2[$(#score.log2)] = {
 //$ lines("    ", initialiser(score.log2))
@@ -17,15 +18,21 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
     return entry[0] - ((uint32_t) (entry[0] - entry[1]) * part >> places);
 }
 
-/* Sign hash and score of one token (LookupFFN, section "Put it together"), table by table.
+//$ end
+/* $(shape.score.share and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
    weights  bound weights
    z        [$(shape.h) tables][$(shape.tau) bits]
    row      [$(shape.h)]  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
+//$ if shape.score.share then
    score    [$(shape.h)]  in units of y's sums, the unit of the table's row in it
    score = $(shape.score.best), the product by its logarithm.
+//$ else
+   score    [$(shape.h)]  the unit of the table's row, in units of y's sums
+//$ end
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
+//$ if shape.score.share then
     const unsigned z_shift = weights->shifts[$(names.macro("SHIFT_Z"))], score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
     for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
@@ -54,4 +61,15 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint3
         row[table] = code;
         score[table] = (int32_t) (scaled >> ((log2 >> 15) + score_shift));
     }
+//$ else
+    const unsigned score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
+
+    for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
+        uint32_t code = table;
+        for (size_t bit = 0; bit < $(shape.tau); ++bit)
+            code = 2 * code + (z[bit] > 0 ? 1u : 0u);
+        row[table] = code;
+        score[table] = (int32_t) (32768u * weights->table_scales[code] >> score_shift);
+    }
+//$ end
 }

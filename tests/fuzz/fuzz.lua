@@ -73,6 +73,7 @@ function fuzz.model(index)
     if random(0, 2) == 0 then
         local rows = 1 << m.tau
         m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
+        if not score.get(m.score).share then m.neighbours = math.min(rows - 1, m.neighbours) end
     end
     return m, tables, projection
 end

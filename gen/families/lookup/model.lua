@@ -113,6 +113,17 @@ function lookup_model.check(context, m, chain)
     if m.neighbours > 1 << m.tau then
         refuse({ "neighbours" }, m.neighbours, string.format("must be at most 2^tau = %d", 1 << m.tau))
     end
+    if m.neighbours > 1 and m.neighbours == 1 << m.tau and not score.get(m.score).share then
+        refuse(
+            { "neighbours" },
+            m.neighbours,
+            string.format(
+                'must be below 2^tau = %d with score "%s": the sum of all rows would be the same for every token',
+                1 << m.tau,
+                m.score
+            )
+        )
+    end
     if m.h * m.neighbours > 1 << 20 then
         refuse(
             { "neighbours" },

@@ -28,6 +28,7 @@ local few_chunk = 32
 
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
+--   weighted        whether rows have a factor: their score, or the unit that they are in
 function plan.shape(m, tables, projection)
     local shape = {
         tables = tables,
@@ -41,6 +42,7 @@ function plan.shape(m, tables, projection)
         kind = m.projection.kind,
         neighbours = m.neighbours,
         score = score.get(m.score),
+        weighted = score.get(m.score).share or tables.scaled,
         slots = m.h * m.neighbours, -- slots: rows that a token takes
         x_step = m.d,
         y_step = m.d_out,
@@ -110,8 +112,8 @@ local function work_of(shape, projection, tokens, lanes, many)
 end
 
 local function buffers_of(shape, projection, hash, chunk, tokens, work)
-    local list =
-        { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
+    local list = { { name = "code", bytes = chunk * shape.slots * 2 } }
+    if shape.weighted then list[2] = { name = "score", bytes = chunk * shape.slots * 4 } end
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end

@@ -39,7 +39,7 @@ function neighbours.plan(shape, lanes, spread)
         add_list "flips"
     end
     if spread then
-        add("score", shape.neighbours * lanes * 4)
+        if shape.score.share then add("score", shape.neighbours * lanes * 4) end
         add("code", shape.neighbours * lanes * 2)
     end
     return plan

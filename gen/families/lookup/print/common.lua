@@ -33,6 +33,7 @@ return function(p, v, symbol)
         prologue = prologue(p, v.isa),
         helper = p.names.helper(few),
         score = shape.score,
+        weighted = shape.weighted,
         norm = m.norm ~= nil,
         eps = m.norm and literal.float(m.norm.eps) or "",
         one_over_d = literal.float(1 / shape.d),
