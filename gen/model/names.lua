@@ -40,6 +40,7 @@ function names.public(model)
     local upper = model:upper()
     return {
         model = model,
+        prefix = "", -- of the constants of a part
         macro = function(word) return upper .. "_" .. word end,
         weights = model .. "_weights",
         bind = model .. "_bind",
@@ -65,7 +66,7 @@ end
 -- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
-    part.header, part.runtime, part.macro = of.header, of.runtime, of.macro
+    part.header, part.runtime, part.macro, part.prefix = of.header, of.runtime, of.macro, word:upper() .. "_"
     return part
 end
 

@@ -21,7 +21,8 @@ local function text_of(value)
 end
 
 -- What every template may use: the model's own names and numbers, and helpers that make text. Nobody declares them.
-template.common = { model = true, names = true, shape = true, sum = true, hex = true, include = true, lines = true }
+template.common =
+    { model = true, names = true, shape = true, sum = true, hex = true, include = true, lines = true, loop = true }
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
 
@@ -167,6 +168,17 @@ function template.render(text, path, values, more)
         for _, line in ipairs(list) do
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
+    end
+    -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn, where
+    -- `at` is the variable or its only value.
+    environment.loop = function(indent, variable, from, to, step, body)
+        if from >= to then return end
+        if from + step >= to then return body(indent, from) end
+        local next = step == 1 and "++" .. variable or variable .. " += " .. step
+        out[#out + 1] =
+            string.format("%sfor (size_t %s = %d; %s < %d; %s) {\n", indent, variable, from, variable, to, next)
+        body(indent .. "    ", variable)
+        out[#out + 1] = indent .. "}\n"
     end
     run(environment)
     return table.concat(out)

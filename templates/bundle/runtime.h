@@ -1,4 +1,4 @@
-//$ takes helpers, functions, inlines, keeps, openmp, prototypes
+//$ takes helpers, functions, inlines, register_barriers, openmp, prototypes
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
@@ -21,13 +21,14 @@
 
 $(include(functions))
 //$ end
-//$ if keeps then
+//$ if register_barriers then
 
-/* Leaves v, a vector, in its register: gcc 12 else copies sums of integers at every step, and reads words of weights once for each part. */
+/* Leaves v, a vector, in its register: otherwise gcc 12 copies sums of integers at every step, and reads words of weights once for each
+   part. */
 #if defined(__GNUC__)
-#define $(names.macro("KEEP"))(v) __asm__("" : "+v"(v))
+#define $(names.macro("REGISTER_BARRIER"))(v) __asm__("" : "+v"(v))
 #else
-#define $(names.macro("KEEP"))(v) ((void) 0)
+#define $(names.macro("REGISTER_BARRIER"))(v) ((void) 0)
 #endif
 //$ end
 //$ if inlines then

@@ -1,4 +1,4 @@
-//$ takes isas, variants, scratch_bytes
+//$ takes isas, variants
 $(include("templates/bundle/bind.c"))
 
 #ifdef $(names.macro("OPENMP"))
@@ -16,7 +16,7 @@ void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, s
     for (size_t range = 0; range < ranges; ++range) {
         const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
         ffn(weights, x + first * $(shape.d), y + first * $(shape.d_out), (next < tokens ? next : tokens) - first,
-            (unsigned char *) scratch + range * $(scratch_bytes));
+            (unsigned char *) scratch + range * $(names.macro("THREAD_SCRATCH_BYTES")));
     }
 }
 #endif

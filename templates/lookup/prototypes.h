@@ -1,4 +1,5 @@
-//$ takes variants, projection_parameters, makes_codes, norm, openmp
+//$ takes constants, variants, projection_parameters, makes_codes, norm, openmp
+$(include("templates/bundle/constants.h", { constants = constants }))
 //$ local function prototypes(v, load)
 //$ if makes_codes then
 //$ if load then
@@ -6,7 +7,7 @@ $(load)
 //$ end
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(v)), size_t tiles);
-void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *ask" or ""));
+void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
@@ -24,12 +25,12 @@ void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float
 //$ local few = v.regime == "few" and v or v.few
 //$ if v.regime == "many" then
 
-/* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project up to $(v.tiles) tiles, hash one, gather; then the stages together. */
+/* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project $(v.tiles == 1 and "it" or "up to " .. v.tiles .. " tiles"), hash one, gather; then the stages together. */
 //$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict panel);")
 //$ end
 //$ if few then
 
-/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project up to $(few.chunk), hash one, gather; then the stages together. */
+/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project $(few.chunk == 1 and "it" or "up to " .. few.chunk), hash one, gather; then the stages together. */
 //$ prototypes(few, norm and "void " .. few.names.load .. "(const float *restrict x, float *restrict normalised);")
 //$ end
 //$ if v.regime == "many" then

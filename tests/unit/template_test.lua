@@ -90,6 +90,13 @@ function test.lists_of_lines_are_indented_but_blank_lines_stay_blank()
     gives('//$ lines("  ", {})\n', {}, "")
 end
 
+function test.a_loop_of_one_turn_is_none()
+    local text = "//$ loop('  ', 'i', from, 8, 4, function(i, at)\n$(i)f($(at));\n//$ end)\n"
+    gives(text, { from = 0 }, "  for (size_t i = 0; i < 8; i += 4) {\n      f(i);\n  }\n")
+    gives(text, { from = 4 }, "  f(4);\n")
+    gives(text, { from = 8 }, "")
+end
+
 function test.wrong_lua_carries_path_and_line()
     fails("2: syntax error near '='", "a\n//$ = 3\n")
     fails("3: unexpected symbol near ')'", "a\n//$ local x = 1\n$(x +)\n")

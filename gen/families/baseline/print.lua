@@ -23,7 +23,7 @@ end
 -- The templates of the model's own files, and what they read beside the plan.
 function dense_ffn_kernels.api(p)
     local values = values_of(p)
-    values.header, values.source, values.prototypes, values.openmp, values.keeps, values.statuses =
+    values.header, values.source, values.prototypes, values.openmp, values.register_barriers, values.statuses =
         "templates/baseline/model.h", "templates/baseline/model.c", "templates/baseline/prototypes.h", false, false, {}
     values.constants = p.constants
     if values.integer then

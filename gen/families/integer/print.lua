@@ -12,7 +12,7 @@ function integer_kernels.api(p)
         source = p.target and "templates/firmware/model.c" or "templates/integer/model.c",
         prototypes = "templates/integer/prototypes.h",
         openmp = false,
-        keeps = false,
+        register_barriers = false,
         statuses = {},
         integers = true,
         input = "int16_t",

@@ -103,6 +103,7 @@ local function groups_of(runs, strips, words, unroll)
 end
 
 -- The plan of the gather of `v`, whose tiles of columns are planned; nil if rows are not summed as integers.
+--   max_tables        that share a unit of scores
 --   rows, columns     of a step: tables, and columns of one load
 --   lines, strips, strip_of (by width)
 --   partial           whether a step has fewer tables somewhere
@@ -117,8 +118,15 @@ function gather_i8.plan(shape, v, tables)
     local words = gather_i8.words(shape, v.isa)
     if not words then return nil end
     local lines, strips, by_width = lines_and_strips(v, words, v.isa.lanes)
-    local plan =
-        { rows = words.rows, columns = words.columns, lines = lines, strips = strips, strip_of = by_width, groups = {} }
+    local plan = {
+        max_tables = gather_i8.max_tables,
+        rows = words.rows,
+        columns = words.columns,
+        lines = lines,
+        strips = strips,
+        strip_of = by_width,
+        groups = {},
+    }
     if v.regime == "few" then
         -- Scores of one token's call are made a vector of tables at a time.
         plan.partial = tables % words.rows > 0 or shape.h % tables % words.rows > 0

@@ -132,17 +132,18 @@ local function split_of(shape, projection, tile, max)
 end
 
 -- Adds to the kernels `v` what depends on all of their buffers: steps of the projection and calls of the gather.
-local function add_steps(v, shape, pitch)
+local function add_steps(v, shape)
     (shape.kind == "bh4" and bh4_steps or dense).add(v, shape)
-    v.calls = gather_calls.plan(shape, v, pitch)
+    v.calls = gather_calls.plan(shape, v)
 end
 
 -- The kernels for few tokens of `isa`, up to `chunk` of them at a time: a token is a tile of its own, outputs, features
 -- and tables are in the lanes.
-local function few_of(m, shape, isa, choices, chunk, pitch)
+local function few_of(m, shape, isa, choices, chunk)
     local projection = projection_plan(shape, choices["butterfly.radix"], isa.lanes)
     local few = {
         regime = "few",
+        constants = isa.name:upper() .. "_FEW_SCRATCH_",
         isa = isa,
         threshold = choices["few.threshold"],
         tile = 1,
@@ -180,17 +181,18 @@ local function few_of(m, shape, isa, choices, chunk, pitch)
         project = names.variant(m.name, "project", isa.name, "few"),
         ffn = names.variant(m.name, "ffn", isa.name, "few"),
     }
-    add_steps(few, shape, pitch)
+    add_steps(few, shape)
     return few
 end
 
 -- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
 -- lanes, and in `few` those for few tokens, if the schedule has any.
-local function variant_of(m, shape, isa, choices, openmp, pitch)
+local function variant_of(m, shape, isa, choices, openmp)
     local tile = choices["tile.vectors"] * isa.lanes
     local projection = projection_plan(shape, choices["butterfly.radix"], 1)
     local v = {
         regime = "many",
+        constants = isa.name:upper() .. "_SCRATCH_",
         isa = isa,
         schedule = choices,
         schedule_text = schedule.text(choices),
@@ -262,15 +264,39 @@ local function variant_of(m, shape, isa, choices, openmp, pitch)
         ffn = names.variant(m.name, "ffn", isa.name),
     }
     if choices["few.threshold"] > 0 then
-        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]), pitch)
+        v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
-    add_steps(v, shape, pitch)
+    add_steps(v, shape)
     return v
 end
 
+-- The offsets and strides that kernels use by name: { name, value, doc }. Those of a regime follow its `constants`.
+local function constants_of(p)
+    local list = {}
+    local function add(name, value, doc) list[#list + 1] = { name = p.names.prefix .. name, value = value, doc = doc } end
+    add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
+    add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
+    if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
+    local function add_scratch(v, text)
+        local buffers = {}
+        for name, at in pairs(v.scratch) do
+            if at > 0 then buffers[#buffers + 1] = name end
+        end
+        table.sort(buffers, function(a, b) return v.scratch[a] < v.scratch[b] end)
+        for _, name in ipairs(buffers) do
+            add(v.constants .. name:upper(), v.scratch[name], "bytes into scratch" .. text)
+        end
+    end
+    for _, v in ipairs(p.variants) do
+        add_scratch(v, "")
+        if v.few then add_scratch(v.few, ", few tokens") end
+    end
+    return list
+end
+
 -- What firmware has: kernels for one token at a time only, and no threads.
-local function firmware_of(m, shape, isa, choices, pitch)
+local function firmware_of(m, shape, isa, choices)
     if not schedule.few_possible(shape, isa) then
         error(
             string.format(
@@ -295,7 +321,7 @@ local function firmware_of(m, shape, isa, choices, pitch)
         )
     end
     choices["few.tokens"] = 1
-    local v = few_of(m, shape, isa, choices, 1, pitch)
+    local v = few_of(m, shape, isa, choices, 1)
     v.schedule, v.schedule_text = choices, schedule.text(choices)
     return v
 end
@@ -376,8 +402,8 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     }
     p.digest = blob.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = target and firmware_of(m, shape, isa, choices[i], p.pitch)
-            or variant_of(m, shape, isa, choices[i], p.openmp, p.pitch)
+        p.variants[i] = target and firmware_of(m, shape, isa, choices[i])
+            or variant_of(m, shape, isa, choices[i], p.openmp)
         if not p.makes_codes then
             local others = part.codes_of.variants[i]
             take_codes(p.variants[i], others)
@@ -385,6 +411,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         end
         p.scratch_bytes = math.max(p.scratch_bytes, p.variants[i].scratch_bytes)
     end
+    p.constants = constants_of(p)
     local folded = p.variants[#p.variants].projection.flops
     p.mflop = {
         lookup = cost.lookup(shape),

@@ -43,10 +43,12 @@ function kernels.api(p)
         input = "float",
         output = "float",
         prototypes = "templates/lookup/prototypes.h",
+        constants = p.constants,
         projection_parameters = kernels.projection_parameters,
         openmp = p.openmp,
         makes_codes = p.makes_codes,
-        keeps = p.variants[#p.variants].isa.register_barrier and (p.tables.scaled or p.projection.word.rows > 1)
+        register_barriers = p.variants[#p.variants].isa.register_barrier
+                and (p.tables.scaled or p.projection.word.rows > 1)
             or false,
         inlines = kernels.inlines(p),
         integers = integers,

@@ -3,16 +3,19 @@
 local neighbours = {}
 
 -- `lanes` groups of bits at a time; `spread`: the lanes are tables of one token. Returns
---   template  that has the function <helper>_hash_lanes
+--   name      of the function that hashes the lanes, after <helper>_, and the template that has it
 --   bytes     of the buffer `vertices` that it works in, 0: none
 -- and for m > 1
 --   at        offsets of the parts of that buffer: lists [count][lanes] and, to be spread, scores and codes [m][lanes]
 --   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
 --   spread
 function neighbours.plan(m, shape, lanes, spread)
-    if shape.neighbours == 1 then return { template = "templates/lookup/shared/hash_best.c", bytes = 0 } end
+    if shape.neighbours == 1 then
+        return { name = "hash_best", template = "templates/lookup/shared/hash_best.c", bytes = 0 }
+    end
     local all = shape.neighbours == shape.rows
     local plan = {
+        name = all and "hash_all" or "hash_top_m",
         template = all and "templates/lookup/shared/hash_all.c" or "templates/lookup/shared/hash_top_m.c",
         bytes = 0,
         at = {},

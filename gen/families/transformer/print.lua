@@ -33,6 +33,7 @@ function transformer_kernels.api(p)
             names = part.plan.names,
             shape = part.plan.shape,
             variants = part.plan.variants,
+            constants = part.plan.constants,
             sections = part.plan.sections,
             openmp = false,
             makes_codes = part.plan.makes_codes,
@@ -43,7 +44,7 @@ function transformer_kernels.api(p)
     return {
         parts = parts,
         dense = #p.maps > 0,
-        keeps = false,
+        register_barriers = false,
         inlines = inlines,
         header = "templates/transformer/model.h",
         source = "templates/transformer/model.c",

@@ -1,4 +1,4 @@
-//$ takes prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes in_scratch, prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ takes prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines("", prologue)
 //$ if makes_codes then
@@ -7,19 +7,19 @@
 $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
 
-/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(few.chunk) tokens, features and tables in the lanes.
+/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens"), features and tables in the lanes.
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
    code     [tokens]$(slots_text); score likewise
-   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   ask      weights whose rows to ask for, those of the first token, or NULL" or "") */
+   scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   prefetch  weights whose rows to prefetch, those of the first token, or NULL" or "") */
 $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
 //$ for _, buffer in ipairs(buffers) do
-    $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", few.scratch[buffer.name])));
+    $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
 //$ if hash.bytes > 0 then
-    void *vertices = $(sum("(unsigned char *) scratch", few.scratch.vertices));
+    void *vertices = $(in_scratch("vertices", "void"));
 //$ end
 
 //$ if norm then
@@ -35,7 +35,7 @@ $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.name
 }
 //$ if prefetch_first then
 
-/* The same, asking for nothing. */
+/* The same without a prefetch. */
 void $(few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
@@ -44,6 +44,6 @@ void $(few.names.project)(const $(names.weights) *weights, const float *x, size_
 //$ end
 //$ end
 
-/* The whole layer for a few tokens, $(few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
+/* The whole layer for a few tokens, $(few.chunk == 1 and "one" or few.chunk) at a time: y = LookupFFN(x); see $(names.header). */
 void $(few.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 $(include("templates/lookup/shared/chunks.c"))

@@ -12,8 +12,9 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 
 //$ if whole > 0 then
     $(isa.vector) sums = $(isa.zero());
-    for (size_t i = 0; i < $(whole); i += $(lanes))
-        sums = $(isa.add("sums", isa.load_unaligned("x", "i")));
+//$ loop("    ", "i", 0, whole, lanes, function(i, at)
+$(i)sums = $(isa.add("sums", isa.load_unaligned("x", at)));
+//$ end)
 //$ if rest > 0 then
     sums = $(isa.add("sums", isa.load_partial("x", whole, rest)));
 //$ end
@@ -22,19 +23,19 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 //$ end
     $(isa.store_unaligned("lane", 0, "sums"));
     float sum = 0.0f;
-    for (size_t i = 0; i < $(lanes); ++i)
-        sum += lane[i];
+//$ loop("    ", "i", 0, lanes, 1, function(i, at)
+$(i)sum += lane[$(at)];
+//$ end)
     const $(isa.vector) mean = $(isa.broadcast("sum * " .. one_over_d));
 
     $(isa.vector) squares = $(isa.zero());
     $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
-//$ if whole > 0 then
-    for (size_t i = 0; i < $(whole); i += $(lanes)) {
-        const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", "i"), "mean"));
-        squares = $(isa.fma("centred", "centred", "squares"));
-        rests = $(isa.add("rests", "centred"));
-    }
-//$ end
+//$ local centred = isa.lanes == whole and "first" or "centred"
+//$ loop("    ", "i", 0, whole, lanes, function(i, at)
+$(i)const $(isa.vector) $(centred) = $(isa.sub(isa.load_unaligned("x", at), "mean"));
+$(i)squares = $(isa.fma(centred, centred, "squares"));
+$(i)rests = $(isa.add("rests", centred));
+//$ end)
 //$ if rest > 0 then
     $(isa.store_unaligned("lane", 0, "mean"));
     const $(isa.vector) last = $(isa.sub(isa.load_partial("x", whole, rest), isa.load_partial("lane", 0, rest)));
@@ -43,23 +44,25 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 //$ end
     $(isa.store_unaligned("lane", 0, "squares"));
     float variance = $(eps);
-    for (size_t i = 0; i < $(lanes); ++i)
-        variance += lane[i] * $(one_over_d);
+//$ loop("    ", "i", 0, lanes, 1, function(i, at)
+$(i)variance += lane[$(at)] * $(one_over_d);
+//$ end)
     $(isa.store_unaligned("lane", 0, "rests"));
     float rest = 0.0f;
-    for (size_t i = 0; i < $(lanes); ++i)
-        rest += lane[i];
+//$ loop("    ", "i", 0, lanes, 1, function(i, at)
+$(i)rest += lane[$(at)];
+//$ end)
     const $(isa.vector) shift = $(isa.broadcast("rest * " .. one_over_d));
     const $(isa.vector) padded = $(isa.broadcast("variance"));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
-//$ if whole > 0 then
-    for (size_t i = 0; i < $(whole); i += $(lanes)) {
-        const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", "i"), "mean"));
-        const $(isa.vector) exact = $(isa.sub("centred", "shift"));
-        $(isa.store_unaligned("normalised", "i", isa.mul("exact", "gain")));
-    }
+//$ loop("    ", "i", 0, whole, lanes, function(i, at)
+//$ if centred == "centred" then
+$(i)const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", at), "mean"));
 //$ end
+$(i)const $(isa.vector) first_exact = $(isa.sub(centred, "shift"));
+$(i)$(isa.store_unaligned("normalised", at, isa.mul("first_exact", "gain")));
+//$ end)
 //$ if rest > 0 then
     const $(isa.vector) exact = $(isa.sub("last", "shift"));
     $(isa.store_partial("normalised", whole, rest, isa.mul("exact", "gain")));

@@ -1,13 +1,13 @@
 //$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers
-//$ -- The sums of `vectors` over line `line` of words.
-//$ local function add_line(i, vectors, tokens, line, x_line, name)
+//$ -- The sums of `vectors` over pair `k` of inputs.
+//$ local function add_pair(i, vectors, tokens, k, x_k, name)
 //$     local before = name == "sum" and "" or name .. "_"
 //$     for t = 0, tokens - 1 do
-//$         local at = (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_line
+//$         local at = (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_k
 $(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]"));
 //$     end
 //$     for n, vector in ipairs(vectors) do
-$(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, line));
+$(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, k));
 //$         for t = 0, tokens - 1 do
 //$             local to = name .. t .. "_" .. n - 1
 $(i)$(to) = $(isa.dot_i16(to, before .. "x" .. t, before .. "w" .. n - 1));
@@ -51,17 +51,17 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end
 //$ end
-$(inner)for (size_t line = 0; line < $(block.lines); $(chains > 1 and "line += 2" or "++line")) {
+$(inner)for (size_t k_pair = 0; k_pair < $(block.k_pairs); $(chains > 1 and "k_pair += 2" or "++k_pair")) {
 //$ for chain = 1, chains do
-//$     local line = sum("line", chain - 1)
-//$     local x_line = line
+//$     local k = sum("k_pair", chain - 1)
+//$     local x_k = k
 //$     if block.folds > 1 then
-//$         line = "(fold * " .. block.lines .. " + " .. line .. ")"
-//$         x_line = "fold * " .. block.fold_gap // per_word .. " + " .. x_line
+//$         k = "(fold * " .. block.k_pairs .. " + " .. k .. ")"
+//$         x_k = "fold * " .. block.fold_gap // per_word .. " + " .. x_k
 //$     elseif chain > 1 then
-//$         line = "(" .. line .. ")"
+//$         k = "(" .. k .. ")"
 //$     end
-//$     add_line(inner .. "    ", vectors, together, line, x_line, chain == 1 and "sum" or "next")
+//$     add_pair(inner .. "    ", vectors, together, k, x_k, chain == 1 and "sum" or "next")
 //$ end
 //$ local sums = {}
 //$ for t = 0, together - 1 do

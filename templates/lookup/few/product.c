@@ -1,30 +1,30 @@
-//$ takes isa, helper, projection, blocks, token_counts, line, x_rows, load_weights, load_words, unpack, zeros, barriers
+//$ takes isa, helper, projection, blocks, token_counts, counter, x_inputs, load_weights, load_words, unpack, zeros, barriers
 //$ local function x_at(t, row) return "x[" .. (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. row .. "]" end
-//$ -- Adds the products of one row of x.
-//$ local function add_row(i, vectors, tokens, row, x_row)
+//$ -- Adds the products of one input.
+//$ local function add_input(i, vectors, tokens, k, x_k)
 //$     for n, vector in ipairs(vectors) do
-$(i)const $(isa.vector) w$(n - 1) = $(load_weights(vector, row));
+$(i)const $(isa.vector) w$(n - 1) = $(load_weights(vector, k));
 //$     end
 //$     for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_row)));
+$(i)const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_k)));
 //$         for n = 0, #vectors - 1 do
 $(i)y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n));
 //$         end
 //$     end
 //$ end
-//$ -- Adds the products of the rows of x that share line number `line` of words. Words are loaded last: they take registers.
-//$ local function add_line(i, vectors, tokens, line, rows)
-//$     for part, row in ipairs(rows) do
+//$ -- Adds the products of the inputs that share word number `k`. Words are loaded last: they take registers.
+//$ local function add_word(i, vectors, tokens, k, inputs)
+//$     for part, input in ipairs(inputs) do
 //$         for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, row)));
+$(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, input)));
 //$         end
 //$     end
 //$     for n, vector in ipairs(vectors) do
 //$         local parts = unpack("words" .. n - 1)
 //$         local kept = barriers { "words" .. n - 1 }
-$(i)$(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, line));
+$(i)$(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, k));
 //$         lines(i, kept)
-//$         for part = 0, #rows - 1 do
+//$         for part = 0, #inputs - 1 do
 $(i)const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
 //$             for t = 0, tokens - 1 do
 $(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. part, "y" .. t .. "_" .. n - 1));
@@ -32,8 +32,8 @@ $(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. p
 //$         end
 //$     end
 //$ end
-//$ local function add(i, vectors, tokens, line, rows)
-//$     if unpack then add_line(i, vectors, tokens, line, rows) else add_row(i, vectors, tokens, line, rows[1]) end
+//$ local function add(i, vectors, tokens, k, inputs)
+//$     if unpack then add_word(i, vectors, tokens, k, inputs) else add_input(i, vectors, tokens, k, inputs[1]) end
 //$ end
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
@@ -59,17 +59,17 @@ static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict 
 $(i)for (size_t fold = 0; fold < $(block.folds); ++fold)
 //$ inner = i .. "    "
 //$ end
-//$ if block.lines > 0 then
-$(inner)for (size_t $(line) = 0; $(line) < $(block.lines); ++$(line)) {
+//$ if block.k_pairs > 0 then
+$(inner)for (size_t $(counter) = 0; $(counter) < $(block.k_pairs); ++$(counter)) {
 //$ if block.folds > 1 then
-//$ add(inner .. "    ", strip.vectors, together, "(fold * " .. block.lines .. " + " .. line .. ")", x_rows("fold * " .. block.fold_gap .. " + "))
+//$ add(inner .. "    ", strip.vectors, together, "(fold * " .. block.k_pairs .. " + " .. counter .. ")", x_inputs("fold * " .. block.fold_gap .. " + "))
 //$ else
-//$ add(inner .. "    ", strip.vectors, together, line, x_rows(""))
+//$ add(inner .. "    ", strip.vectors, together, counter, x_inputs(""))
 //$ end
 $(inner)}
 //$ end
 //$ if #block.last_rows > 0 then
-//$ add(inner, strip.vectors, together, block.lines, block.last_rows)
+//$ add(inner, strip.vectors, together, block.k_pairs, block.last_rows)
 //$ end
 //$ for t = 0, together - 1 do
 //$ for n, vector in ipairs(strip.vectors) do

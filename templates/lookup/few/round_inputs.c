@@ -10,14 +10,14 @@
 //$ -- What ends the names of the variables for the floats from `at` on.
 //$ local function number(at) return at == "i" and "" or at end
 //$ local function measure(i, at, n)
-//$     local v, size = "v" .. number(at), "size" .. number(at)
+//$     local v, magnitude = "v" .. number(at), "magnitude" .. number(at)
 //$     if isa.max_magnitude then
-$(i)most = $(isa.max_magnitude("most", some(at, n)));
+$(i)max = $(isa.max_magnitude("max", some(at, n)));
 //$         return
 //$     end
 $(i)const $(isa.vector) $(v) = $(some(at, n));
-$(i)const $(isa.vector) $(size) = $(isa.abs(v));
-$(i)most = $(isa.max("most", size));
+$(i)const $(isa.vector) $(magnitude) = $(isa.abs(v));
+$(i)max = $(isa.max("max", magnitude));
 $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
@@ -26,9 +26,9 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 static inline float $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers)
 {
 //$ if isa.max_magnitude then
-    $(isa.index) most = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
+    $(isa.index) max = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
 //$ else
-    $(isa.vector) most = $(isa.zero()), finite = $(isa.zero());
+    $(isa.vector) max = $(isa.zero()), finite = $(isa.zero());
 //$ end
 //$ if rows - rows % lanes > 0 then
     for (size_t i = 0; i < $(rows - rows % lanes); $(lanes == 1 and "++i" or "i += " .. lanes)) {
@@ -52,9 +52,9 @@ $(i)}
 //$     end
 //$ end
 //$ if isa.max_magnitude then
-//$ reduced("    ", "largest", isa.reduce_magnitudes("most"))
+//$ reduced("    ", "largest", isa.reduce_magnitudes("max"))
 //$ else
-//$ reduced("    ", "largest", isa.reduce("most", "max"))
+//$ reduced("    ", "largest", isa.reduce("max", "max"))
 //$ reduced("    ", "exact", isa.reduce("finite", "add"))
 //$ end
     const float scale = largest > 1e-34f ? 32767.0f / largest : 0.0f;

@@ -1,4 +1,4 @@
-//$ takes isa, prologue, symbol, helper, hash, lanes, tables, pitch, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
+//$ takes isa, prologue, symbol, helper, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
 //$ takes prefetch_first, each_table, aligned_floats, panel_floats, line_elements
 //$ lines("", prologue)
 //$ if lanes > 1 then
@@ -17,14 +17,14 @@ $(include(hash.template))
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
 //$ end
 //$ if prefetch_first then
-   ask    weights whose rows to ask for as soon as their codes are known, or NULL
+   prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
 //$ end
    None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if lanes == 1 then
     for (size_t table = 0; table < $(shape.h); ++table)
-        $(helper)_hash_lanes(z + table * $(shape.tau), code + $(each_table), score + $(each_table)$(vertices_argument));
+        $(helper)_$(hash.name)(z + table * $(shape.tau), code + $(each_table), score + $(each_table)$(vertices_argument));
 //$ else
     const float *row[$(lanes)];
 //$ if aligned_floats then
@@ -33,9 +33,9 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
 //$ else
     float bits[$(panel_floats)]; /* [$(shape.tau)][$(lanes)] */
 //$ end
-//$ local function transposed()
+//$ local function transposed(i)
 //$ for column = 0, shape.tau - 1, lanes do
-        $(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));
+$(i)$(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));
 //$ end
 //$ end
 //$ if hash.spread then
@@ -46,8 +46,8 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
         const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
-//$ transposed()
-        $(helper)_hash_lanes(bits, lane_code, lane_score, vertices);
+//$ transposed("        ")
+        $(helper)_$(hash.name)(bits, lane_code, lane_score, vertices);
         for (size_t i = 0; i < tables; ++i)
             for (size_t n = 0; n < $(shape.neighbours); ++n) {
                 *code++ = lane_code[n * $(lanes) + i];
@@ -56,43 +56,42 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict
     }
 //$ else
 
-//$ -- Asks for the beginnings of rows just found, and for their scales: they come while the next tables are hashed. Not a function: gcc
+//$ -- Prefetches the beginnings of rows just found, and their scales: they come while the next tables are hashed. Not a function: gcc
 //$ -- drops calls of one that does nothing else.
-//$ local function ask(first, count, code)
-        if (ask)
-            for (size_t i = 0; i < $(count); ++i) {
-                const size_t number = ($(first) + i) * $(shape.rows) + $(code);
+//$ local function prefetch_found(i, table, count, code)
+$(i)if (prefetch)
+$(i)    for (size_t i = 0; i < $(count); ++i) {
+$(i)        const size_t number = $(table) * $(shape.rows) + $(code);
 //$     if tables.scaled then
-                $(isa.prefetch_l1("ask->table_scales", "number"));
+$(i)        $(isa.prefetch_l1("prefetch->table_scales", "number"));
 //$     end
 //$     for element = 0, prefetch_first - 1, line_elements do
-                $(isa.prefetch_l2("ask->tables", sum("number * " .. pitch, element)));
+$(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), element)));
 //$     end
-            }
+$(i)    }
 //$ end
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
-//$ if whole > 0 then
-    for (size_t table = 0; table < $(whole); table += $(lanes)) {
-        for (size_t i = 0; i < $(lanes); ++i)
-            row[i] = z + (table + i) * $(shape.tau);
-//$ transposed()
-        $(helper)_hash_lanes(bits, code + table, score + table);
-//$ if prefetch_first then ask("table", lanes, "code[table + i]") end
-    }
-//$ end
+//$ loop("    ", "table", 0, whole, lanes, function(i, table)
+//$ local function on(base) return table == "table" and base .. " + table" or base end
+$(i)for (size_t i = 0; i < $(lanes); ++i)
+$(i)    row[i] = z + $(table == "table" and "(table + i)" or "i") * $(shape.tau);
+//$ transposed(i)
+$(i)$(helper)_$(hash.name)(bits, $(on("code")), $(on("score")));
+//$ if prefetch_first then prefetch_found(i, table == "table" and "(table + i)" or "i", lanes, "code[" .. (table == "table" and "table + i" or "i") .. "]") end
+//$ end)
 //$ if rest > 0 then
     { /* the last $(rest) tables; the other lanes repeat the last one */
         uint16_t last_code[$(lanes)];
         float last_score[$(lanes)];
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
-//$ transposed()
-        $(helper)_hash_lanes(bits, last_code, last_score);
+//$ transposed("        ")
+        $(helper)_$(hash.name)(bits, last_code, last_score);
         for (size_t i = 0; i < $(rest); ++i) {
             code[$(sum("i", whole))] = last_code[i];
             score[$(sum("i", whole))] = last_score[i];
         }
-//$ if prefetch_first then ask(whole, rest, "last_code[i]") end
+//$ if prefetch_first then prefetch_found("        ", (whole > 0 and "(" .. sum("i", whole) .. ")" or "i"), rest, "last_code[i]") end
     }
 //$ end
 //$ end

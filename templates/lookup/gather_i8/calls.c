@@ -1,4 +1,4 @@
-//$ takes v, helper, t, i, table, bias, columns, after, pack, pitch, prefetch_next, run_name
+//$ takes v, helper, t, i, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
 //$ local function calls(i, packs)
 //$     for _, call in ipairs(v.calls) do
@@ -8,10 +8,9 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             i = i .. "    "
 //$         end
 //$         local function at(base, offset) return loop and base .. " + k * " .. offset or sum(base, offset) end
-//$         local slice, sums = at(table, call.table_at), "sums, " .. t.pitch
+//$         local slice, sums = table_at(table, call), "sums, " .. t.pitch
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
-//$         local next = call.next and sum(table, call.next) or after
-//$         if loop then next = table .. " + (k + " .. loop.step .. ") * " .. call.table_at end
+//$         local next = next_at(table, call, after)
 //$         local from = call.from == "zeros" and "zeros, 0" or sums
 //$         if call.zeros_at then
 //$             local later = "k > " .. call.zeros_at
@@ -22,7 +21,8 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             local y = columns .. (v.stream and ", streams" or "")
 //$             to = sum("score_units", call.unit_at) .. ", " .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
-$(i)$(run_name(call.run, t))($(slice), $(pack and (packs and pack.pitch or pitch) .. ", " or "")$(at("code", call.code_at)), $(at("words", call.words_at)),
+$(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
+$(i)    $(at("code", call.code_at)), $(at("words", call.words_at)),
 $(i)    $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

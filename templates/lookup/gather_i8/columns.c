@@ -1,10 +1,10 @@
-//$ takes v, isa, tile, tables, t, pack, pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
+//$ takes v, isa, tile, tables, t, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ for _, run in ipairs(v.gather_i8.runs) do
 
-/* Adds one row of each of $(run.tables) tables to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
-   table   [$(run.tables)][$(shape.rows)][$(pack and "pitch" or pitch)], from the first of the columns on
+/* Adds one row of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
+   table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
    words   [tiles][$(v.gather_i8.quads)][2]$(lane_axis), likewise: scores as integers
    from    sums of earlier tables, or zeros for all tokens (from_step 0)
@@ -16,10 +16,10 @@
    to      [tokens][$(t.pitch)], may be `from`$(prefetch_next and "" or " */")
 //$ end
 //$ if prefetch_next then
-   next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
+   next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table, $(pitch_parameter)const uint16_t *code, const uint32_t *words,
-    const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next" or ""))
+$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
+    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
     for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(v.gather_i8.quads * 2 * tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);

@@ -1,44 +1,45 @@
 //$ takes v, isa, tile, helper
 //$ local words, low_at, partial = isa.gather_i8, v.gather_i8.low_at, v.gather_i8.partial
 
-/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) tables in one word. The rounding error of a score is at most
-   half a unit, 1/131070 of the largest one. A NaN makes the unit NaN.
+/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) tables in one word. No score is negative. The
+   rounding error of one is at most half a unit, 1/131070 of the largest score. If all scores are 0, the unit is 0 and the integers,
+   whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
 //$ if tile == 1 then
    score  [tables], of one token
    words  [high, low][$(low_at)], zero behind the last table */
-static inline float $(helper)_split_scores(const float *score, size_t tables, uint32_t *words)
+static inline float $(helper)_scores_to_integers(const float *score, size_t tables, uint32_t *words)
 {
     float padded[$(low_at * words.rows)];
-    $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
+    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
     for (size_t k = 0; k < $(low_at * words.rows); ++k)
         padded[k] = k < tables ? score[k] : 0.0f;
-    for (size_t k = 0; k < $(low_at * words.rows); k += $(isa.lanes)) {
-        const $(isa.vector) s = $(isa.load_unaligned("padded", "k"));
-        most = $(isa.max("most", "s"));
-        all = $(isa.add("all", "s"));
-    }
-    const float largest = $(words.largest("most"));
+//$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
+$(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded", k));
+$(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));
+$(i)all = $(isa.add("all", k == "k" and "s" or "s" .. k));
+//$ end)
+    const float largest = $(words.largest("max"));
     const $(isa.vector) inverse = $(isa.broadcast("65535.0f / largest"));
-    for (size_t k = 0; k < $(low_at * words.rows); k += $(isa.lanes)) {
-        const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", "k"))));
-        $(words.store_upper_bytes("words", "k / " .. words.rows, "q"));
-        $(words.store_lower_bytes("words", low_at .. " + k / " .. words.rows, "q"));
-    }
+//$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
+$(i)const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
+$(i)$(words.store_upper_bytes("words", k == "k" and "k / " .. words.rows or 0, "q"));
+$(i)$(words.store_lower_bytes("words", k == "k" and low_at .. " + k / " .. words.rows or low_at, "q"));
+//$ end)
     return largest * (1.0f / 65535.0f) + 0.0f * $(words.total("all"));
 }
 //$ else
    score  [tables][$(tile)], of a tile of tokens
    words  [($(sum("tables", words.rows - 1))) / $(words.rows)][high, low][$(tile)]; unit [$(tile)] */
-static inline void $(helper)_split_scores(const float *score, size_t tables, uint32_t *words, float *unit)
+static inline void $(helper)_scores_to_integers(const float *score, size_t tables, uint32_t *words, float *unit)
 {
     for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
-        $(isa.vector) most = $(isa.zero()), all = $(isa.zero());
+        $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
         for (size_t k = 0; k < tables; ++k) {
             const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, "token"));
-            most = $(isa.max("most", "s"));
+            max = $(isa.max("max", "s"));
             all = $(isa.add("all", "s"));
         }
-        const $(isa.vector) inverse = $(isa.div(isa.broadcast("65535.0f"), "most"));
+        const $(isa.vector) inverse = $(isa.div(isa.broadcast("65535.0f"), "max"));
         for (size_t k = 0; k < tables; k += $(words.rows)) {
 //$     local q = {}
 //$     for r = 0, words.rows - 1 do
@@ -55,7 +56,7 @@ static inline void $(helper)_split_scores(const float *score, size_t tables, uin
             $(isa.store_words("words + k * " .. 2 * tile // words.rows .. half.at, "token", words.unite(byte)));
 //$     end
         }
-        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("most", isa.broadcast("1.0f / 65535.0f")))));
+        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / 65535.0f")))));
     }
 }
 //$ end

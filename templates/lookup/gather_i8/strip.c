@@ -1,8 +1,8 @@
-//$ takes v, helper, at, width, prefetches, token, i, pitch, pitch_argument, commas
+//$ takes v, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
 //$ -- One strip of a tile of columns of one token: one row of every table, summed exactly as integers. Many tokens: `run` says of which.
 //$ local run, rows, strip, starts = token.run, v.gather_i8.rows, v.gather_i8.strip_of[width], {}
-//$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_sums_of(" .. sum("from", sum(at, line.at)) .. ")" or helper .. "_no_sums()" end
-//$ local following = strip.prefetches and ", " .. (prefetches and "following - " .. at or 0) or ""
+//$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
+//$ local following = strip.prefetches and ", " .. (prefetches and "prefetch_at - " .. at or 0) or ""
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
 //$ if alone then
@@ -12,7 +12,7 @@ $(i)$(helper)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
 $(i)for (size_t k = 0; k < tables; k += $(rows))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(shape.rows * pitch), $(v.gather_i8.partial and "tables - k, " or "")token_code + k, token_words + k / $(rows)$(following));
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(v.gather_i8.partial and "tables - k, " or "")token_code + k, token_words + k / $(rows)$(following));
 //$ elseif run.tables > rows then
 $(i)$(helper)_add_$(run.tables)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following));
 //$ else
@@ -23,6 +23,6 @@ $(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(v.
 //$     if run and not run.last then
 $(i)$(helper)_store_sums($(line_sums(n)), $(sum("to", place)));
 //$     else
-$(i)$(helper)_finish$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)), $(sum(token.to, place))$(v.stream and ", streams" or ""));
+$(i)$(helper)_finish_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)), $(sum(token.to, place))$(v.stream and ", streams" or ""));
 //$     end
 //$ end

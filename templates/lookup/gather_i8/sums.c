@@ -1,18 +1,21 @@
-//$ takes v, isa, tile, helper, pitch, pack, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers
+//$ takes v, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
 //$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
 
-/* Sums of $(words.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them. */
+/* Sums of $(words.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
+   They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
+   a 32-bit sum without saturation, and at most $(plan.max_tables) tables share a unit: 65535 * 128 * $(plan.max_tables) < 2^31.
+   Only $(helper)_finish_y rounds. */
 typedef struct {
     $(word) high[4], low[4];
 } $(helper)_sums;
 
 //$ if sums_of_integers then
 /* The sums that wait in from[$(words.columns)]. */
-$(inline) $(helper)_sums $(helper)_sums_of(const int32_t *from)
+$(inline) $(helper)_sums $(helper)_load_sums(const int32_t *from)
 //$ else
 /* The sums of no rows. */
-$(inline) $(helper)_sums $(helper)_no_sums(void)
+$(inline) $(helper)_sums $(helper)_zero_sums(void)
 //$ end
 {
     $(helper)_sums sums;
@@ -37,8 +40,8 @@ $(inline) void $(helper)_store_sums(const $(helper)_sums *sums, int32_t *to)
 //$ for _, part in ipairs(plan.lines) do
 
 /* Adds $(part.columns) columns of four rows times their scores, whose upper bytes are in `high` and lower ones in `low`. */
-$(inline) void $(helper)_add_rows$(part.suffix)($(helper)_sums *sums, const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3,
-    uint32_t high, uint32_t low)
+$(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
+    const int8_t *row0, const int8_t *row1, const int8_t *row2, const int8_t *row3, uint32_t high, uint32_t low)
 {
     const $(word) scores_high = $(words.broadcast("high"));
     const $(word) scores_low = $(words.broadcast("low"));
@@ -63,7 +66,7 @@ $(inline) void $(helper)_add_rows$(part.suffix)($(helper)_sums *sums, const int8
 }
 
 /* Makes $(part.columns) columns of y: y = base + unit * sums. */
-$(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
+$(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
 {
 //$     local joined = {}
 //$     for n = 0, 3 do
@@ -76,7 +79,7 @@ $(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.
 //$     end
 //$     for n, vector in ipairs(part.vectors) do
 //$         if v.stream then
-    $(helper)_write($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
+    $(helper)_store_y($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);
 //$         elseif vector.floats == isa.lanes then
     $(isa.store_unaligned("y", vector.at, isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))));
 //$         else
@@ -87,12 +90,12 @@ $(inline) void $(helper)_finish$(part.suffix)(const $(helper)_sums *sums, $(isa.
 //$ end
 //$ local function head(tables, strip)
 //$     local many_tables = plan.partial and tables == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches and ", size_t following" or ""))
+$(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches and ", size_t prefetch_at" or ""))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
 /* Adds one row of each of $(plan.partial and "up to four" or "four") tables to $(strip.width) columns of a token.
-   table  [$(plan.partial and "tables" or 4)][$(shape.rows)][$(pack and "pitch" or pitch)]$(strip.prefetches and ", `following` elements before what is asked for" or "")
+   table  [$(plan.partial and "tables" or 4)][$(shape.rows)][$(row_pitch)]$(strip.prefetches and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
    words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores */
 //$     head("4", strip)
@@ -104,12 +107,12 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$     if strip.prefetches then
 //$         for r = 0, 3 do
 //$             for element = 0, strip.width - 1, line_elements do
-    $(isa.prefetch_l1("row" .. r, sum("following", element)));
+    $(isa.prefetch_l1("row" .. r, sum("prefetch_at", element)));
 //$             end
 //$         end
 //$     end
 //$     for n, line in ipairs(strip.lines) do
-    $(helper)_add_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(plan.low_at)]);
+    $(helper)_add_four_rows$(line.suffix)($(#strip.lines == 1 and "sums" or "&sums[" .. n - 1 .. "]"), $(sum("row0", line.at)), $(sum("row1", line.at)), $(sum("row2", line.at)), $(sum("row3", line.at)), words[0], words[$(plan.low_at)]);
 //$     end
 }
 //$ end
@@ -123,7 +126,7 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$         local at = rows_on("table", from * shape.rows)
 //$         local codes, pairs = "code", "words"
 //$         if k then at, codes, pairs = rows_on("table", (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows), "code + k * " .. tile, "words + k * " .. 2 * tile // words.rows end
-$(i)$(helper)_add_4x$(strip.width)(sums, $(at), $(pitch_argument)$(plan.partial and (n - from < 4 and n - from or 4) .. ", " or "")$(sum(codes, from * tile)), $(sum(pairs, from // words.rows * 2 * tile))$(strip.prefetches and ", following" or ""));
+$(i)$(helper)_add_4x$(strip.width)(sums, $(at), $(pitch_argument)$(plan.partial and (n - from < 4 and n - from or 4) .. ", " or "")$(sum(codes, from * tile)), $(sum(pairs, from // words.rows * 2 * tile))$(strip.prefetches and ", prefetch_at" or ""));
 //$     end
 //$     local whole = n - n % group.together
 //$     if whole <= group.together then whole = 0 end

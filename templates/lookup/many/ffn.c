@@ -1,4 +1,4 @@
-//$ takes prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument, scratch_bytes
+//$ takes in_scratch, constant, prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ lines("", prologue)
 //$ if makes_codes then
 //$ if tables.scaled then
@@ -16,10 +16,10 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, buffer in ipairs(buffers) do
-    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = ($(buffer.storage) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[buffer.name])));
+    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
 //$ if hash.bytes > 0 then
-    void *vertices = $(sum("(unsigned char *) scratch", v.scratch.vertices));
+    void *vertices = $(in_scratch("vertices", "void"));
 //$ end
 
     for (size_t first = 0; first < tokens; first += $(step)) {
@@ -55,8 +55,8 @@ $(include("templates/lookup/shared/chunks.c"))
 static void $(many)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     const size_t worthwhile = tokens / $(v.split.min), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
-    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
-    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+    uint16_t *code = $(in_scratch("code", "uint16_t"));
+    float *score = $(in_scratch("score", "float"));
 
     if (ranges < 2 || ranges > $(v.parts)) {
         $(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
@@ -68,12 +68,12 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
             $(v.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
-                code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(scratch_bytes));
+                code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             $(v.names.columns)(weights, code, score, y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
-                (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(scratch_bytes));
+                (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
     }
 }
 #endif

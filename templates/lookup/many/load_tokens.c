@@ -22,16 +22,19 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
         for (size_t token = 0; token < $(tile); ++token)
             panel[column * $(tile) + token] = row[token][column];
 //$ else
-    for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
-//$     local full = shape.d - shape.d % isa.lanes
-//$     if full > 0 then
-        for (size_t column = 0; column < $(full); column += $(isa.lanes))
-            $(helper)_transpose(row + token, column, panel + column * $(tile) + token);
+//$ local full = shape.d - shape.d % isa.lanes
+//$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
+//$     local row, lane = sum("row", token), token == 0 and "" or " + " .. token
+//$     if full == isa.lanes then
+$(i)$(helper)_transpose($(row), 0, panel$(lane));
+//$     elseif full > 0 then
+$(i)for (size_t column = 0; column < $(full); column += $(isa.lanes))
+$(i)    $(helper)_transpose($(row), column, panel + column * $(tile)$(lane));
 //$     end
 //$     if full < shape.d then
-        $(helper)_transpose_last(row + token, $(full), $(sum("panel", full * tile)) + token);
+$(i)$(helper)_transpose_last($(row), $(full), $(sum("panel", full * tile))$(lane));
 //$     end
-    }
+//$ end)
 //$ end
 //$ if norm then
 

@@ -3,17 +3,17 @@
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. A word holds two weights, or two inputs.
 //$ if folded then
-   x       [folds * lines][$(tile)] words
-   w       [folds * lines][width], of which the first $(outputs) columns are used
+   x       [folds * k_pairs][$(tile)] words
+   w       [folds * k_pairs][width], of which the first $(outputs) columns are used
    scales  of the outputs' weights, fold_scales from one fold to the next
 //$ else
-   x       [lines][$(tile)] words
-   w       [lines][width], of which the first $(outputs) columns are used
+   x       [k_pairs][$(tile)] words
+   w       [k_pairs][width], of which the first $(outputs) columns are used
    scales  of the outputs' weights
 //$ end
    units   [$(tile)] of the tokens' inputs
    y       [$(outputs)][$(tile)] */
-static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t lines,$(folded and " size_t folds, size_t fold_scales," or "")
+static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t k_pairs,$(folded and " size_t folds, size_t fold_scales," or "")
     const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, float *restrict y)
 {
 //$ for n = 0, vectors - 1 do
@@ -44,7 +44,7 @@ $(i)y$(o)_$(n) = $(isa.dot_i16("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$ end
 //$ lines(i, barriers(sums))
 //$ end
-$(i)for (size_t line = 0; line < lines; $(counted("line"))) {
+$(i)for (size_t k_pair = 0; k_pair < k_pairs; $(counted("k_pair"))) {
 //$ if unroll == 1 then
 //$     step(i .. "    ", 0)
 //$ else
@@ -85,12 +85,12 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
     const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tiles)
 {
-//$ local lines_of = tostring(block.lines)
-//$ if folded then lines_of = lines_of .. ", " .. block.folds .. ", " .. block.fold_gap end
+//$ local k_of = tostring(block.k_pairs)
+//$ if folded then k_of = k_of .. ", " .. block.folds .. ", " .. block.fold_gap end
 //$ local function panel_of(i, parts, width, words, first)
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(lines_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(4 * tile),
+$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(k_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(4 * tile),
 $(i)        $(sum("y + tile * y_step", part.at * tile)));
 //$     end
 //$     if #parts > 1 then

@@ -3,17 +3,17 @@
 
 /* $(outputs) outputs of one tile, held in registers over all inputs: y = W x.
 //$ if folded then
-   x  folds times [rows][$(tile)], fold_gap rows from one to the next
-   w  [folds * rows][width], of which the first $(outputs) columns are used
+   x_folds  folds times [inputs][$(tile)], fold_gap inputs from one to the next
+   w        [folds * inputs][width], of which the first $(outputs) columns are used
 //$ else
-   x  [rows][$(tile)]
-   w  [rows][width], of which the first $(outputs) columns are used
+   x  [inputs][$(tile)]
+   w  [inputs][width], of which the first $(outputs) columns are used
 //$ end
    y  [$(outputs)][$(tile)] */
 //$ if folded then
-static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows, size_t folds, size_t fold_gap,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x_folds, size_t inputs, size_t folds, size_t fold_gap,
 //$ else
-static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t rows,
+static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t inputs,
 //$ end
     const float *restrict w, size_t width, float *restrict y)
 {
@@ -36,7 +36,7 @@ $(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
 //$     end
 //$ end
 //$ end
-$(inner)for (size_t row = 0; row < rows; $(counted("row"))) {
+$(inner)for (size_t k = 0; k < inputs; $(counted("k"))) {
 //$ if unroll == 1 then
 //$     step(inner .. "    ", 0)
 //$ else
@@ -47,6 +47,9 @@ $(inner)    }
 //$     end
 //$ end
 $(inner)}
+//$ if folded then
+    }
+//$ end
 
 //$ for o = 0, outputs - 1 do
 //$     for n = 0, vectors - 1 do

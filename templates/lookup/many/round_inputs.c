@@ -3,13 +3,13 @@
 //$ local width = lanes == 1 and 1 or vectors
 //$ local function at(n) return n * lanes end
 
-/* The unit of $(lanes == 1 and "a token's" or "some tokens'") 16-bit integers, 1/32767 of the largest input, and its inverse. `finite` is 0, or NaN if an input is NaN or infinite:
-   so is the unit then. Inputs that are all below 1e-34 count as zeros.
+/* The unit of $(lanes == 1 and "a token's" or "some tokens'") 16-bit integers, 1/32767 of the largest input, and its inverse.
+   `finite` is 0, or NaN if an input is NaN or infinite: so is the unit then. Inputs that are all below 1e-34 count as zeros.
    units  [unit, inverse][$(tile)] */
-static inline void $(helper)_set_units($(isa.vector) most, $(isa.vector) finite, float *units)
+static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, float *units)
 {
-    $(isa.store("units", 0, isa.fma("most", isa.broadcast("1.0f / 32767.0f"), "finite")));
-    const $(isa.vector) some = $(isa.max("most", isa.broadcast("1e-34f")));
+    $(isa.store("units", 0, isa.fma("max", isa.broadcast("1.0f / 32767.0f"), "finite")));
+    const $(isa.vector) some = $(isa.max("max", isa.broadcast("1e-34f")));
     $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
 }
 //$ for _, rows in ipairs(measured_rows) do
@@ -30,14 +30,14 @@ static void $(helper)_units_$(rows)(const float *restrict x, float *restrict uni
 $(i)const $(isa.vector) v$(r)_$(n) = $(isa.load("x", sum(row, r * tile + at(n))));
 //$     end
 //$     for n = 0, width - 1 do
-$(i)const $(isa.vector) size$(r)_$(n) = $(isa.abs("v" .. r .. "_" .. n));
-$(i)most$(r)_$(n) = $(isa.max("most" .. r .. "_" .. n, "size" .. r .. "_" .. n));
+$(i)const $(isa.vector) magnitude$(r)_$(n) = $(isa.abs("v" .. r .. "_" .. n));
+$(i)max$(r)_$(n) = $(isa.max("max" .. r .. "_" .. n, "magnitude" .. r .. "_" .. n));
 $(i)finite$(r)_$(n) = $(isa.fma(isa.zero(), "v" .. r .. "_" .. n, "finite" .. r .. "_" .. n));
 //$     end
 //$ end
 //$ for r = 0, together - 1 do
 //$     for n = 0, width - 1 do
-$(i)$(isa.vector) most$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero());
+$(i)$(isa.vector) max$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero());
 //$     end
 //$ end
 $(i)for (size_t row = 0; row < $(rows - rows % together); $(together == 1 and "++row" or "row += " .. together)) {
@@ -49,9 +49,9 @@ $(i){
 $(i)}
 //$ end
 //$ for n = 0, width - 1 do
-//$     local most, finite = "most0_" .. n, "finite0_" .. n
-//$     if together > 1 then most, finite = isa.max(most, "most1_" .. n), isa.add(finite, "finite1_" .. n) end
-$(i)$(helper)_set_units($(most), $(finite), $(sum("units", at(n))));
+//$     local max, finite = "max0_" .. n, "finite0_" .. n
+//$     if together > 1 then max, finite = isa.max(max, "max1_" .. n), isa.add(finite, "finite1_" .. n) end
+$(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 //$ end
 //$ if width * lanes < tile then
     }

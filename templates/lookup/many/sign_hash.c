@@ -16,6 +16,10 @@ $(include(hash.template))
 void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter))
 {
     for (size_t table = 0; table < $(shape.h); ++table, z += $(shape.tau * tile), code += $(shape.neighbours * tile), score += $(shape.neighbours * tile))
+//$ if tile == lanes then
+        $(helper)_$(hash.name)(z, code, score$(vertices_argument));
+//$ else
         for (size_t token = 0; token < $(tile); token += $(lanes))
-            $(helper)_hash_lanes(z + token, code + token, score + token$(vertices_argument));
+            $(helper)_$(hash.name)(z + token, code + token, score + token$(vertices_argument));
+//$ end
 }

@@ -11,11 +11,11 @@ $(i)$(partial > 0 and isa.store_partial("unpacked", to, partial, value) or isa.s
 //$ end
 
 /* The weights of a panel of $(width) outputs, $(rows) inputs in a word, as floats.
-   words     [lines][$(width)]
-   unpacked  [$(rows) * lines][$(width)] */
-static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t lines, float *restrict unpacked)
+   words     [k_pairs][$(width)]
+   unpacked  [$(rows) * k_pairs][$(width)] */
+static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k_pairs, float *restrict unpacked)
 {
-    for (size_t line = 0; line < lines; ++line, words += $(width), unpacked += $(rows * width)) {
+    for (size_t k_pair = 0; k_pair < k_pairs; ++k_pair, words += $(width), unpacked += $(rows * width)) {
 //$ if unpack.whole > lanes then
         for (size_t i = 0; i < $(unpack.whole); $(lanes == 1 and "++i" or "i += " .. lanes)) {
 //$         part("            ", "word", "i", 0)

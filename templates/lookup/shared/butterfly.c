@@ -32,18 +32,18 @@ $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *most, " .. isa.vector .. " *finite" or more .. ", size_t row"))
+$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *max, " .. isa.vector .. " *finite" or more .. ", size_t row"))
 {
 //$         transform("    ", segment)
 //$         if pass.measures then
-//$             local sizes = {}
-//$             for k, result in ipairs(segment.network.results) do sizes[k] = isa.abs(result) end
-//$             while #sizes > 1 do -- as a tree, so that few of them wait for each other
+//$             local magnitudes = {}
+//$             for k, result in ipairs(segment.network.results) do magnitudes[k] = isa.abs(result) end
+//$             while #magnitudes > 1 do -- as a tree, so that few of them wait for each other
 //$                 local pairs_of = {}
-//$                 for k = 1, #sizes, 2 do pairs_of[#pairs_of + 1] = sizes[k + 1] and isa.max(sizes[k], sizes[k + 1]) or sizes[k] end
-//$                 sizes = pairs_of
+//$                 for k = 1, #magnitudes, 2 do pairs_of[#pairs_of + 1] = magnitudes[k + 1] and isa.max(magnitudes[k], magnitudes[k + 1]) or magnitudes[k] end
+//$                 magnitudes = pairs_of
 //$             end
-    *most = $(isa.max("*most", sizes[1]));
+    *max = $(isa.max("*max", magnitudes[1]));
     *finite = $(isa.fma(isa.zero(), segment.network.results[1], "*finite"));
 //$         end
 }
@@ -68,7 +68,7 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 {
 //$ if pass.measures then
 //$     for n = 0, vectors - 1 do
-    $(isa.vector) most$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
+    $(isa.vector) max$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
 //$     end
 //$ end
 //$ local inner = pass.groups > 1 and "        " or "    "
@@ -90,7 +90,7 @@ $(inner)    for (size_t i = row * $(tile); i < row * $(tile) + $(tile); ++i) {
 $(inner)    }
 //$         else
 //$             for n = 0, vectors - 1 do
-$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &most" .. n .. ", &finite" .. n or vector_arguments));
+$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments));
 //$             end
 //$             if vectors > 1 then
 $(inner)}
@@ -103,7 +103,7 @@ $(inner)}
 //$ end
 //$ if pass.measures then
 //$     for n = 0, vectors - 1 do
-    $(helper)_set_units(most$(n), finite$(n), $(sum("units", n * lanes)));
+    $(helper)_set_units(max$(n), finite$(n), $(sum("units", n * lanes)));
 //$     end
 //$ end
 }

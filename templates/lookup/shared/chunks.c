@@ -1,7 +1,7 @@
-//$ takes v, helper, prefetch_first
+//$ takes v, in_scratch, helper, prefetch_first
 {
-    uint16_t *code = (uint16_t *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.code)));
-    float *score = (float *) (void *) ($(sum("(unsigned char *) scratch", v.scratch.score)));
+    uint16_t *code = $(in_scratch("code", "uint16_t"));
+    float *score = $(in_scratch("score", "float"));
 
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);

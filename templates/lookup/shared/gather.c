@@ -1,4 +1,4 @@
-//$ takes prologue, helper, symbol, v, isa, tile, tables, pitch, loads, pack, prefetch_next, row_pitch, count
+//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, v, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
 //$ takes sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do
@@ -12,7 +12,7 @@ static inline $(isa.vector) $(load.name)(const $(tables.storage) *row)
 //$ if v.stream then
 
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
-static inline void $(helper)_write(float *y, $(isa.vector) value, int streams)
+static inline void $(helper)_store_y(float *y, $(isa.vector) value, int streams)
 {
     if (streams)
         $(isa.stream("y", "value"));
@@ -38,10 +38,10 @@ $(include("templates/lookup/gather_i8/columns.c", { t = t }))
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ if prefetch_next then
-   next    [$(v.group)][$(shape.rows)][$(pitch)], the columns that will be read after these: tokens ask for their rows in turn */
+   next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next" or ""))
+    const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
@@ -49,7 +49,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
         const uint16_t *token_code = code + token * $(shape.slots);
 //$     if v.gather_i8 then
         uint32_t token_words[$(2 * v.gather_i8.low_at)];
-        const $(isa.vector) unit = $(isa.broadcast(helper .. "_split_scores(score + token * " .. shape.slots .. ", tables, token_words)"));
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", tables, token_words)"));
 //$     else
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -76,7 +76,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$     end
 //$ end
 
-/* Gather: y = bias + sum over the $(shape.neighbours == 1 and "" or shape.neighbours .. " rows of each of ")$(shape.h) tables of score times row (LookupFFN, section "Put it together").
+/* Gather: y = bias + sum over $(shape.neighbours > 1 and shape.neighbours .. " rows of " or "")$(shape.h == 1 and "the one table" or shape.neighbours > 1 and "each of " .. shape.h .. " tables" or "the " .. shape.h .. " tables") of score times row (LookupFFN, section "Put it together").
 //$ if tables.scaled then
    Rows are in units of their scale, which the score has as a factor.
 //$ end
@@ -97,7 +97,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ end
 //$ local parts = v.names.columns and v.parts
 //$ if parts then
-   first    of the $(parts) tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   first    of the $(parts) tiles of columns that are gathered, up to `end`; the others are left alone
    Cannot fail. */
 void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
@@ -109,7 +109,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 {
 //$ end
 //$ local function buffer(type, name)
-    $(type) *$(name) = ($(type) *) (void *) ($(sum("(unsigned char *) scratch", v.scratch[name])));
+    $(type) *$(name) = $(in_scratch(name, type));
 //$ end
 //$ if sums_of_integers then
 //$     buffer("uint32_t", "words")
@@ -124,7 +124,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ if pack and not sums_of_integers then
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= $(v.packs_from);
-    const size_t row_step = packs ? $(pack.pitch) : $(pitch);
+    const size_t row_step = packs ? $(pack.pitch) : $(constant("ROW_PITCH"));
 //$ end
 //$ if sums_of_integers then
 
@@ -133,7 +133,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for n, span in ipairs(v.gather_i8.spans) do
-        $(helper)_split_scores($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
+        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
 //$     end
 //$     if several then
     }
@@ -152,7 +152,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
         const $(tables.storage) *table = weights->tables + column;
 //$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
-//$     after = sum(table, t.width)
+//$     after = following and sum(table, t.width) or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, t.width) .. " : weights->tables"
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
 //$     i = "        "
@@ -169,18 +169,13 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$         i = i .. "    "
 //$     end
 //$     local function at(base, offset) return loop and base .. " + k * " .. offset or sum(base, offset) end
-//$     local next = call.next and sum(table, call.next) or after
-//$     if loop then
-//$         next = table .. " + (k + " .. loop.step .. ") * " .. call.table_at
-//$         local turn = call.loop_next
-//$         if turn then next = "k == " .. turn.turn .. " ? " .. (turn.at and sum(table, turn.at) or after) .. " : " .. next end
-//$     end
+//$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
-$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at(table, call.table_at)), $(call.tables), slice) : $(at(table, call.table_at)), row_step, $(call.tables),
+$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
 $(i)    $(at("code", call.code_at)), $(at("score", call.code_at)),
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at(table, call.table_at)), $(call.tables), $(at("code", call.code_at)), $(at("score", call.code_at)),
+$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_at)), $(at("score", call.code_at)),
 //$     end
 $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$ end

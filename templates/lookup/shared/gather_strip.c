@@ -8,7 +8,7 @@ $(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
 $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r) .. "]"));
 //$         if prefetches then
 //$             for element = 0, width - 1, line_elements do
-$(i)$(isa.prefetch_l1("row" .. number, sum("following", element)));
+$(i)$(isa.prefetch_l1("row" .. number, sum("prefetch_at", element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do
@@ -37,7 +37,7 @@ $(i)}
 //$ end
 //$ for n = 0, vectors - 1 do
 //$     if v.stream then
-$(i)$(helper)_write($(sum(token.to, sum(at, n * isa.lanes))), sum$(n), streams);
+$(i)$(helper)_store_y($(sum(token.to, sum(at, n * isa.lanes))), sum$(n), streams);
 //$     else
 $(i)$(isa.store_unaligned(token.to, sum(at, n * isa.lanes), "sum" .. n));
 //$     end

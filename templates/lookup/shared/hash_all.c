@@ -8,7 +8,7 @@ $(include("templates/math/exp.c"))
 //$ else
    score = product of (exp(-2 |z|) where the vertex differs from the best one) / product of (1 + exp(-2 |z|)). */
 //$ end
-static inline void $(helper)_hash_lanes(const float *z, uint16_t *code, float *score, void *vertices)
+static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *score, void *vertices)
 {
     const $(isa.vector) none = $(isa.zero());
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
@@ -26,8 +26,8 @@ static inline void $(helper)_hash_lanes(const float *z, uint16_t *code, float *s
 //$ end
     for (size_t bit = $(shape.tau), count = 1; bit > 0; --bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "(bit - 1) * " .. step));
-        const $(isa.vector) size = $(isa.abs("z_bit"));
-        const $(isa.vector) loss = $(isa.mul("minus_two", "size"));
+        const $(isa.vector) magnitude = $(isa.abs("z_bit"));
+        const $(isa.vector) loss = $(isa.mul("minus_two", "magnitude"));
         const $(isa.vector) other = $(helper)_exp(loss);
         const $(isa.mask) positive = $(isa.less("none", "z_bit"));
         const $(isa.vector) without = $(isa.select("positive", "other", "one"));

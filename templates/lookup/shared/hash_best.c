@@ -7,7 +7,7 @@ $(include("templates/math/exp.c"))
 //$ else
    score = 1 / product of (1 + exp(-2 |z|)). */
 //$ end
-static inline void $(helper)_hash_lanes(const float *z, uint16_t *code, float *score)
+static inline void $(helper)_hash_best(const float *z, uint16_t *code, float *score)
 {
 $(include("templates/lookup/shared/hash_bits.c"))
 

@@ -8,10 +8,10 @@
 //$ for bit = 0, shape.tau - 1 do
 
     const $(isa.vector) z$(bit) = $(isa.load("z", bit * step));
-    const $(isa.vector) size$(bit) = $(isa.abs("z" .. bit));
+    const $(isa.vector) magnitude$(bit) = $(isa.abs("z" .. bit));
     row = $(isa.index_or_if_positive("row", "z" .. bit, tostring(1 << (shape.tau - 1 - bit))));
 //$ if score == "gelu" then
-    sum = $(isa.add("sum", "size" .. bit));
+    sum = $(isa.add("sum", "magnitude" .. bit));
 //$ end
-    product = $(isa.fma("product", helper .. "_exp(" .. isa.mul("minus_two", "size" .. bit) .. ")", "product"));
+    product = $(isa.fma("product", helper .. "_exp(" .. isa.mul("minus_two", "magnitude" .. bit) .. ")", "product"));
 //$ end

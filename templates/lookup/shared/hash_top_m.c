@@ -3,7 +3,7 @@ $(include("templates/math/exp.c"))
 
 /* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
    flips has these bits. Puts the cheaper of two vertices first. */
-static inline void $(helper)_order($(isa.vector) *cost, $(isa.index) *flips, size_t first, size_t second)
+static inline void $(helper)_order_vertices($(isa.vector) *cost, $(isa.index) *flips, size_t first, size_t second)
 {
     const $(isa.vector) first_cost = cost[first];
     const $(isa.vector) second_cost = cost[second];
@@ -17,17 +17,17 @@ static inline void $(helper)_order($(isa.vector) *cost, $(isa.index) *flips, siz
 }
 
 /* Sorts `count` vertices, a power of two, whose costs rise and then fall: the merge of Batcher's bitonic sort. */
-static inline void $(helper)_merge($(isa.vector) *cost, $(isa.index) *flips, size_t count)
+static inline void $(helper)_merge_vertices($(isa.vector) *cost, $(isa.index) *flips, size_t count)
 {
     for (size_t gap = count / 2; gap > 0; gap /= 2)
         for (size_t block = 0; block < count; block += 2 * gap)
             for (size_t i = block; i < block + gap; ++i)
-                $(helper)_order(cost, flips, i, i + gap);
+                $(helper)_order_vertices(cost, flips, i, i + gap);
 }
 
 //$ if hash.grown < shape.tau then
 /* Another vertex in place of one of the list where it is cheaper. */
-static inline void $(helper)_replace($(isa.vector) *cost, $(isa.index) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
+static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
 {
     const $(isa.vector) own_cost = *cost;
     const $(isa.index) own_flips = *flips;
@@ -44,7 +44,7 @@ static inline void $(helper)_replace($(isa.vector) *cost, $(isa.index) *flips, $
 //$ else
    score = exp(-2 cost) / product of (1 + exp(-2 |z|)). */
 //$ end
-static inline void $(helper)_hash_lanes(const float *z, uint16_t *code, float *score, void *vertices)
+static inline void $(helper)_hash_top_m(const float *z, uint16_t *code, float *score, void *vertices)
 {
     $(isa.vector) *cost = ($(isa.vector) *) vertices;
     $(isa.index) *flips = ($(isa.index) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
@@ -55,30 +55,30 @@ $(include("templates/lookup/shared/hash_bits.c"))
     flips[0] = $(isa.index_zero());
     for (size_t bit = 0, count = 1; bit < $(hash.grown); ++bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
-        const $(isa.vector) size = $(isa.abs("z_bit"));
+        const $(isa.vector) magnitude = $(isa.abs("z_bit"));
         const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0; i < count; ++i) {
-            cost[2 * count - 1 - i] = $(isa.add("cost[i]", "size"));
+            cost[2 * count - 1 - i] = $(isa.add("cost[i]", "magnitude"));
             flips[2 * count - 1 - i] = $(isa.index_xor("flips[i]", "flip"));
         }
-        $(helper)_merge(cost, flips, 2 * count);
+        $(helper)_merge_vertices(cost, flips, 2 * count);
     }
 //$ if hash.grown < shape.tau then
 
     /* The other bits: of these vertices and those that differ in one more bit, the $(hash.count) cheapest. */
     for (size_t bit = $(hash.grown); bit < $(shape.tau); ++bit) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
-        const $(isa.vector) size = $(isa.abs("z_bit"));
+        const $(isa.vector) magnitude = $(isa.abs("z_bit"));
         const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
-            const $(isa.vector) i_cost = $(isa.add("cost[j]", "size"));
-            const $(isa.vector) j_cost = $(isa.add("cost[i]", "size"));
+            const $(isa.vector) i_cost = $(isa.add("cost[j]", "magnitude"));
+            const $(isa.vector) j_cost = $(isa.add("cost[i]", "magnitude"));
             const $(isa.index) i_flips = $(isa.index_xor("flips[j]", "flip"));
             const $(isa.index) j_flips = $(isa.index_xor("flips[i]", "flip"));
-            $(helper)_replace(cost + i, flips + i, i_cost, i_flips);
-            $(helper)_replace(cost + j, flips + j, j_cost, j_flips);
+            $(helper)_replace_vertex(cost + i, flips + i, i_cost, i_flips);
+            $(helper)_replace_vertex(cost + j, flips + j, j_cost, j_flips);
         }
-        $(helper)_merge(cost, flips, $(hash.count));
+        $(helper)_merge_vertices(cost, flips, $(hash.count));
     }
 //$ end
 

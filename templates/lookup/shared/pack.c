@@ -1,17 +1,18 @@
-//$ takes isa, helper, tables, pitch, pack, t, line_elements
+//$ takes isa, helper, tables, constant, pack, t, line_elements
 //$ -- Copies a slice of the tables.
 
 /* Copies $(t.width) columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
-   table  [tables][$(shape.rows)][$(pitch)], from the first of the columns on
+   table  [tables][$(shape.rows)][$(constant("ROW_PITCH"))], from the first of the columns on
    slice  [tables][$(shape.rows)][$(pack.pitch)]$(t.width % line_elements > 0 and ", whole lines of it are written" or "") */
 static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.storage) *table, size_t tables, $(tables.storage) *slice)
 {
     const size_t rows = tables * $(shape.rows);
     for (size_t n = 0; n < rows; ++n) {
-        const $(tables.storage) *row = table + n * $(pitch), *ahead = n + $(pack.distance) < rows ? row + $(pack.distance * pitch) : row;
+        const $(tables.storage) *row = table + n * $(constant("ROW_PITCH"));
+        const $(tables.storage) *later = n + $(pack.distance) < rows ? row + $(pack.distance) * $(constant("ROW_PITCH")) : row;
         $(tables.storage) *piece = slice + n * $(pack.pitch);
 //$ for element = 0, t.width - 1, line_elements do
-        $(isa.prefetch_nta("ahead", element));
+        $(isa.prefetch_nta("later", element));
 //$ end
 //$ for line = 0, t.width - 1, line_elements do
 //$     for element = line, line + line_elements - 1, isa.lanes * 4 // tables.bytes do

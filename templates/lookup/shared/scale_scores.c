@@ -1,7 +1,7 @@
 //$ takes helper, tile, slots_text, table_of
 /* Multiplies each score by the scale of its row: the tables hold rows in units of their scale.
    scale  [$(shape.h)][$(shape.rows)]
-   code   [tiles]$(slots_text)[$(tile)]; score likewise. None may overlap. */
+   code   [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(tile == 1 and "" or "[" .. tile .. "]"); score likewise. None may overlap. */
 static inline void $(helper)_scale_scores(const float *restrict scale, const uint16_t *restrict code, float *restrict score, size_t tiles)
 {
 //$ local slot = shape.neighbours == 1 and "table" or "slot"

@@ -1,6 +1,6 @@
 //$ takes v, isa, tables, s, strip, token, i, prefetch_first, row_of, line_elements
 //$ -- The strips of a tile of columns of one token, from left to right: what template `strip` prints of `width` columns from column `at` on. While one is
-//$ -- summed, the rows of the `following` one are asked for.
+//$ -- summed, the rows of the next one, from column `prefetch_at` on, are prefetched.
 //$ if v.prefetch_strip and not prefetch_first then
 $(i)for (size_t k = 0; k < $(token.count); ++k) {
 $(i)    const $(tables.storage) *row = $(row_of("k"));
@@ -12,7 +12,7 @@ $(i)}
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
 //$     if v.prefetch_strip then
-$(i)    const size_t following = strip + $(s.floats) < $(s.rest_at + s.rest) ? strip + $(s.floats) : strip;
+$(i)    const size_t prefetch_at = strip + $(2 * s.floats) <= $(s.rest_at + s.rest) ? strip + $(s.floats) : $(s.rest_at + s.rest - s.floats);
 //$     end
 $(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip, i = i .. "    ", token = token }))
 $(i)}

@@ -28,9 +28,9 @@ function block_products.few(p, few, products, values)
     values.blocks = distinct_blocks(products, function(block, of)
         block.strips = { product.strips(of, isa.lanes, few.vectors_alone) } -- by the number of tokens
         block.strips[few.tokens] = product.strips(of, isa.lanes, few.vectors)
-        block.lines, block.last_rows = of.rows // per_word, {}
-        if integers then block.lines = of.depth // of.folds end
-        for row = block.lines * per_word, of.rows - 1 do
+        block.k_pairs, block.last_rows = of.rows // per_word, {}
+        if integers then block.k_pairs = of.depth // of.folds end
+        for row = block.k_pairs * per_word, of.rows - 1 do
             table.insert(block.last_rows, tostring(row))
         end
         block.block_words, block.x_stride = of.block_words, integers and of.x_stride // per_word or of.x_stride
@@ -46,22 +46,22 @@ function block_products.few(p, few, products, values)
     end
     values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
     values.token_counts = few.tokens > 1 and { few.tokens, 1 } or { 1 }
-    -- The variable that counts lines of words, and the rows of x that a line is for, each after `before`.
-    values.line = per_word > 1 and "line" or "row"
-    values.x_rows = function(before)
+    -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
+    values.counter = per_word > 1 and "k_pair" or "k"
+    values.x_inputs = function(before)
         local list = {}
         for part = 0, per_word - 1 do
-            list[part + 1] = before .. sum(per_word > 1 and per_word .. " * line" or "row", part)
+            list[part + 1] = before .. sum(per_word > 1 and per_word .. " * k_pair" or "k", part)
         end
         return list
     end
-    -- A vector of line `line`: weights, or words of several and what they are.
-    local function load(whole, partial, vector, line)
-        local at = sum(math.type(line) and line * vector.step or line .. " * " .. vector.step, vector.at)
+    -- A vector of weights of input `k`, or of words number `k`.
+    local function load(whole, partial, vector, k)
+        local at = sum(math.type(k) and k * vector.step or k .. " * " .. vector.step, vector.at)
         return vector.partial and partial("w", at, vector.floats) or whole("w", at)
     end
-    values.load_weights = function(vector, line) return load(isa.load_unaligned, isa.load_partial, vector, line) end
-    values.load_words = function(vector, line) return load(isa.load_words, isa.load_words_partial, vector, line) end
+    values.load_weights = function(vector, k) return load(isa.load_unaligned, isa.load_partial, vector, k) end
+    values.load_words = function(vector, k) return load(isa.load_words, isa.load_words_partial, vector, k) end
     values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
     -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`.
     values.zeros = function(token, count, name)
@@ -75,9 +75,9 @@ function block_products.few(p, few, products, values)
         end
         return list
     end
-    -- Sums of integers wait for each other where there are few: then two lines of words have sums of their own.
+    -- Sums of integers wait for each other where there are few: then two words in a row have sums of their own.
     values.chains = function(block, vectors, tokens)
-        return vectors * tokens <= 4 and block.lines % 2 == 0 and block.lines > 0 and 2 or 1
+        return vectors * tokens <= 4 and block.k_pairs % 2 == 0 and block.k_pairs > 0 and 2 or 1
     end
 end
 
@@ -113,7 +113,7 @@ function block_products.many(p, v, products, values)
     local micro_seen = {}
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, of)
-        block.lines = of.depth // of.folds
+        block.k_pairs = of.depth // of.folds
         block.full_panels, block.tail_outputs, block.depth, block.panel_words =
             of.full_panels, of.tail_outputs, of.depth, of.depth * product.panel
         block.full = of.full_panels > 0 and parts(product.panel, v.outputs) or {}
@@ -130,13 +130,13 @@ function block_products.many(p, v, products, values)
     end)
     table.sort(values.micro)
     values.panel, values.blocks_argument = product.panel, false
-    -- The loop over the lines of words of a codelet, and weight `output` of the line that is `number` lines ahead.
+    -- The loop over the inputs, or words, of a codelet, and weight `output` of the input that comes `number` later.
     values.unroll = v.product_unroll
-    values.counted = function(line)
-        if v.product_unroll == 1 then return "++" .. line .. ", x += " .. v.tile .. ", w += width" end
+    values.counted = function(counter)
+        if v.product_unroll == 1 then return "++" .. counter .. ", x += " .. v.tile .. ", w += width" end
         return string.format(
             "%s += %d, x += %d, w += %d * width",
-            line,
+            counter,
             v.product_unroll,
             v.product_unroll * v.tile,
             v.product_unroll

@@ -4,13 +4,13 @@ local buffers = require "gen.families.lookup.print.buffers"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
 
--- Statements, four a line, that keep variables of the names in their registers: none where `isa` needs none.
+-- Statements, two a line, that keep variables of the names in their registers: none where `isa` needs none.
 local function barriers(p, isa, list)
     local text = {}
-    for i = 1, isa.register_barrier and #list or 0, 4 do
+    for i = 1, isa.register_barrier and #list or 0, 2 do
         local line = {}
-        for n = i, math.min(i + 3, #list) do
-            line[#line + 1] = p.names.macro("KEEP") .. "(" .. list[n] .. ");"
+        for n = i, math.min(i + 1, #list) do
+            line[#line + 1] = p.names.macro("REGISTER_BARRIER") .. "(" .. list[n] .. ");"
         end
         text[#text + 1] = table.concat(line, " ")
     end
@@ -50,6 +50,13 @@ return function(p, v, symbol)
         y_rows = buffers.rows(shape.d_out, shape.y_step),
         slots_text = "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or ""),
         lane_axis = few and "" or "[" .. v.tile .. "]",
+        constant = function(name) return p.names.macro(p.names.prefix .. name) end,
+        -- The buffer of that name in scratch, as a pointer to `type`.
+        in_scratch = function(name, type)
+            if v.scratch[name] == 0 then return type == "void" and "scratch" or "(" .. type .. " *) scratch" end
+            local at = "(unsigned char *) scratch + " .. p.names.macro(p.names.prefix .. v.constants .. name:upper())
+            return type == "void" and at or "(" .. type .. " *) (void *) (" .. at .. ")"
+        end,
         barriers = function(list) return barriers(p, v.isa, list) end,
     }
 end

@@ -13,8 +13,7 @@ return function(p, v, values)
     end
     values.buffers, values.tables = list, p.tables
     values.few = few and v or v.few or false
-    values.scratch_bytes = p.scratch_bytes
-    local ask = values.prefetch_first
-    values.prefetch_parameter = ask and ", const " .. p.names.weights .. " *ask" or ""
-    values.prefetch_argument = ask and ", token == 0 ? ask : NULL" or ""
+    local prefetch = values.prefetch_first
+    values.prefetch_parameter = prefetch and ", const " .. p.names.weights .. " *prefetch" or ""
+    values.prefetch_argument = prefetch and ", token == 0 ? prefetch : NULL" or ""
 end

@@ -11,8 +11,7 @@ local function add_i8(p, v, values)
     -- as long.
     values.pitch_parameter, values.pitch_argument = v.pack and "size_t pitch, " or "", v.pack and "pitch, " or ""
     values.rows_on = function(table, rows) -- `table`, so many rows further on
-        if math.type(rows) and not v.pack then return sum(table, rows * p.pitch) end
-        return rows == 0 and table or table .. " + " .. rows .. " * " .. (v.pack and "pitch" or p.pitch)
+        return rows == 0 and table or table .. " + " .. rows .. " * " .. values.row_pitch
     end
     values.commas = function(list) return table.concat(list, ", ") end
     values.used = steps.used
@@ -49,11 +48,37 @@ local function add_loads(p, v, values)
     values.load_row_partial = function(row, offset, n) return add(n) .. "(" .. sum(row, offset) .. ")" end
 end
 
+-- Adds how a call of gen/families/lookup/gather_calls.lua names tables: `table_at(table, call)` of a pointer to the
+-- first one, and `next_at(table, call, after)`, what is read next.
+local function add_places(values)
+    local pitch = values.constant("TABLE_PITCH")
+    local function at(table, number)
+        return number == 0 and table or table .. " + " .. (number == 1 and "" or number .. " * ") .. pitch
+    end
+    values.table_at = function(table, call) return at(table, call.loop and "k" or call.first) end
+    values.next_at = function(table, call, after)
+        if not call.loop then return call.next and at(table, call.next) or after end
+        local step, next = call.loop.step, at(table, "(k + " .. call.loop.step .. ")")
+        if call.max_next and call.max_next < call.loop.last then
+            next = "k > " .. call.max_next - step .. " ? " .. at(table, call.max_next) .. " : " .. next
+        elseif call.last_turn then
+            next = "k == "
+                .. call.last_turn
+                .. " ? "
+                .. (after:find("?", 1, true) and "(" .. after .. ")" or after)
+                .. " : "
+                .. next
+        end
+        return next
+    end
+end
+
 -- Adds to `values` what the template of the gather of `v` reads beside what kernels have in common.
 return function(p, v, values)
     local shape, m = p.shape, p.shape.neighbours
     -- Rows that a token takes in a call.
     local full, last = math.min(v.group, shape.h) * m, shape.h % v.group * m
+    add_places(values)
     values.tables, values.pack, values.prefetch_next = p.tables, v.pack or false, v.prefetch_next or false
     values.sums_of_integers = v.gather_i8 ~= nil and v.regime == "many"
     values.loads, values.unroll = {}, v.unroll
@@ -61,7 +86,7 @@ return function(p, v, values)
     local function factor(k) return k:find(" ") and "(" .. k .. ")" or k end
     values.count = m == 1 and "tables" or "tables * " .. m
     values.slot = function(k) return v.tile == 1 and k or factor(k) .. " * " .. v.tile end
-    values.row_pitch = v.pack and (v.gather_i8 and "pitch" or "row_step") or p.pitch
+    values.row_pitch = v.pack and (v.gather_i8 and "pitch" or "row_step") or values.constant("ROW_PITCH")
     values.row_of = function(k)
         return string.format(
             "table + (%s * %d + token_code[%s]) * %s",

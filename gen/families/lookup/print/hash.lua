@@ -14,5 +14,5 @@ return function(p, v, values)
         or "the "
             .. shape.neighbours
             .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
-    values.prefetch_parameter = values.prefetch_first and ", const " .. p.names.weights .. " *ask" or ""
+    values.prefetch_parameter = values.prefetch_first and ", const " .. p.names.weights .. " *prefetch" or ""
 end

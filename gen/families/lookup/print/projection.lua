@@ -86,7 +86,7 @@ return function(p, v, values)
     values.gain_text, values.x_text = norm and ", LayerNorm's gain" or "", norm and ", normalised" or ""
     values.x_alignment = few and not norm and " but x, which may have any alignment" or ""
     values.up_to = few and "a few tokens, each a tile of its own"
-        or string.format("up to %d tiles of %d tokens", v.tiles, v.tile)
+        or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round = false, false, false
     if integers then add_rounding(p, v, values) end
     local products
