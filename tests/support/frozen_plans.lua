@@ -31,7 +31,7 @@ end
 -- `value` without views: the table behind one, a copy of a table that holds some.
 local function thaw(value)
     if type(value) ~= "table" then return value end
-    if tables[value] then return tables[value] end
+    if tables[value] then return thaw(tables[value]) end -- a plan may hold views of another family's
     local copy, changed = {}, false
     for key, item in next, value do
         copy[key] = thaw(item)

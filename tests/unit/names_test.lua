@@ -105,6 +105,7 @@ function test.public_names()
     end
     check.equal(public, {
         model = "tiny_1",
+        prefix = "",
         weights = "tiny_1_weights",
         bind = "tiny_1_bind",
         bind_linked = "tiny_1_bind_linked",

@@ -23,7 +23,8 @@ static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t 
 
 //$ local inner = folded and "        " or "    "
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold, x += fold_gap * $(tile) - rows * $(tile))
+    for (size_t fold = 0; fold < folds; ++fold) {
+        const float *x = x_folds + fold * fold_gap * $(tile);
 //$ end
 //$ local function step(i, number)
 //$ for n = 0, vectors - 1 do
