@@ -4,6 +4,7 @@
 -- Every word has a vector length of its own, four or fewer: panels of weights and rows of tables are short, so that
 -- longer vectors would mostly wait for memory.
 
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at = expression.address
@@ -82,7 +83,7 @@ function rvv.load_partial_f16(base, n)
     local sign = call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", halves(base, n), 16, 4))
     return call("vfsgnj_vv_f32m1", call("vfmul_vf_f32m1", magnitude, "0x1p+112f", 4), sign, 4)
 end
-for _, type in ipairs { "bf16", "f16", "i8" } do
+for _, type in ipairs(dtype.loaded_names) do
     rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end
 end
 function rvv.load_words_partial(base, offset, n) return first("vle32_v_u32m1", rvv.index_zero(), at(base, offset), n) end

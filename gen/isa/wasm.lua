@@ -1,5 +1,6 @@
 -- SIMD128 of WebAssembly: 4 lanes; a browser or runtime has at least 16 registers for them.
 
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at = expression.address
@@ -100,7 +101,7 @@ function wasm.load_i8(base)
         call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base)))
     )
 end
-for _, type in ipairs { "bf16", "f16", "i8" } do
+for _, type in ipairs(dtype.loaded_names) do
     wasm["load_partial_" .. type] = function(base, n) return expression.call("$wasm_load_first_" .. type, base, n) end
 end
 function wasm.unpack_bf16(words)

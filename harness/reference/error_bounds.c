@@ -260,7 +260,7 @@ bool error_bounds_gather(const reference_model *model, const reference_weights *
             const double power = done ? mean_square(row, model->d_out) * square(model->scale) : 0.0;
             terms += power * square(score[i]);
             from_table += sqrt(power) * score_error[i];
-            if (weights->row_scale) {
+            if (weights->rounds_scores) {
                 const double scale = weights->row_scale(weights->row_source, k, code[i]);
                 integers += scale > 0.0 ? power / square(scale) : 0.0;
                 largest = fmax(largest, scale * score[i]);

@@ -22,8 +22,8 @@
    spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter of
    the bound, which is all that random tokens may use, is five standard deviations.
 
-   Tables of integers in units of their rows' scales: a kernel may round the scores of a token, scales included, to multiples of 1/65535 of
-   the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the
+   Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to multiples
+   of 1/65535 of the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the
    squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight times that root.
 
    ERROR_BOUNDS_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when N is

@@ -100,8 +100,7 @@ def check_tables():
             tensors["tables"][2, 1, 5] = value
             write_safetensors(weights, tensors)
             packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)
-            name = "float32" if kind == "f32" else kind
-            check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {name}\n"), f"{kind}: {packed}")
+            check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {kind}\n"), f"{kind}: {packed}")
             check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), kind + ": a refusal is one line and writes nothing")
     print("ok     types: tables in f32, bf16, f16 and i8 are what NumPy rounds to; too large values are refused")
 

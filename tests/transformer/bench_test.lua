@@ -1,6 +1,7 @@
 -- bench of a transformer prints every row, its JSON has the keys that README lists, and blocks that are wrong are not
 -- timed.
 local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -53,7 +54,9 @@ function test.for_machines()
         local best
         for _, baseline in ipairs(r.baselines) do
             positive(baseline, "us_per_token")
-            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then best = baseline end
+            if baseline.type ~= "i8" and (not best or baseline.us_per_token < best.us_per_token) then
+                best = baseline
+            end
             if baseline.type == "i8" then check.equal(r.baseline_in_i8_us_per_token, baseline.us_per_token) end
         end
         check.equal(
@@ -132,7 +135,11 @@ function test.what_cannot_be_timed()
         "--batch: 8: from position 33 on must be at most attention.context = 40",
         bench(path, "--batch", "8", "--position", "33")
     )
-    program.refuses(1, '--type: "f64": must be one of f32, bf16, f16, i8', bench(path, "--type", "f32,f64"))
+    program.refuses(
+        1,
+        '--type: "f64": must be one of ' .. table.concat(dtype.names, ", "),
+        bench(path, "--type", "f32,f64")
+    )
     program.refuses(1, '--type: "i8": given twice', bench(path, "--type", "i8,i8"))
     program.refuses(
         1,

@@ -277,7 +277,7 @@ static void one_bit_is_half_a_sigmoid(void **state)
         .d = 1, .d_out = 2, .h = 1, .tau = 1, .neighbours = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
-    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
     for (double x = -3.0; x <= 3.0; x += 0.5) {
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));
@@ -304,7 +304,7 @@ static void take_both_rows(reference_score_kind score, double gain, double facto
         for (size_t o = 0; o < 2; ++o)
             table[(2 * k + 1) * 2 + o] = factor * v[2 * k + o];
     memory_tables tables = {&model, table};
-    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
     assert_true(reference_project(&model, &weights, x, z));
     for (size_t k = 0; k < 5; ++k) {
         assert_true(reference_vertices(&model, z + k, codes + 2 * k));

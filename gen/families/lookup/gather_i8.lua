@@ -10,7 +10,9 @@ gather_i8.max_tables = 256
 
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores
 -- must not be negative, which those of a vertex beside the best one may be.
-function gather_i8.words(shape, isa) return shape.neighbours == 1 and isa.gather_i8 or nil end
+function gather_i8.words(shape, isa)
+    return shape.tables.integer_gather and shape.neighbours == 1 and isa.gather_i8 or nil
+end
 
 -- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
 function gather_i8.pitch(words, columns) return blob.round_up(columns, words.columns) end

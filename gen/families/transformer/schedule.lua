@@ -165,7 +165,7 @@ return space.new {
         -- Where short vectors take longer to convert what is cached than memory to deliver it, the order does not count,
         -- only what the prefetches cost.
         default = function(shape, isa)
-            return not isa.prefetch_l2 and 0 or shape.cache.type.name ~= "f32" and isa.lanes < 16 and 1 or 2
+            return not isa.prefetch_l2 and 0 or not shape.cache.type.plain and isa.lanes < 16 and 1 or 2
         end,
     },
 }

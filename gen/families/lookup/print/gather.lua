@@ -22,7 +22,7 @@ end
 -- vector that there is.
 local function add_loads(p, v, values)
     local word, isa = p.tables.name, v.isa
-    if word == "f32" then
+    if p.tables.plain then
         values.load_row, values.load_row_partial = isa.load_unaligned, isa.load_partial or false
         return
     end
