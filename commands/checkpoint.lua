@@ -1,43 +1,12 @@
 -- The commands that read transformers' checkpoints: fuse, import.
 local file_rules = require "commands.file_rules"
-local fuse = require "gen.weights.fuse"
+local fuse = require "gen.families.transformer.fuse"
+local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
 local import = require "gen.import.config_json"
-local json = require "json"
-local model_file = require "gen.model.file"
-local weights = require "fuse"
+local model_file = require "gen.families.model_file"
 
 local commands = {}
-
--- The value of an option that is a number, or one line.
-local function number_option(options, name)
-    local value = tonumber(options[name])
-    if not value or not (value > 0) then
-        error(string.format("--%s: %s: must be a number above 0", name, options[name]), 0)
-    end
-    return value
-end
-
-local dtypes = { f32 = "F32", bf16 = "BF16", f16 = "F16", f64 = "F64" }
-
--- Paths of the files to be written, and what else the job needs for several.
-local function output_of(job, options, files)
-    local path, names = options.o, {}
-    if not options["shard-mib"] then
-        job.files = { { path = path, tensors = files[1] } }
-        return
-    end
-    job.files = {}
-    for i, tensors in ipairs(files) do
-        names[i] = string.format("model-%05d-of-%05d.safetensors", i, #files)
-        job.files[i] = { path = path .. "/" .. names[i], tensors = tensors }
-    end
-    job.directory, job.index = path, path .. "/model.safetensors.index.json"
-    job.index_text = assert(json.encode(fuse.index(files, names))) .. "\n"
-    for _, file in ipairs { { path = job.index }, table.unpack(job.files) } do
-        if host.kind(file.path) then error("-o: " .. file.path .. ": exists: choose another folder", 0) end
-    end
-end
 
 -- What the steps of a layer found, as a line of a table.
 local function report_lines(found)
@@ -60,36 +29,16 @@ local function largest(found, key)
     return most
 end
 
--- Fuses a checkpoint: { eliminate, type (nil: as it is), weights, o, shard-mib, max-condition, max-error }. Returns
--- what its steps found.
-function commands.fuse_weights(m, options)
-    local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
-    local found, inputs = weights.tensors(options.weights)
-    if not found then error(inputs, 0) end
-    file_rules.not_over("-o", options.o, { options.model, options.weights, table.unpack(inputs) })
-    local steps = fuse.steps(m, found, options.weights, options.eliminate, dtypes[options.type])
-    local job = {
-        weights = options.weights,
-        steps = steps.steps,
-        work = steps.work,
-        most_condition = condition,
-        most_error = most_error,
-    }
-    output_of(job, options, fuse.files(steps.tensors, options["shard-mib"] and options["shard-mib"] << 20))
-    return assert(weights.run(job))
-end
-
 function commands.fuse(arguments, options)
     local m = model_file.load(arguments[1])
-    model_file.only_transformer(m)
+    fuse.only_transformer(m)
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
-    if options.type and not dtypes[options.type] then
-        error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
-    end
-    if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
-    local results =
-        commands.fuse_weights(m, setmetatable({ model = arguments[1], eliminate = eliminate }, { __index = options }))
+    local results = fuse_weights(
+        m,
+        setmetatable({ eliminate = eliminate }, { __index = options }),
+        function(inputs) file_rules.not_over("-o", options.o, { arguments[1], options.weights, table.unpack(inputs) }) end
+    )
     if options.report then host.print(table.concat(report_lines(results), "\n")) end
     local worst, off = largest(results, "condition"), largest(results, "error")
     host.print(

@@ -3,10 +3,10 @@ local host = require "host"
 local dtype = require "gen.plan.dtype"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
-local model_file = require "gen.model.file"
+local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
-local wrap = require "gen.bundle.wrap"
+local wrap = require "gen.emit.wrap"
 
 local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
 local output_option = { name = "o", value = "PATH", required = true }

@@ -1,29 +1,25 @@
 -- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records
 -- in the store.
-local bench = require "harness.families.lookup.bench"
-local choice = require "harness.tune.store_lookup"
-local closing = require "harness.tune.confirm"
+local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
+local confirm = require "harness.tune.confirm"
 local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
-local harness = require "commands.execute"
+local harness = require "harness.families.list"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
-local lookup = require "harness.families.lookup.packed"
-local model_file = require "gen.model.file"
-local outcome = require "harness.tune.results"
+local lookup = require "harness.families.lookup.execute"
 local page = require "harness.tune.page"
 local process = require "process"
-local parts = require "harness.families.transformer.parts"
 local request = require "gen.bundle.request"
-local schedule = require "gen.families.lookup.schedule"
+local results = require "harness.tune.results"
+local runnable = require "harness.base.runnable"
+local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
-local transformer = require "harness.families.transformer.execute"
-local transformer_schedule = require "gen.families.transformer.schedule"
+local store_lookup = require "harness.tune.store_lookup"
 local tuning = require "harness.tune.tuning"
-local workshop = require "harness.tune.build"
 
 local tune = {}
 
@@ -73,43 +69,20 @@ local function choices_of(text, schedules)
     return by_regime
 end
 
--- Tokens a call that model `m` is tuned for unless others are asked for.
-local function usual_batches(m)
-    if not m.attention then return "1,64,4096" end
-    return m.attention.context > 1 and "1," .. math.min(512, m.attention.context) or "1"
-end
-
--- What the options of the command say for model `m`; raises one line.
-local function settings(path, m, options)
-    request.check_options(m, options)
+-- What the options of the command say for model `m` of `family`, whose hooks are `hooks`; raises one line.
+local function settings(path, m, family, hooks, options)
     local o = {
         seconds = seconds_of(options.time),
         shard = shard_of(options.shard),
-        batches = bench.batches(options.batch or usual_batches(m)),
-        choices = choices_of(options.choices, m.attention and transformer_schedule or schedule),
+        batches = setting.batches(options.batch or hooks.batches(m)),
+        choices = choices_of(options.choices, family.space),
         compilers = words_of("--cc", options.cc),
-        threads = harness.threads_of(options),
+        threads = lookup.threads_of(options),
         json = options.json,
         html = options.html,
     }
-    if m.attention and (o.html or o.threads > 1) then
-        error((o.html and "--html" or "--threads") .. ": is for a LookupFFN, not for a transformer", 0)
-    end
     table.sort(o.batches)
-    if
-        m.attention
-        and not (m.attention.window and m.attention.causal)
-        and o.batches[#o.batches] > m.attention.context
-    then
-        error(
-            string.format(
-                "--batch: %d: must be at most attention.context = %d",
-                o.batches[#o.batches],
-                m.attention.context
-            ),
-            0
-        )
-    end
+    hooks.check_batches(m, o.batches)
     for i = 2, #o.batches do
         if o.batches[i] == o.batches[i - 1] then
             error(string.format("--batch: %d: is there twice", o.batches[i]), 0)
@@ -220,9 +193,9 @@ local function of_session(s, records, path)
 end
 
 -- Everything that tuning one instruction set with one compiler needs; see tuning.run.
-local function session(o, options, m, set, cc, files, records)
-    local version, facts = compile.version(cc), cpu.describe()
-    local caches = bench.caches_of(facts)
+local function session(o, options, m, family, set, cc, files, records)
+    local version, facts, hooks = compile.version(cc), cpu.describe(), harness.get(family.name).tuning
+    local caches = setting.caches_of(facts)
     caches.l1i = facts.l1i
     local s = {
         model = m,
@@ -231,10 +204,10 @@ local function session(o, options, m, set, cc, files, records)
         version = version,
         cflags = options.cflags,
         threads = o.threads,
-        tables = options.tables,
-        projection = options.projection,
-        type = m.attention and (options.type or "f32"),
-        cache = m.attention and (options.cache or "f32"),
+        family = family,
+        tuning = hooks,
+        options = options,
+        types = hooks.types(options),
         batches = o.batches,
         batches_text = o.batches_text,
         seed = options.seed,
@@ -250,20 +223,20 @@ local function session(o, options, m, set, cc, files, records)
         show = progress(string.format("%s %s%s", m.name, set.name, #o.compilers > 1 and " " .. cc or "")),
     }
     local p = tuning.plan(s, nil)
-    s.digest, s.schedules = p.digest, p.schedules
-    if m.attention then s.model = parts.sample(m, p, caches) end
+    s.digest, s.schedules = p.digest, family.space
+    s.model = hooks.sample(m, p, caches)
     s.key = key.here {
         compiler = version,
         flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),
         model = p.digest,
-        tables = s.type or p.tables.name,
-        projection = s.cache or p.projection.name,
+        tables = s.types[1],
+        projection = s.types[2],
         isa = set.name,
         threads = o.threads,
     }
     s.known = of_session(s, records, o.log)
     s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
-    s.shop = workshop.new {
+    s.shop = build.new {
         cc = cc,
         version = version,
         cflags = options.cflags,
@@ -281,41 +254,37 @@ local function answer(s, any)
     if not host.kind(path) then return nil, "there is no store yet, " .. path end
     local opened <close>, problem = store.open(path)
     if problem then host.note("lookupc tune: " .. problem) end
-    local found, line = choice.look_up(opened, s.key, s.batches_text)
+    local found, line = store_lookup.look_up(opened, s.key, s.batches_text)
     if found and not any and (found.level ~= "exact" or #found.missing > 0) then found = nil end
     return found, line
 end
 
--- Tunes one instruction set with every compiler and measures what was chosen against the default: an outcome.
+-- Tunes one instruction set with every compiler and measures what was chosen against the default: results.
 local function tune_set(o, sessions, deadline, units_left)
     local reserve = math.min(20, 0.1 * o.seconds)
-    local results = {}
+    local list = {}
     for i, s in ipairs(sessions) do
         local stop = s.now() + math.max(0, deadline - s.now() - reserve) / (units_left - i + 1)
         s.left = function() return stop - s.now() end
-        results[i] = { session = s, tuned = tuning.run(s) }
+        list[i] = { session = s, tuned = tuning.run(s) }
     end
-    if o.shard.n > 1 then return nil, results end
-    return closing.measure(sessions, results), results
+    if o.shard.n > 1 then return nil, list end
+    return confirm.measure(sessions, list), list
 end
 
 -- The results of a shard that an earlier run has finished with every compiler; else nil.
 local function finished_shard(sessions)
-    local results = {}
+    local list = {}
     for i, s in ipairs(sessions) do
-        results[i] = { session = s, tuned = tuning.finished(s) }
-        if not results[i].tuned then return nil end
+        list[i] = { session = s, tuned = tuning.finished(s) }
+        if not list[i].tuned then return nil end
     end
-    return results
+    return list
 end
 
 -- What candidates of session `s` are verified and timed with.
 local function packed_of(s, options)
-    local p, directory = tuning.plan(s, nil), process.temporary_directory()
-    if not s.model.attention then return lookup.packed(p, directory, options) end
-    local prepared = transformer.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })
-    prepared.output = prepared.blob
-    return prepared
+    return s.tuning.prepare(tuning.plan(s, nil), process.temporary_directory(), options)
 end
 
 -- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
@@ -325,11 +294,11 @@ local function answer_set(run, sessions)
     local o, options, said = run.o, run.options, nil
     if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
         local found
-        found, said = outcome.from_store(sessions, answer, o.seconds == 0)
+        found, said = results.from_store(sessions, answer, o.seconds == 0)
         if found then return found end
     end
     local done = finished_shard(sessions)
-    if done then return outcome.of_shard(done) end
+    if done then return results.of_shard(done) end
     if o.seconds == 0 and o.shard.n > 1 then
         error(
             string.format(
@@ -341,7 +310,7 @@ local function answer_set(run, sessions)
             0
         )
     end
-    if o.seconds == 0 then return outcome.default(sessions[1], said) end
+    if o.seconds == 0 then return results.default(sessions[1], said) end
 
     if not run.measured and #run.records == 0 then start_log(o) end
     run.measured = true
@@ -355,14 +324,14 @@ local function answer_set(run, sessions)
             run.files[name] = value
         end
     end
-    local closed, results = tune_set(o, sessions, run.deadline, run.units)
+    local confirmed, tuned = tune_set(o, sessions, run.deadline, run.units)
     process.last_words ""
-    return closed or outcome.of_shard(results)
+    return confirmed or results.of_shard(tuned)
 end
 
 local function print_result(run, m, outcomes)
     local o = run.o
-    host.print(table.concat(outcome.lines(m, outcomes, o), "\n"))
+    host.print(table.concat(results.lines(m, outcomes, o), "\n"))
     if run.kept then host.print(string.format("log %s; %d new records in %s", o.log, run.kept.added, run.kept.path)) end
     if o.shard.n > 1 and not run.measured then
         host.print("shard " .. o.shard.text .. " was finished before: nothing measured")
@@ -381,10 +350,9 @@ end
 
 function tune.tune(arguments, options)
     local path = arguments[1]
-    local m = model_file.load(path)
-    local o = settings(path, m, options)
-    local sets =
-        harness.runnable(options.isa, m.attention and harness.transformer_types(options) or harness.types_of(options))
+    local m, family = request.model(path, options)
+    local o = settings(path, m, family, harness.get(family.name).tuning, options)
+    local sets = runnable(options.isa, family.isa_types(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = {
         path = path,
@@ -399,7 +367,7 @@ function tune.tune(arguments, options)
     for i, set in ipairs(sets) do
         local sessions = {}
         for j, cc in ipairs(o.compilers) do
-            sessions[j] = session(o, options, m, set, cc, run.files, run.records)
+            sessions[j] = session(o, options, m, family, set, cc, run.files, run.records)
         end
         outcomes[i] = answer_set(run, sessions)
         run.units = run.units - #sessions
@@ -409,10 +377,10 @@ function tune.tune(arguments, options)
         local store_path, added = keep(o)
         run.kept = { path = store_path, added = added }
     end
-    if o.tuned then assert(host.write_file(o.tuned, outcome.tuned_text(m, outcomes, o))) end
+    if o.tuned then assert(host.write_file(o.tuned, results.tuned_text(m, outcomes, o))) end
     if o.html then assert(host.write_file(o.html, page.page(m, outcomes, o))) end
     if o.json then
-        host.print(assert(json.encode(outcome.summary(m, outcomes, o))))
+        host.print(assert(json.encode(results.summary(m, outcomes, o))))
     else
         print_result(run, m, outcomes)
     end

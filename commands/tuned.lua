@@ -1,5 +1,5 @@
 -- The commands `lookupc tuned …`: what the local store of measurements holds.
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local json = require "json"

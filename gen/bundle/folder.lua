@@ -1,17 +1,12 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
-local dense_ffn_plan = require "gen.families.baseline.plan"
-local emit = require "gen.print.emit"
-local firmware = require "gen.bundle.firmware"
+local emit = require "gen.emit.emit"
+local families = require "gen.families.list"
+local firmware = require "gen.emit.firmware"
 local host = require "host"
-local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model_file = require "gen.model.file"
-local plan = require "gen.families.lookup.plan"
-local schedule = require "gen.families.lookup.schedule"
+local model_file = require "gen.families.model_file"
 local target = require "gen.plan.target"
-local transformer_plan = require "gen.families.transformer.plan"
-local transformer_schedule = require "gen.families.transformer.schedule"
 
 local bundle = {}
 
@@ -44,8 +39,8 @@ function bundle.leftovers(p, directory, files)
     return list
 end
 
--- The choices of a manifest in space `schedule`, by instruction set; raises one line for what is none.
-local function wanted_of(recorded, schedule)
+-- The choices of a manifest in `space`, by instruction set; raises one line for what is none.
+local function wanted_of(recorded, space)
     local wanted, sets = {}, {}
     for name in pairs(type(recorded) == "table" and recorded or {}) do
         sets[#sets + 1] = tostring(name)
@@ -59,7 +54,7 @@ local function wanted_of(recorded, schedule)
             choices[#choices + 1] = tostring(key) .. "=" .. tostring(value)
         end
         table.sort(choices)
-        wanted[name] = #choices > 0 and schedule.parse(table.concat(choices, ",")) or {}
+        wanted[name] = #choices > 0 and space.parse(table.concat(choices, ",")) or {}
     end
     return wanted
 end
@@ -74,28 +69,11 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
-        if manifest.options.baseline then
-            return dense_ffn_plan.build(m, isas, manifest.options.arithmetic == "integer", manifest.options.projection)
+        local family, options = families.of(m, manifest.options), { firmware = row }
+        for _, name in ipairs(family.options) do
+            options[name] = manifest.options[name]
         end
-        if manifest.options.arithmetic == "integer" then
-            return integer_plan.build(m, isas, nil, manifest.options.projection, row)
-        end
-        local wanted = wanted_of(manifest.options.schedule, m.attention and transformer_schedule or schedule)
-        if m.attention then
-            return transformer_plan.build(
-                m,
-                isas,
-                { type = manifest.options.type, cache = manifest.options.cache, schedule = wanted }
-            )
-        end
-        return plan.build(
-            m,
-            isas,
-            wanted,
-            manifest.options.tables,
-            manifest.options.projection,
-            row and { target = row } or nil
-        )
+        return family.build(m, isas, options, family.space and wanted_of(manifest.options.schedule, family.space))
     end)
     if not good then error(path .. ": " .. p, 0) end
     return p

@@ -3,14 +3,12 @@
 -- It is data, read like a model file in the sandbox. Emission takes its choices and nothing else of it: the CPU and the
 -- compiler it was tuned on, and the digest of the templates, say how far its times can be trusted.
 local dtype = require "gen.plan.dtype"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
+local families = require "gen.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
-local machine = require "gen.bundle.machine"
 local sandbox = require "sandbox"
-local schedule = require "gen.families.lookup.schedule"
 local schema = require "gen.model.schema"
-local transformer_schedule = require "gen.families.transformer.schedule"
 
 local tuned = {}
 
@@ -44,8 +42,8 @@ local cpu_keys = {
 }
 
 local choice_keys, isa_keys = {}, {}
-for _, space in ipairs { schedule, transformer_schedule } do
-    for _, choice in ipairs(space.choices) do
+for _, family in ipairs(families.rows) do
+    for _, choice in ipairs(family.space and family.space.choices or {}) do
         if not choice_keys[choice.key] then
             choice_keys[#choice_keys + 1], choice_keys[choice.key] =
                 { key = choice.key, rule = schema.integer(0, 1 << 31), optional = true }, true
@@ -104,7 +102,8 @@ end
 -- one.
 function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
-    for _, key in ipairs(p.model.attention and { "type", "cache" } or { "tables", "projection" }) do
+    local family = families.get(p.family)
+    for _, key in ipairs(family.types) do
         local asked = p.options[key]
         if data[key] == nil and key ~= "projection" then
             refuse({ key }, nil, "required key is missing for " .. p.model.name)
@@ -137,9 +136,9 @@ function tuned.choices(data, context, p)
         if choices then
             with = with + 1
             for key in pairs(choices) do
-                p.schedules.choice(key, context.path .. ": schedules." .. name)
+                family.space.choice(key, context.path .. ": schedules." .. name)
             end
-            for _, choice in ipairs(p.schedules.choices) do
+            for _, choice in ipairs(family.space.choices) do
                 if choices[choice.key] == nil then
                     if same_templates then
                         refuse({ "schedules", name, choice.key }, nil, "is missing: a schedule lists every choice")
@@ -147,7 +146,7 @@ function tuned.choices(data, context, p)
                     missing[choice.key] = true
                 end
             end
-            local legal, key, value, rule = p.schedules.try(p.shape, v.isa, choices)
+            local legal, key, value, rule = family.space.try(p.shape, v.isa, choices)
             if not legal then refuse({ "schedules", name, key }, value, rule) end
             wanted[name] = choices
         else
@@ -167,7 +166,7 @@ function tuned.choices(data, context, p)
     end
     if not same_templates then
         local keys = {}
-        for i, choice in ipairs(p.schedules.choices) do
+        for i, choice in ipairs(family.space.choices) do
             keys[i] = choice.key
         end
         local new = names_of(missing, keys)
@@ -183,33 +182,6 @@ function tuned.choices(data, context, p)
             string.format("%s: no schedule for %s: the default is taken", context.path, table.concat(without, ", "))
     end
     return wanted, notes
-end
-
--- How near the CPU `here` is to `cpu`, both as in `cpu_keys`: a level of gen/bundle/machine.lua or "other"; and the
--- first field in which they differ.
-function tuned.level(cpu, here)
-    local level, rows = machine.compare(machine.fields, here, cpu)
-    -- that they agree says nothing
-    if level == 2 and not (cpu.cpu_vendor and cpu.cpu_family and cpu.cpu_model) then level = 3 end
-    return machine.levels[level] or "other", rows[1] and rows[1].name
-end
-
-local levels = {
-    microarchitecture = "of this CPU's microarchitecture",
-    isa = "with this CPU's instruction sets",
-    other = "with other instruction sets than this CPU",
-}
-
--- The line that says that `data` was tuned on another CPU than `here`, nil if it was not.
-function tuned.cpu_note(data, context, here)
-    local level, differs = tuned.level(data.cpu, here)
-    if level == "exact" then return nil end
-    local name = data.cpu.cpu_name
-    if name == here.cpu_name then
-        local function value(map) return map[differs] == nil and "unknown" or tostring(map[differs]) end
-        name = string.format("another %s (%s %s, here %s)", name, differs, value(data.cpu), value(here))
-    end
-    return string.format("%s: tuned on %s, %s: another schedule may be faster here", context.path, name, levels[level])
 end
 
 local function quoted(value) return (string.format("%q", value):gsub("\\\n", "\\n")) end
@@ -259,11 +231,11 @@ function tuned.text(data, title, notes)
     add "return {"
     add("    lookupc = %s,", inline(data.lookupc))
     add("    model = %s,", shown(data.model))
-    if data.type then
-        add("    type = %s, cache = %s,", shown(data.type), shown(data.cache))
-    else
-        add("    tables = %s, projection = %s,", shown(data.tables), shown(data.projection or "f32"))
+    local types = {}
+    for _, key in ipairs { "tables", "projection", "type", "cache" } do
+        if data[key] then types[#types + 1] = key .. " = " .. shown(data[key]) end
     end
+    add("    %s,", table.concat(types, ", "))
     add "    cpu = {"
     for _, key in ipairs(sorted_keys(data.cpu)) do
         add("        %s = %s,", key, shown(data.cpu[key]))

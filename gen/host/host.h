@@ -1,4 +1,4 @@
-/* The Lua module `host` and the list of all C modules that Lua sees. */
+/* The Lua module `host`, and the list of the generator's C modules. */
 #ifndef LOOKUPC_GEN_HOST_H
 #define LOOKUPC_GEN_HOST_H
 
@@ -24,12 +24,5 @@ int luaopen_sandbox(lua_State *L);
 int luaopen_json(lua_State *L);
 int luaopen_weights(lua_State *L);
 int luaopen_fuse(lua_State *L);
-int luaopen_process(lua_State *L);
-int luaopen_cpu(lua_State *L);
-int luaopen_kernel(lua_State *L);
-int luaopen_verify(lua_State *L);
-int luaopen_store(lua_State *L);
-int luaopen_transformer(lua_State *L);
-int luaopen_integer(lua_State *L);
 
 #endif

@@ -27,10 +27,8 @@ static const struct {
     {LUA_LOADLIBNAME, "path"},   {LUA_LOADLIBNAME, "cpath"},
 };
 
-static const luaL_Reg modules[] = {
-    {"host", luaopen_host},       {"sandbox", luaopen_sandbox}, {"json", luaopen_json},     {"weights", luaopen_weights},
-    {"process", luaopen_process}, {"cpu", luaopen_cpu},         {"kernel", luaopen_kernel}, {"verify", luaopen_verify},
-    {"transformer", luaopen_transformer},   {"store", luaopen_store},     {"fuse", luaopen_fuse},     {"integer", luaopen_integer},
+static const luaL_Reg generator_modules[] = {
+    {"host", luaopen_host}, {"sandbox", luaopen_sandbox}, {"json", luaopen_json}, {"weights", luaopen_weights}, {"fuse", luaopen_fuse}, {NULL, NULL},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -61,7 +59,16 @@ static int assert_value(lua_State *L)
     return lua_error(L);
 }
 
-static void open_libraries(lua_State *L)
+/* The table of preloaded modules is on top of the stack. */
+static void preload(lua_State *L, const luaL_Reg *modules)
+{
+    for (; modules->name != NULL; ++modules) {
+        lua_pushcfunction(L, modules->func);
+        lua_setfield(L, -2, modules->name);
+    }
+}
+
+static void open_libraries(lua_State *L, const luaL_Reg *modules)
 {
     for (size_t i = 0; i < COUNT(libraries); ++i) {
         luaL_requiref(L, libraries[i].name, libraries[i].func, 1);
@@ -76,10 +83,8 @@ static void open_libraries(lua_State *L)
     lua_register(L, "assert", assert_value);
     lua_getglobal(L, LUA_LOADLIBNAME);
     lua_getfield(L, -1, "preload");
-    for (size_t i = 0; i < COUNT(modules); ++i) {
-        lua_pushcfunction(L, modules[i].func);
-        lua_setfield(L, -2, modules[i].name);
-    }
+    preload(L, generator_modules);
+    preload(L, modules);
     lua_pop(L, 1);
 
     /* searchers: preloaded modules, then ours; none that reads folders of the system */
@@ -111,6 +116,7 @@ static int handle_error(lua_State *L)
 typedef struct {
     const char *tree, *entry;
     char **arguments;
+    const luaL_Reg *modules;
     int status;
 } program;
 
@@ -118,7 +124,7 @@ typedef struct {
 static int run(lua_State *L)
 {
     program *p = lua_touserdata(L, 1);
-    open_libraries(L);
+    open_libraries(L, p->modules);
     if (p->tree != NULL) {
         lua_pushstring(L, p->tree);
         lua_setfield(L, LUA_REGISTRYINDEX, HOST_TREE);
@@ -163,7 +169,7 @@ static void open_missing_streams(void)
         close(handle);
 }
 
-int program_run(const char *tree, const char *entry, char **arguments)
+int program_run(const char *tree, const char *entry, char **arguments, const luaL_Reg *modules)
 {
     open_missing_streams();
     signal(SIGPIPE, SIG_IGN);
@@ -174,7 +180,7 @@ int program_run(const char *tree, const char *entry, char **arguments)
         print_error("out of memory");
         return EXIT_FAILURE;
     }
-    program p = {.tree = tree, .entry = entry, .arguments = arguments, .status = EXIT_FAILURE};
+    program p = {.tree = tree, .entry = entry, .arguments = arguments, .modules = modules, .status = EXIT_FAILURE};
     lua_pushcfunction(L, handle_error);
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &p);

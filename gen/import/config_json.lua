@@ -1,7 +1,7 @@
 -- Turns the config.json of a checkpoint into the text of a model file.
 local host = require "host"
 local json = require "json"
-local model_file = require "gen.model.file"
+local model_file = require "gen.families.model_file"
 local names = require "gen.model.names"
 local transformer_model = require "gen.families.transformer.model"
 

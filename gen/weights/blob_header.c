@@ -1,5 +1,5 @@
 /* The header of a blob. */
-#include "blob_header.h"
+#include "gen/weights/blob_header.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local process = require "process"
 

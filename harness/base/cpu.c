@@ -1,4 +1,6 @@
 /* Lua module `cpu`: what this processor and its operating system say of themselves. */
+#include "harness/base/modules.h"
+
 #include <lauxlib.h>
 #include <lua.h>
 

@@ -1,4 +1,5 @@
 /* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
+#include "harness/base/modules.h"
 #include "harness/base/clock.h"
 #include "gen/host/host.h"
 

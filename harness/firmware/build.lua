@@ -1,21 +1,17 @@
 -- lookupc emit --profile firmware: packs, compiles for the target to measure, checks limits, and only then writes the
 -- bundle.
-local firmware_files = require "gen.bundle.firmware"
-local harness = require "commands.execute"
-local integer = require "harness.families.integer.execute"
-local integer_plan = require "gen.families.integer.plan"
+local families = require "gen.families.list"
+local firmware_files = require "gen.emit.firmware"
+local harness = require "harness.families.list"
 local host = require "host"
 local isa = require "gen.isa.list"
-local lookup = require "harness.families.lookup.packed"
 local misra = require "harness.firmware.misra"
-local model_file = require "gen.model.file"
-local plan = require "gen.families.lookup.plan"
+local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
-local schedule = require "gen.families.lookup.schedule"
 local target = require "gen.plan.target"
 local toolchain = require "harness.firmware.toolchain"
-local wrap = require "gen.bundle.wrap"
+local wrap = require "gen.emit.wrap"
 
 local firmware = {}
 
@@ -79,7 +75,8 @@ end
 -- What would fit: a list of { text, sizes }, each measured. `build(m, tables, projection, choices)` makes a plan.
 local function alternatives(p, limits, build, directory)
     local list, tried = {}, 0
-    local types_to_try = p.arithmetic and { { "i8", "i8" } } or { { "i8", "f32" }, { "i8", "bf16" } }
+    local smaller = harness.get(p.family).firmware
+    local types_to_try = smaller.smaller_types
     local function try(text, m, tables, projection, choices)
         local good, candidate = pcall(build, m, tables, projection, choices)
         if not good or candidate.packed_bytes > (limits.flash_bytes or math.maxinteger) then return false end
@@ -93,11 +90,11 @@ local function alternatives(p, limits, build, directory)
     local choices, words
     if
         limits.stack_bytes
-        and not p.arithmetic
+        and #smaller.smaller_schedules > 0
         and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes
     then
-        for _, text in ipairs { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" } do
-            local wanted = schedule.parse(text)
+        for _, text in ipairs(smaller.smaller_schedules) do
+            local wanted = families.get(p.family).space.parse(text)
             local good, candidate = pcall(build, p.model, p.tables.name, p.projection.name, wanted)
             if
                 good
@@ -175,40 +172,28 @@ end
 function firmware.build(path, options)
     local wanted, limits, wrapped =
         target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
-    model_file.only_lookup(model_file.load(path))
+    local _, asked = request.model(path, options)
+    if not asked.firmware_isa then error("--profile: firmware: is not for a " .. asked.noun, 0) end
     options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
-    if options.projection == "i16" and not request.is_integer(options) then
-        error(
-            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: give --arithmetic integer",
-            0
-        )
-    end
-    local set = isa.get(request.is_integer(options) and "scalar" or wanted.isa)
+    local _, family = request.model(path, options)
+    local set = isa.get(family.firmware_isa(wanted))
     local p = request.plan(path, { set }, options)
     local directory = process.temporary_directory()
     local measured = measured_of(p, directory .. "/measured")
     local sizes = firmware_files.sizes(p, measured)
     if not fits(sizes, limits) then
-        refuse(p, sizes, limits, function(m, tables, projection, choices)
-            if p.arithmetic then return integer_plan.build(m, { set }, nil, projection, wanted) end
-            return plan.build(
-                m,
-                { set },
-                { [set.name] = choices or p.wanted[set.name] },
-                tables,
-                projection,
-                { target = wanted }
-            )
+        refuse(p, sizes, limits, function(smaller, tables, projection, choices)
+            local changed = setmetatable({ tables = tables, projection = projection }, { __index = options })
+            return family.build(smaller, { set }, changed, { [set.name] = choices or p.wanted and p.wanted[set.name] })
         end, directory)
     end
-    local files = lookup.packed(p, directory, options)
+    local files = packed.make(p, directory, options)
     return {
         plan = p,
         wrap = wrapped,
         weights = assert(host.read(files.output, 1 << 31)),
         measured = measured,
-        vectors = p.arithmetic and integer.vectors(p, files, options.seed, vectors)
-            or assert(require "verify".vectors(harness.reference_of(p, files, options.seed), vectors)),
+        vectors = harness.get(p.family).firmware.vectors(p, files, options.seed, vectors),
     }
 end
 

@@ -4,31 +4,30 @@
 -- tuning that goes on, or another one, finds it there.
 local compile = require "harness.base.compile"
 local elf = require "harness.base.elf"
-local harness = require "commands.execute"
+local harness = require "harness.families.list"
 local host = require "host"
 local process = require "process"
-local transformer = require "harness.families.transformer.execute"
 
-local workshop = {}
-workshop.__index = workshop
+local build = {}
+build.__index = build
 
-workshop.timeout = 120 -- seconds that a compiler may take
+build.timeout = 120 -- seconds that a compiler may take
 local most_kept = 4000 -- files of the folder: with more it is emptied
 
 -- The folder of what was compiled; raises one line if nothing says where.
-function workshop.folder()
+function build.folder()
     local cache, home = process.variable "XDG_CACHE_HOME", process.variable "HOME"
     if cache and cache:find "^/" then return cache .. "/lookupc" end
     if home and home:find "^/" then return home .. "/.cache/lookupc" end
     error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0)
 end
 
--- A workshop for candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
--- files (the packed weights, see lookup.packed, or of a transformer transformer.prepare), timeout in seconds.
-function workshop.new(options)
+-- A builder of candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
+-- files (what the family's tuning.prepare made), timeout in seconds.
+function build.new(options)
     local self = setmetatable(
-        { options = options, kept = workshop.folder(), scratch = process.temporary_directory(), number = 0 },
-        workshop
+        { options = options, kept = build.folder(), scratch = process.temporary_directory(), number = 0 },
+        build
     )
     assert(host.write_directory(self.kept, {}))
     local names = assert(host.list(self.kept))
@@ -41,7 +40,7 @@ function workshop.new(options)
 end
 
 -- The digest of all that a library made of `contents` depends on.
-function workshop:digest(contents, units, cflags)
+function build:digest(contents, units, cflags)
     local names, parts = {}, { self.options.version, cflags }
     for _, unit in ipairs(units) do
         parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
@@ -57,7 +56,7 @@ function workshop:digest(contents, units, cflags)
 end
 
 -- What has to be done for plan `p`: { plan, library = path, commands, link }, without commands if the library is there.
-function workshop:order(p)
+function build:order(p)
     local o = self.options
     local contents, units = compile.sources { p }
     local cflags = compile.threaded(p, o.cflags, o.threads)
@@ -86,41 +85,19 @@ local function run_all(commands, timeout)
 end
 
 -- Whether the library's kernels of `regime` (nil: of both) are right: a reason why not, or nil.
-function workshop:verify(made, regime)
+function build:verify(made, regime)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
-    for _, result in
-        ipairs(made.plan.model.attention and transformer.check_library(made.plan, made.library, o.files) or {})
-    do
-        if not result.ok then return string.format("verify: %s: %s", result.call, result.message):gsub("%c", " ") end
-    end
-    for _, result in
-        ipairs(
-            made.plan.model.attention and {}
-                or harness.check_variants(
-                    made.plan,
-                    made.library,
-                    o.files,
-                    o.seed,
-                    o.threads,
-                    { only = regime, bind_known = self.bind_known }
-                )
-        )
-    do
-        for _, check in ipairs(result.checks) do
-            if not check.ok then
-                return string.format("verify: %s %s: %s", result.regime, check.name, check.detail):gsub("%c", " ")
-            end
-        end
-    end
+    local failure = harness.get(made.plan.family).tuning.failure(made, regime, o, self.bind_known)
+    if failure then return ("verify: " .. failure):gsub("%c", " ") end
     self.bind_known = true -- the same for all candidates of a model
     assert(host.write_file(mark, ""))
 end
 
 -- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan,
 -- library, bytes (of machine code) } or { plan, failure = "compile: …" | "verify: …" }.
-function workshop:make(plans, regime)
+function build:make(plans, regime)
     local list, compiling, linking = {}, {}, {}
     for i, p in ipairs(plans) do
         local made = self:order(p)
@@ -129,7 +106,7 @@ function workshop:make(plans, regime)
             compiling[#compiling + 1] = { argv = argv, of = made }
         end
     end
-    local timeout = self.options.timeout or workshop.timeout
+    local timeout = self.options.timeout or build.timeout
     run_all(compiling, timeout)
     for _, made in ipairs(list) do
         if made.link and not made.failure then linking[#linking + 1] = { argv = made.link, of = made } end
@@ -149,4 +126,4 @@ function workshop:make(plans, regime)
     return list
 end
 
-return workshop
+return build

@@ -3,10 +3,10 @@
 --
 -- A space holds what may vary: the choices of a regime, "few" (keys that begin with "few.") or "many" (all others),
 -- around a base schedule. A choice that is not varied has the base's value, or the nearest one that is legal beside the
--- others. A candidate is { schedule, text = its text, cost = cycles of a token as harness/tune/estimate.lua guesses }.
-local estimate = require "harness.tune.estimate"
-local estimate_blocks = require "harness.tune.estimate_transformer"
-local gather_i8 = require "gen.families.lookup.gather_i8"
+-- others. A candidate is { schedule, text = its text, cost = cycles of a token as harness/families/lookup/estimate.lua
+-- guesses }.
+local families = require "gen.families.list"
+local harness = require "harness.families.list"
 local nearest = require("gen.plan.space").nearest
 
 local candidates = {}
@@ -34,19 +34,20 @@ end
 --   stack    most bytes of local arrays
 function candidates.space(p, v, regime, options)
     options = options or {}
+    local schedules, family = families.get(p.family).space, harness.get(p.family).tuning
     local base, vary = {}, {}
     for key, value in pairs(options.base or v.schedule) do
         base[key] = value
     end
     if regime == "few" and base[threshold] == 0 then
-        base[threshold] = nearest(p.schedules.choice(threshold, regime).values(p.shape, v.isa, base), few_chunk)
+        base[threshold] = nearest(schedules.choice(threshold, regime).values(p.shape, v.isa, base), few_chunk)
     end
     local function of_regime(key) return key ~= threshold and (key:find("^few%.") ~= nil) == (regime == "few") end
-    for _, choice in ipairs(p.schedules.choices) do
+    for _, choice in ipairs(schedules.choices) do
         vary[choice.key] = not options.choices and of_regime(choice.key)
     end
     for _, key in ipairs(options.choices or {}) do
-        p.schedules.choice(key, "choices to vary")
+        schedules.choice(key, "choices to vary")
         if not of_regime(key) then
             error("choices to vary: " .. key .. ": does not concern the kernels for " .. regime .. " tokens", 0)
         end
@@ -60,9 +61,10 @@ function candidates.space(p, v, regime, options)
         regime = regime,
         base = base,
         vary = vary,
-        schedules = p.schedules,
-        dot = not p.model.attention and gather_i8.words(p.shape, v.isa),
-        estimate = p.model.attention and estimate_blocks or estimate,
+        schedules = schedules,
+        gather_i8 = family.gather_i8(p, v),
+        estimate = family.estimate,
+        all_rules = family.rules,
         exists = regime == "many" or base[threshold] > 0,
         caches = {
             l1i = caches.l1i or 32 << 10,
@@ -75,47 +77,6 @@ function candidates.space(p, v, regime, options)
         stack = options.stack or most_stack_bytes,
     }
 end
-
-local function kib(bytes) return string.format("%.1f KiB", bytes / 1024) end
-
--- Why a schedule of `space` is not worth measuring, or nil: each rule compares what it needs with what there is.
-local rules = {
-    function(space, s)
-        local text = estimate.text_bytes(space.shape, space.isa, s, space.regime)
-        if text > space.caches.l1i then
-            return string.format(
-                "code: loops of about %s, the instruction cache has %s",
-                kib(text),
-                kib(space.caches.l1i)
-            )
-        end
-    end,
-    function(space, s)
-        local stack = estimate.stack_bytes(space.shape, space.isa, s, space.regime, space.dot)
-        if stack > space.stack then
-            return string.format("stack: %s of local arrays, at most %s", kib(stack), kib(space.stack))
-        end
-    end,
-    function(space, s)
-        local registers = estimate.registers(space.isa, s, space.regime)
-        if registers > space.isa.registers then
-            return string.format("registers: needs %d of %d", registers, space.isa.registers)
-        end
-    end,
-    function(space, s)
-        local bytes, l2 = estimate.tile_bytes(space.shape, space.isa, s), space.caches.l2
-        if space.regime == "many" and bytes > l2 then
-            return string.format("tile: %s of projection buffers, L2 has %s", kib(bytes), kib(l2))
-        end
-    end,
-    function(space, s)
-        local bytes, l2 = estimate.slice_bytes(space.shape, s), space.caches.l2
-        local pieces = s["gather.columns"] < space.shape.d_out -- whole rows are read in one go, wherever they lie
-        if space.regime == "many" and pieces and bytes > l2 then
-            return string.format("tile: a slice of tables of %s, L2 has %s", kib(bytes), kib(l2))
-        end
-    end,
-}
 
 -- The schedule that needs least of everything: the smallest value of every choice that varies.
 local function least_of(space)
@@ -133,8 +94,7 @@ function candidates.reason(space, s)
     if not space.rules then
         local least = least_of(space)
         space.rules = {}
-        -- blocks of transformers: a schedule that is legal is small enough
-        for _, rule in ipairs(space.plan.model.attention and {} or rules) do
+        for _, rule in ipairs(space.all_rules) do
             if not rule(space, space.base) and not rule(space, least) then space.rules[#space.rules + 1] = rule end
         end
     end
@@ -157,7 +117,15 @@ local function candidate(space, s)
     return {
         schedule = s,
         text = space.schedules.text(s),
-        cost = space.estimate.cycles(space.plan, space.isa, s, space.regime, space.caches, space.batch, space.dot),
+        cost = space.estimate.cycles(
+            space.plan,
+            space.isa,
+            s,
+            space.regime,
+            space.caches,
+            space.batch,
+            space.gather_i8
+        ),
     }
 end
 

@@ -1,15 +1,14 @@
 -- Ends a tuning: what each compiler's tuning chose runs once more against the default and the dense FFN at every batch,
 -- and what is slower than the default at one of them is taken back.
-local heat = require "harness.tune.round"
+local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
 local statistics = require "harness.base.statistics"
 local tuning = require "harness.tune.tuning"
 
-local closing = {}
+local confirm = {}
 
 local repetitions = 9
 local tolerance = 0.01 -- ratios this close are equal
-local libraries = { "openblas", "onednn" }
 
 -- The verified library of session `s` for schedule `choices`; raises one line.
 local function made_of(s, choices)
@@ -41,9 +40,9 @@ local function ratio_of(s, samples, i, batches, a, b)
     local result, sums = {}, {}
     for _, batch in ipairs(batches) do
         local first, second =
-            heat.times(s, samples, a or 1, batch, heat.conditions[1]),
-            heat.times(s, samples, b or 2, batch, heat.conditions[1])
-        for r, time in ipairs(heat.times(s, samples, i, batch, heat.conditions[1])) do
+            round.times(s, samples, a or 1, batch, s.tuning.conditions[1]),
+            round.times(s, samples, b or 2, batch, s.tuning.conditions[1])
+        for r, time in ipairs(round.times(s, samples, i, batch, s.tuning.conditions[1])) do
             sums[r] = (sums[r] or 0) + math.log(2 * time / (first[r] + second[r]))
         end
     end
@@ -58,8 +57,10 @@ local function rows_of(s, samples, i)
     local rows = {}
     for n, batch in ipairs(s.batches) do
         local default, times =
-            heat.times(s, samples, 1, batch, heat.conditions[1]), heat.times(s, samples, i, batch, heat.conditions[1])
-        local dense_us, library = measure.fastest_dense(samples, libraries, batch, s.threads > 1 and "wall" or "cpu")
+            round.times(s, samples, 1, batch, s.tuning.conditions[1]),
+            round.times(s, samples, i, batch, s.tuning.conditions[1])
+        local dense_us, library =
+            measure.fastest_dense(samples, s.tuning.libraries or {}, batch, s.threads > 1 and "wall" or "cpu")
         rows[n] = {
             batch = batch,
             default_us = statistics.median(default),
@@ -97,16 +98,16 @@ end
 
 -- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
 -- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster.
-function closing.measure(sessions, results)
+function confirm.measure(sessions, results)
     local first = sessions[1]
-    first.show("closing: the choice against the default and the dense FFN")
+    first.show("confirming: the choice against the default and the dense FFN")
     local default = made_of(first, results[1].tuned.default)
     local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
     for i, result in ipairs(results) do
         runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" }
     end
-    local job = heat.job(first, runners, first.batches, 1, repetitions, first.seed)
-    if not first.model.attention then job.dense = libraries end
+    local job = round.job(first, runners, first.batches, 1, repetitions, first.seed)
+    if first.tuning.libraries then job.dense = first.tuning.libraries end
     local samples = measure.run(job, {})
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)
 
@@ -151,4 +152,4 @@ function closing.measure(sessions, results)
     return best
 end
 
-return closing
+return confirm

@@ -1,11 +1,9 @@
 -- What a measurement depends on, its key: this machine, the compiler, the generator and the model; and how near two
 -- keys are.
-local cpu = require "harness.base.cpu"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
-local isa = require "gen.isa.list"
 local json = require "json"
-local machine = require "gen.bundle.machine"
+local machine = require "harness.base.machine"
 
 local key = {}
 
@@ -29,8 +27,8 @@ local kind_of = { virtual = "flag", arch = "text", isa_usable = "text", cpu_vend
 
 key.levels = machine.levels
 
--- One row a field, as those of gen/bundle/machine.lua and with a kind. What is measured and with what comes first, the
--- CPU last.
+-- One row a field, as those of harness/base/machine.lua and with a kind. What is measured and with what comes first,
+-- the CPU last.
 key.fields = {
     { name = "templates", kind = "digest" },
     { name = "model", kind = "digest" },
@@ -58,36 +56,10 @@ function key.compiler(version)
     return name and name:find("%-g?cc$") and "gcc" .. rest or version
 end
 
--- The CPU's part of a key.
-function key.cpu()
-    local facts = cpu.describe()
-    local usable = {} -- of what every bundle has: other instruction sets tell no CPUs apart
-    for _, name in ipairs(isa.bundled) do
-        if isa.runs(isa.get(name), facts) then usable[#usable + 1] = name end
-    end
-    for _, feature in ipairs(isa.features(facts)) do
-        usable[#usable + 1] = feature
-    end
-    return {
-        arch = facts.architecture,
-        cpu_vendor = facts.vendor,
-        cpu_family = facts.family,
-        cpu_model = facts.number,
-        cpu_stepping = facts.stepping,
-        cpu_name = facts.model,
-        isa_usable = table.concat(usable, ","),
-        virtual = facts.virtual,
-        l1d = facts.l1d or 0,
-        l1i = facts.l1i or 0,
-        l2 = facts.l2 or 0,
-        l3_share = facts.l3_share or 0,
-    }
-end
-
 -- The key of a measurement on this machine. `what`: { compiler = first line of --version, flags, model = the plan's
 -- digest, tables, projection, isa, threads }.
 function key.here(what)
-    local k = key.cpu()
+    local k = machine.cpu()
     k.generator, k.templates = host.version, emit.digest()
     k.compiler = key.compiler(what.compiler)
     for _, name in ipairs { "flags", "model", "tables", "projection", "isa", "threads" } do
@@ -98,8 +70,8 @@ end
 
 -- A name for this machine that tells nothing of it.
 function key.host_id()
-    local machine, name = host.read("/etc/machine-id", 4096) or "", host.read("/proc/sys/kernel/hostname", 4096) or ""
-    return host.sha256(machine .. name):sub(1, 12)
+    local id, name = host.read("/etc/machine-id", 4096) or "", host.read("/proc/sys/kernel/hostname", 4096) or ""
+    return host.sha256(id .. name):sub(1, 12)
 end
 
 local function shown(value)

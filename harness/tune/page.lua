@@ -2,7 +2,6 @@
 local chart = require "harness.report.chart"
 local html = require "harness.report.html"
 local race = require "harness.tune.race"
-local schedule = require "gen.families.lookup.schedule"
 local statistics = require "harness.base.statistics"
 
 local page = {}
@@ -10,10 +9,10 @@ local page = {}
 local shown_examples = 5 -- of what was left out for one reason
 local dashes = { default = "", dense = "7 3" }
 
--- "gather.group 16, few.tokens 2": the choices of schedule `s` that are not those of `default`.
-local function differences(default, s)
+-- "gather.group 16, few.tokens 2": the choices of schedule `s`, of `space`, that are not those of `default`.
+local function differences(space, default, s)
     local list = {}
-    for _, c in ipairs(schedule.choices) do
+    for _, c in ipairs(space.choices) do
         if s[c.key] ~= default[c.key] then list[#list + 1] = string.format("%s %d", c.key, s[c.key]) end
     end
     return #list > 0 and table.concat(list, ", ") or "the default"
@@ -36,8 +35,9 @@ local function ratio_text(ratio) return ratio and string.format("%.3f", ratio) o
 local function interval_text(low, high) return low and string.format("%.3f … %.3f", low, high) or "–" end
 
 -- The candidates of race `r` in the order of their field, the default first: { name, schedule, bytes, changes, ratio,
--- us, samples, left }: time over the default's by the heat that knows most samples of it, nil if there is none; that of
--- the default's µs a token, for times of few samples compare only with others of their heat; and why it left the race.
+-- us, samples, left }: time over the default's by the round that knows most samples of it, nil if there is none; that
+-- of the default's µs a token, for times of few samples compare only with others of their round; and why it left the
+-- race.
 local function candidates_of(r)
     local list, by_name, times = {}, {}, {}
     local default = r.field[1]
@@ -46,7 +46,7 @@ local function candidates_of(r)
             name = c.text,
             schedule = c.schedule,
             bytes = c.made.bytes,
-            changes = differences(default.schedule, c.schedule),
+            changes = differences(r.space, default.schedule, c.schedule),
             samples = 0,
         }
         by_name[c.text] = list[i]
@@ -59,8 +59,8 @@ local function candidates_of(r)
         if c and event.dropped then
             c.left = string.format(
                 "%s %d: %s",
-                event.phase == "halving" and "round" or event.phase == "final" and "finals" or "confirmation",
-                event.round,
+                event.phase == "final" and "finals" or event.phase == "confirm" and "confirmation" or "halving",
+                event.rung,
                 event.dropped
             )
         end
@@ -142,9 +142,9 @@ end
 
 -- The choices that differ among `candidates`, the one that explains most of their times first: { key, doc, groups,
 -- share }.
-local function choices_of(candidates)
+local function choices_of(space, candidates)
     local list = {}
-    for i, c in ipairs(schedule.choices) do
+    for i, c in ipairs(space.choices) do
         local groups = groups_of(candidates, c.key)
         if #groups > 1 then
             list[#list + 1] = { key = c.key, doc = c.doc, groups = groups, share = explained(groups), place = i }
@@ -276,7 +276,7 @@ local function candidates_chart(r, candidates, choice, dense)
     return html.figure(4, "All candidates", drawing, caption .. dense_caption(axes, dense))
 end
 
--- What the finals of race `r` know after each of their heats, and what a new process found: positions { phase, heat }
+-- What the finals of race `r` know after each of their rounds, and what a new process found: positions { phase, round }
 -- from left to right, and series { name, label, points = { {at, ratio, low, high, samples} }, last (of the finals),
 -- confirmed, dropped }, finalists first, the fastest of them first. All over the default's time: the intervals of
 -- finalists, which are of the ratio to the leader, times the leader's ratio.
@@ -285,9 +285,9 @@ local function finals_of(r)
     for _, event in ipairs(r.history) do
         local s = by_name[event.candidate]
         if event.phase ~= "halving" and event.ratio then
-            local id = string.format("%s %d.%d", event.phase, event.round, event.number)
+            local id = string.format("%s %d.%d", event.phase, event.rung, event.number)
             if id ~= last then
-                positions[#positions + 1], last = { phase = event.phase, heat = event.number }, id
+                positions[#positions + 1], last = { phase = event.phase, round = event.number }, id
             end
             if not s then
                 s = { name = event.candidate, points = {} }
@@ -335,9 +335,9 @@ local function drawn_positions(positions, series)
             or not after
             or before.phase ~= p.phase
             or after.phase ~= p.phase
-            or before.heat >= p.heat
-            or after.heat <= p.heat
-        if turn or dropped[i] or p.heat % 4 == 0 then
+            or before.round >= p.round
+            or after.round <= p.round
+        if turn or dropped[i] or p.round % 4 == 0 then
             count = count + 1
             drawn[i], drawn.count = count, count
         end
@@ -350,7 +350,7 @@ local function finals_chart(r, positions, series, dense)
     for i, p in ipairs(positions) do
         if drawn[i] then
             ticks[#ticks + 1] = drawn[i]
-            names[drawn[i]] = p.phase == "confirm" and "new" or tostring(p.heat)
+            names[drawn[i]] = p.phase == "confirm" and "new" or tostring(p.round)
         end
     end
     local ratios, marks, shapes = {}, {}, {}
@@ -388,7 +388,7 @@ local function finals_chart(r, positions, series, dense)
     end
     local axes = {
         x = {
-            label = "heats of the finals",
+            label = "rounds of the finals",
             from = 0.5,
             to = drawn.count + 0.5,
             ticks = ticks,
@@ -406,14 +406,14 @@ local function finals_chart(r, positions, series, dense)
         description = string.format(
             "Medians and 95 %% intervals of %s after each of %s. A table below lists the last ones.",
             plural(#series, "series", "series"),
-            plural(#positions, "heat")
+            plural(#positions, "round")
         ),
     }
     return html.figure(
         4,
         "The race of the finalists",
         drawing,
-        "Medians after so many heats, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
+        "Medians after so many rounds, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
             .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time."
     )
 end
@@ -534,7 +534,7 @@ local function left_out(r, head, list)
         html.table({
             {
                 "differs from the default in",
-                function(row) return differences(r.field[1].schedule, schedule.parse(row.text)) end,
+                function(row) return differences(r.space, r.field[1].schedule, r.space.parse(row.text)) end,
                 long = true,
             },
             { "reason", function(row) return row.reason end, long = true },
@@ -570,7 +570,7 @@ local function race_parts(found, r)
         by_name[c.name] = c
     end
     local measured, dense = with_ratio(candidates), dense_ratio(found.rows, r)
-    local choices = choices_of(measured)
+    local choices = choices_of(r.space, measured)
     local positions, series = finals_of(r)
     parts[#parts + 1] = html.paragraph(
         string.format(
@@ -626,7 +626,7 @@ local function chosen_table(found)
             function(c) return found.schedule[c.key] .. (found.schedule[c.key] ~= found.default[c.key] and " *" or "") end,
         },
         { "what it is", function(c) return c.doc end, long = true },
-    }, schedule.choices)
+    }, found.session.schedules.choices)
 end
 
 -- What is to be said of an outcome beside its tables.

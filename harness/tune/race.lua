@@ -6,17 +6,18 @@
 --
 --   race.run {
 --       candidates = { { name, bytes } … }   the default first; bytes of object code, may be absent
---       measure(names, repetitions, order_seed, heat) -> { [name] = { one time a repetition } }
+--       measure(names, repetitions, order_seed, round) -> { [name] = { one time a repetition } }
 --                    in one process, in an order that each repetition draws anew from order_seed; race.twin stands for
 --                    the default once more. Absent or false: could not be measured.
 --       confirm      the same in a new process and always in the order of `names`: the winner first, the default last
 --       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
---       known(heat)  optional: the times of a heat that an earlier run has logged and the seconds that it took, or nil
+--       known(round)  optional: the times of a round that an earlier run has logged and the seconds that it took, or
+--                     nil
 --       seed, rules  optional; rules replace some of race.rules
 --   }
 --
--- All times that are compared come from one heat: { id, phase = "halving"|"final"|"confirm", round, number, names,
--- repetitions, seed }. Same candidates, seed and times: same heats. So a run that was killed goes on by replaying its
+-- All times that are compared come from one round: { id, phase = "halving"|"final"|"confirm", rung, number, names,
+-- repetitions, seed }. Same candidates, seed and times: same rounds. So a run that was killed goes on by replaying its
 -- log through `known`; what stands in the log is not measured again, and its seconds count as spent.
 --
 -- The result:
@@ -27,8 +28,8 @@
 --   loss      how much slower than the best finalist the winner may be: 0.01 is 1 %
 --   unmeasured   candidates that there was no time for
 --   leader, control   the fastest finalist and the A/A control: { name, median, low, high, samples }
---   history   { phase, round, number, candidate, time, ratio, low, high, samples, dropped } a candidate and heat or
---             round:
+--   history   { phase, rung, number, candidate, time, ratio, low, high, samples, dropped } a candidate and round or
+--             rung:
 --             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
 local statistics = require "harness.base.statistics"
 
@@ -38,13 +39,13 @@ local race = {
         tolerance = 0.01, -- times this close are equal
         -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
         limit = 0.03,
-        heat = 16, -- candidates of one heat of halving
-        first = 3, -- repetitions of the first round of halving, doubled from round to round …
+        round = 16, -- candidates of one round of halving
+        first = 3, -- repetitions of the first rung of halving, doubled from rung to rung …
         most = 12, -- … up to so many
         finalists = 6,
-        repetitions = 8, -- of one heat of the finals
-        least = 3, -- heats of the finals before anything is concluded
-        heats = 12, -- heats of the finals at most
+        repetitions = 8, -- of one round of the finals
+        least = 3, -- rounds of the finals before anything is concluded
+        rounds = 12, -- rounds of the finals at most
         resamples = 1000,
     },
 }
@@ -57,10 +58,10 @@ local function usable(samples, repetitions)
     return true
 end
 
--- Whether a log holds a whole heat: times of every name, or false for one that could not be measured.
-local function complete(samples, heat)
-    for _, name in ipairs(heat.names) do
-        if samples[name] ~= false and not usable(samples[name], heat.repetitions) then return false end
+-- Whether a log holds a whole round: times of every name, or false for one that could not be measured.
+local function complete(samples, round)
+    for _, name in ipairs(round.names) do
+        if samples[name] ~= false and not usable(samples[name], round.repetitions) then return false end
     end
     return true
 end
@@ -78,13 +79,13 @@ end
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
 function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, self.rules.repetitions * self.rules.least) end
 
--- The times of one heat, from the log or measured. Candidates that could not be measured are not in it.
-function Race:run(phase, round, number, names, repetitions)
+-- The times of one round, from the log or measured. Candidates that could not be measured are not in it.
+function Race:run(phase, rung, number, names, repetitions)
     self.count = self.count + 1
-    local heat = {
-        id = string.format("%s %d.%d", phase, round, number),
+    local round = {
+        id = string.format("%s %d.%d", phase, rung, number),
         phase = phase,
-        round = round,
+        rung = rung,
         number = number,
         names = names,
         repetitions = repetitions,
@@ -92,14 +93,14 @@ function Race:run(phase, round, number, names, repetitions)
     }
     local samples, seconds
     if self.options.known then
-        samples, seconds = self.options.known(heat)
+        samples, seconds = self.options.known(round)
     end
-    if samples and complete(samples, heat) then
+    if samples and complete(samples, round) then
         seconds = seconds or 0
         self.replayed = self.replayed + seconds
     else
         local before = self.options.left()
-        samples = self.options[phase == "confirm" and "confirm" or "measure"](names, repetitions, heat.seed, heat)
+        samples = self.options[phase == "confirm" and "confirm" or "measure"](names, repetitions, round.seed, round)
         seconds = before - self.options.left()
     end
     if seconds > 0 then
@@ -110,17 +111,17 @@ function Race:run(phase, round, number, names, repetitions)
         if usable(samples[name], repetitions) then good[name] = samples[name] end
     end
     if not good[self.default] or not good[race.twin] then
-        error(heat.id .. ": the default schedule could not be measured", 0)
+        error(round.id .. ": the default schedule could not be measured", 0)
     end
     return good
 end
 
 function Race:note(event) self.history[#self.history + 1] = event end
 
--- Paired ratios of two names, a group a heat.
-local function ratios(heats, name, reference)
+-- Paired ratios of two names, a group a round.
+local function ratios(rounds, name, reference)
     local groups = {}
-    for _, samples in ipairs(heats) do
+    for _, samples in ipairs(rounds) do
         if samples[name] and samples[reference] then
             groups[#groups + 1] = statistics.paired(samples[name], samples[reference])
         end
@@ -136,15 +137,15 @@ local function flat(groups)
     return list
 end
 
-function Race:interval(heats, name, reference)
-    return statistics.interval(ratios(heats, name, reference), self.seed, self.rules.resamples)
+function Race:interval(rounds, name, reference)
+    return statistics.interval(ratios(rounds, name, reference), self.seed, self.rules.resamples)
 end
 
--- Adds one heat of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
--- heats compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
-function Race:halving_heat(round, number, names, repetitions, found, in_time)
+-- Adds one round of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
+-- rounds compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
+function Race:halving_round(rung, number, names, repetitions, found, in_time)
     local samples = in_time
-        and self:run("halving", round, number, { self.default, race.twin, table.unpack(names) }, repetitions)
+        and self:run("halving", rung, number, { self.default, race.twin, table.unpack(names) }, repetitions)
     local reference, out = {}, {}
     for i = 1, samples and repetitions or 0 do
         reference[i] = (samples[self.default][i] + samples[race.twin][i]) / 2
@@ -175,18 +176,19 @@ function Race:halve(names)
         if found[a].ratio ~= found[b].ratio then return found[a].ratio < found[b].ratio end
         return place[a] < place[b]
     end
-    local rules, round, repetitions, in_time = self.rules, 0, self.rules.first, true
+    local rules, rung, repetitions, in_time = self.rules, 0, self.rules.first, true
     while #names > rules.finalists and in_time do
-        round = round + 1
+        rung = rung + 1
         local rest = {}
-        for first = 1, #names, rules.heat do
+        for first = 1, #names, rules.round do
             local number, few =
-                (first - 1) // rules.heat + 1, table.move(names, first, math.min(first + rules.heat - 1, #names), 1, {})
+                (first - 1) // rules.round + 1,
+                table.move(names, first, math.min(first + rules.round - 1, #names), 1, {})
             in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(2)
-            local out = self:halving_heat(round, number, few, repetitions, found, in_time)
+            local out = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
                 if out[name] then
-                    self:note { phase = "halving", round = round, number = number, candidate = name, dropped = out[name] }
+                    self:note { phase = "halving", rung = rung, number = number, candidate = name, dropped = out[name] }
                 else
                     rest[#rest + 1] = name
                 end
@@ -194,12 +196,12 @@ function Race:halve(names)
         end
         table.sort(rest, faster)
         local keep = in_time and math.max(rules.finalists, (#rest + 1) // 2) or rules.finalists
-        local why = in_time and "not in the faster half" or "no time left for more rounds"
+        local why = in_time and "not in the faster half" or "no time left for more rungs"
         for i, name in ipairs(rest) do
             local f = found[name]
             self:note {
                 phase = "halving",
-                round = round,
+                rung = rung,
                 number = f.number,
                 candidate = name,
                 time = f.time,
@@ -213,18 +215,18 @@ function Race:halve(names)
     return names
 end
 
--- What the heats of the finals say about the finalists `alive`, the default among them or not. `sound`: the winner's
+-- What the rounds of the finals say about the finalists `alive`, the default among them or not. `sound`: the winner's
 -- lead over the default is larger than what the control shows without any cause. `settled`: nothing is left to find
 -- out.
-function Race:judge(heats, alive)
+function Race:judge(rounds, alive)
     local tolerance, default = self.rules.tolerance, self.default
     local v = { against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
-    v.control = self:interval(heats, race.twin, default)
+    v.control = self:interval(rounds, race.twin, default)
     for _, name in ipairs(alive) do
-        v.ratio[name] = statistics.median(flat(ratios(heats, name, default)))
+        v.ratio[name] = statistics.median(flat(ratios(rounds, name, default)))
         if not v.leader or v.ratio[name] < v.ratio[v.leader] then v.leader = name end
     end
-    v.fastest = self:interval(heats, v.leader, default)
+    v.fastest = self:interval(rounds, v.leader, default)
     v.fastest.name, v.winner = v.leader, v.leader
     local function smaller(a, b) -- among equals: object code, then the default, then the order that was given
         local bytes_a, bytes_b = self.by_name[a].bytes or math.huge, self.by_name[b].bytes or math.huge
@@ -232,7 +234,7 @@ function Race:judge(heats, alive)
         return self.by_name[a].place < self.by_name[b].place
     end
     for _, name in ipairs(alive) do
-        local interval = name ~= v.leader and self:interval(heats, name, v.leader)
+        local interval = name ~= v.leader and self:interval(rounds, name, v.leader)
         v.against[name] = interval or nil
         if interval and interval.low > 1 + tolerance then
             v.dropped[name] = string.format(
@@ -254,13 +256,13 @@ function Race:judge(heats, alive)
         local least = 1
         for _, other in ipairs(alive) do
             if other ~= name and not v.dropped[other] then
-                local interval = name == v.leader and v.against[other] or self:interval(heats, other, name)
+                local interval = name == v.leader and v.against[other] or self:interval(rounds, other, name)
                 least = math.min(least, interval.low)
             end
         end
         return 1 / least - 1
     end
-    v.lead = v.winner == v.leader and v.fastest or self:interval(heats, v.winner, default)
+    v.lead = v.winner == v.leader and v.fastest or self:interval(rounds, v.winner, default)
     local spread = statistics.spread(v.control)
     v.calm = v.control.low <= 1 + tolerance and v.control.high >= 1 - tolerance
     v.quiet = v.calm and spread < 2 * self.rules.limit -- else "nothing is faster than the default" says nothing
@@ -274,18 +276,18 @@ function Race:judge(heats, alive)
 end
 
 -- Whether a new process finds the winner's lead over the default again.
-function Race:confirms(round, v, repetitions)
+function Race:confirms(rung, v, repetitions)
     if self:left() <= self:seconds(3, repetitions) then return false, "no time was left to confirm it" end
-    local heats = { self:run("confirm", round, 1, { v.winner, race.twin, self.default }, repetitions) }
-    local event = { phase = "confirm", round = round, number = 1, candidate = v.winner }
+    local rounds = { self:run("confirm", rung, 1, { v.winner, race.twin, self.default }, repetitions) }
+    local event = { phase = "confirm", rung = rung, number = 1, candidate = v.winner }
     self:note(event)
-    if not heats[1][v.winner] then
+    if not rounds[1][v.winner] then
         event.dropped = "could not be measured"
         return false, "a new process could not measure it"
     end
-    local lead, control = self:interval(heats, v.winner, self.default), self:interval(heats, race.twin, self.default)
+    local lead, control = self:interval(rounds, v.winner, self.default), self:interval(rounds, race.twin, self.default)
     event.time, event.ratio, event.low, event.high, event.samples =
-        statistics.median(heats[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
+        statistics.median(rounds[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
     local good
     if v.equal[self.default] then
         good = lead.low <= 1 + self.rules.tolerance
@@ -307,7 +309,7 @@ end
 local function show(interval) return string.format("%.3f (%.3f … %.3f)", interval.median, interval.low, interval.high) end
 
 -- The result of the finals, whose last verdict is `v`.
-function Race:conclude(round, v, repetitions)
+function Race:conclude(rung, v, repetitions)
     local rules, default = self.rules, self.default
     local loss, why = v.loss(v.winner), nil
     if not v.calm then
@@ -317,7 +319,7 @@ function Race:conclude(round, v, repetitions)
     elseif loss > rules.limit then
         why = "finalists cannot be told apart"
     elseif v.winner ~= default then
-        local confirmed, failure = self:confirms(round, v, repetitions)
+        local confirmed, failure = self:confirms(rung, v, repetitions)
         why = not confirmed and failure or nil
     end
     local result = {
@@ -350,24 +352,24 @@ function Race:conclude(round, v, repetitions)
     return result
 end
 
--- Runs one heat of the finals; returns who could be measured.
-function Race:final_heat(round, heats, alive, repetitions)
+-- Runs one round of the finals; returns who could be measured.
+function Race:final_round(rung, rounds, alive, repetitions)
     local runners = { self.default, race.twin }
     for _, name in ipairs(alive) do
         if name ~= self.default then runners[#runners + 1] = name end
     end
-    local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #heats + 1))
+    local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #rounds + 1))
     if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
-    local samples, rest = self:run("final", round, #heats + 1, runners, repetitions), {}
-    heats[#heats + 1] = samples
+    local samples, rest = self:run("final", rung, #rounds + 1, runners, repetitions), {}
+    rounds[#rounds + 1] = samples
     for _, name in ipairs(alive) do
         if samples[name] then
             rest[#rest + 1] = name
         else
             self:note {
                 phase = "final",
-                round = round,
-                number = #heats,
+                rung = rung,
+                number = #rounds,
                 candidate = name,
                 dropped = "could not be measured",
             }
@@ -376,16 +378,16 @@ function Race:final_heat(round, heats, alive, repetitions)
     return rest
 end
 
-function Race:note_final(round, heats, name, ratio, interval, dropped)
+function Race:note_final(rung, rounds, name, ratio, interval, dropped)
     local list = {}
-    for i, samples in ipairs(heats) do
+    for i, samples in ipairs(rounds) do
         list[i] = samples[name]
     end
     list = flat(list)
     self:note {
         phase = "final",
-        round = round,
-        number = #heats,
+        rung = rung,
+        number = #rounds,
         candidate = name,
         time = statistics.median(list),
         ratio = ratio,
@@ -409,30 +411,30 @@ function Race:default_result(decided, reason)
     }
 end
 
--- The finalists against each other until only equals are left, or until heats or time are used up; then the
+-- The finalists against each other until only equals are left, or until rounds or time are used up; then the
 -- confirmation.
-function Race:finals(round, finalists, repetitions)
-    local alive, heats, v = { self.default, table.unpack(finalists) }, {}, nil
-    while #heats < self.rules.heats and not (v and v.settled) do
-        local measured = self:final_heat(round, heats, alive, repetitions)
+function Race:finals(rung, finalists, repetitions)
+    local alive, rounds, v = { self.default, table.unpack(finalists) }, {}, nil
+    while #rounds < self.rules.rounds and not (v and v.settled) do
+        local measured = self:final_round(rung, rounds, alive, repetitions)
         if not measured then break end
         alive = measured
-        if #heats >= self.rules.least then
-            v = self:judge(heats, alive)
+        if #rounds >= self.rules.least then
+            v = self:judge(rounds, alive)
             local rest = {}
             for _, name in ipairs(alive) do
                 local interval = v.against[name] or { low = 1, high = 1 }
-                self:note_final(round, heats, name, v.ratio[name], interval, v.dropped[name])
+                self:note_final(rung, rounds, name, v.ratio[name], interval, v.dropped[name])
                 if not v.dropped[name] then rest[#rest + 1] = name end
             end
-            self:note_final(round, heats, race.twin, v.control.median, v.control)
+            self:note_final(rung, rounds, race.twin, v.control.median, v.control)
             alive = rest
         end
     end
-    if v then return self:conclude(round, v, repetitions * #heats) end
+    if v then return self:conclude(rung, v, repetitions * #rounds) end
     return self:default_result(
         "no time",
-        string.format("%d of %d heats of the finals were measured", #heats, self.rules.least)
+        string.format("%d of %d rounds of the finals were measured", #rounds, self.rules.least)
     )
 end
 
@@ -466,7 +468,7 @@ function race.run(options)
     while #finalists > 1 and self:reserve(#finalists) > self:left() do
         self:note {
             phase = "final",
-            round = 1,
+            rung = 1,
             number = 0,
             candidate = table.remove(finalists),
             dropped = "no time left for so many finalists",

@@ -61,7 +61,7 @@ record.fields = {
     { name = "tables", kind = one_of("warm", "cold"), of = "ok", only = true },
     { name = "object_bytes", kind = kinds.natural, of = "ok" },
     -- of the race that took the samples (harness/tune/race.lua),
-    { name = "heat", kind = kinds.text, of = "ok", only = true, optional = true },
+    { name = "round", kind = kinds.text, of = "ok", only = true, optional = true },
     { name = "place", kind = kinds.count, of = "ok", only = true, optional = true }, -- its place in that
     { name = "seconds", kind = positive, of = "ok", only = true, optional = true }, -- and how long all of that took
     { name = "field", kind = texts, of = "entered", only = true }, -- candidates in their order, the default first

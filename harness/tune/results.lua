@@ -1,10 +1,10 @@
 -- What a tuning found, however it was found, and how it is written: as a tuned file, as JSON and as lines for people.
 local json = require "json"
-local key = require "harness.tune.key"
+local machine = require "harness.base.machine"
 local tuned_file = require "gen.bundle.tuned_file"
 local tuning = require "harness.tune.tuning"
 
-local outcome = {}
+local results = {}
 
 -- An outcome: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
 -- samples, decided, reason, ...} }, said = where it comes from, if not measured now } and, if it was, what
@@ -26,7 +26,7 @@ end
 -- The outcome that the store knows for one instruction set: that of the first compiler, or of another one that is
 -- proven faster. ask(session, any) is a choice of harness/tune/store_lookup.lua or nil, and a line; nil and the line if
 -- the store does not know all of it.
-function outcome.from_store(sessions, ask, any)
+function results.from_store(sessions, ask, any)
     local best
     for _, s in ipairs(sessions) do
         local found, line = ask(s, any)
@@ -60,15 +60,15 @@ function outcome.from_store(sessions, ask, any)
 end
 
 -- The default, because nothing else is known.
-function outcome.default(session, said)
+function results.default(session, said)
     local default = tuning.plan(session, nil).variants[1].schedule
     return { session = session, default = default, schedule = default, races = {}, level = "default", said = said }
 end
 
 -- The races of one shard.
-function outcome.of_shard(results)
-    local best = results[1].tuned
-    return { session = results[1].session, default = best.default, schedule = best.schedule, races = best.races }
+function results.of_shard(tuned)
+    local best = tuned[1].tuned
+    return { session = tuned[1].session, default = best.default, schedule = best.schedule, races = best.races }
 end
 
 local function batches_of(r) return type(r.batches) == "table" and table.concat(r.batches, ", ") or r.batches end
@@ -107,7 +107,7 @@ local function notes_of(found)
 end
 
 -- The text of the tuned file. The CPU and compiler are those of the last instruction set, the best one.
-function outcome.tuned_text(m, outcomes, o)
+function results.tuned_text(m, outcomes, o)
     local last = outcomes[#outcomes].session
     local title, schedules, notes = {}, {}, {}
     local k = last.key
@@ -127,26 +127,26 @@ function outcome.tuned_text(m, outcomes, o)
         end
         if found.said then title[#title + 1] = found.session.isa.name .. ": " .. found.said end
     end
-    local facts = key.cpu()
+    local facts = machine.cpu()
     for _, name in ipairs { "l1d", "l1i", "l2", "l3_share" } do
         if facts[name] == 0 then facts[name] = nil end -- not known
     end
     facts.threads = o.threads
-    return tuned_file.text({
+    local data = {
         lookupc = tuned_file.generator(),
         model = last.digest,
-        type = last.type,
-        cache = last.cache,
-        tables = not last.type and last.key.tables or nil,
-        projection = not last.type and last.key.projection or nil,
         cpu = facts,
         compiler = k.compiler .. " " .. last.cflags,
         schedules = schedules,
-    }, title, notes)
+    }
+    for i, name in ipairs(last.family.types) do
+        data[name] = last.types[i]
+    end
+    return tuned_file.text(data, title, notes)
 end
 
 -- The result as the stable JSON object of `tune --json`.
-function outcome.summary(m, outcomes, o)
+function results.summary(m, outcomes, o)
     local sets = {}
     for i, found in ipairs(outcomes) do
         local races, rows = {}, {}
@@ -245,16 +245,12 @@ local function race_lines(found, r, add)
 end
 
 -- The result for people.
-function outcome.lines(m, outcomes, o)
+function results.lines(m, outcomes, o)
     local lines = {}
     local function add(text) lines[#lines + 1] = text end
     for _, found in ipairs(outcomes) do
         local s = found.session
-        local types = string.format(
-            m.attention and "weights in %s, cache in %s" or "tables in %s, projection in %s",
-            s.key.tables,
-            s.key.projection
-        )
+        local types = string.format(s.tuning.types_text, s.key.tables, s.key.projection)
         add(
             string.format(
                 "%s on %s, %s %s, %s, %s: %s",
@@ -287,10 +283,11 @@ function outcome.lines(m, outcomes, o)
             )
         end
         for regime in pairs(found.reverted or {}) do
-            add(string.format("  %s: taken back: slower than the default in the closing run below", regime))
+            add(string.format("  %s: taken back: slower than the default in the run below that confirms it", regime))
         end
         if found.rows then
-            local baseline = m.attention and "" or string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
+            local baseline = s.tuning.libraries and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
+                or ""
             add(
                 string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline)
             )
@@ -334,4 +331,4 @@ function outcome.lines(m, outcomes, o)
     return lines
 end
 
-return outcome
+return results

@@ -1,33 +1,25 @@
 -- Tunes the kernels of one instruction set with one compiler: those for many tokens, those for few, then the threshold
 -- between them.
 local candidates = require "harness.tune.candidates"
-local heat = require "harness.tune.round"
+local round = require "harness.tune.round"
 local log = require "harness.tune.log"
 local measure = require "harness.measure.measure"
-local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
-local transformer_plan = require "gen.families.transformer.plan"
 
 local tuning = {}
 
 local most_candidates = 400 -- of a race: far more than there is time for
 -- whole turns of the conditions; more processes rather than longer ones
-local rules = { first = 3, repetitions = 6, heats = 16 }
+local rules = { first = 3, repetitions = 6, rounds = 16 }
 local preparing = 0.5 -- share of a race's time for compiling and verifying at most
 -- samples that a candidate takes until half of them and half of those are out, and that finals take
 local a_candidate, the_finals = 9, 220
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
-function tuning.plan(s, choices)
-    local wanted = { [s.isa.name] = choices }
-    if s.model.attention then
-        return transformer_plan.build(s.model, { s.isa }, { type = s.type, cache = s.cache, schedule = wanted })
-    end
-    return plan.build(s.model, { s.isa }, wanted, s.tables, s.projection)
-end
+function tuning.plan(s, choices) return s.family.build(s.model, { s.isa }, s.options, { [s.isa.name] = choices }) end
 
 -- A record of session `s` with these fields.
 function tuning.log(s, fields)
@@ -90,10 +82,10 @@ end
 
 -- Seconds of one sample of race `r`, by what the default takes in a process about half as long as those of the race.
 local function seconds_a_sample(s, r, made)
-    local start, conditions = s.now(), #heat.conditions_of(s)
+    local start, conditions = s.now(), #s.tuning.conditions
     local repetitions = 4 * conditions
     measure.run(
-        heat.job(
+        round.job(
             s,
             { { made = made, regime = r.regime }, { made = made, regime = r.regime } },
             r.batches,
@@ -156,16 +148,16 @@ end
 
 -- Wraps the measuring functions of a race so that the progress shows what goes on.
 local function shown(s, r, measurer, default, stop)
-    local best, heats = 1, 0
+    local best, rounds = 1, 0
     local function wrap(measured)
         return function(names, repetitions, seed, h)
-            heats = heats + 1
+            rounds = rounds + 1
             s.show(
                 string.format(
-                    "%s: %s, heat %d, %d candidates, best so far %.2fx the default's time",
+                    "%s: %s, round %d, %d candidates, best so far %.2fx the default's time",
                     r.regime,
                     h.phase,
-                    heats,
+                    rounds,
                     #names - 2,
                     best
                 ),
@@ -182,7 +174,7 @@ local function shown(s, r, measurer, default, stop)
 end
 
 -- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with
--- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space), untried.
+-- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space), untried, space (see gen/plan/space.lua).
 local function run_race(s, r, base, seconds)
     local start = s.now()
     local p = tuning.plan(s, base)
@@ -213,7 +205,7 @@ local function run_race(s, r, base, seconds)
     end
     local stop = (s.exhaustive and s.now() or start) + seconds -- all of a space take what they take to compile
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
-    local measurer = shown(s, r, heat.measurer(t, by_name, default), default, stop)
+    local measurer = shown(s, r, round.measurer(t, by_name, default), default, stop)
     local result = race.run {
         candidates = runners,
         seed = s.seed,
@@ -225,9 +217,10 @@ local function run_race(s, r, base, seconds)
     }
     result.regime, result.batches, result.field, result.failed, result.rejected =
         r.regime, r.batches, field, failed, found.rejected
+    result.space = s.schedules
     result.total, result.untried, result.seconds = found.total, untried, s.now() - start
     result.schedule, result.bytes = by_name[result.winner].schedule, by_name[result.winner].made.bytes
-    result.contended = (t.contended or 0) > (t.heats or 0) / 4
+    result.contended = (t.contended or 0) > (t.rounds or 0) / 4
     tuning.log(s, {
         status = "chosen",
         candidate = result.winner,
@@ -286,12 +279,12 @@ local function threshold(s, base)
     if made.failure then return nil end
     local runners =
         { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
-    local samples = measure.run(heat.job(s, runners, probes, 1, 5, s.seed), {})
+    local samples = measure.run(round.job(s, runners, probes, 1, 5, s.seed), {})
     local few, many, noise = {}, {}, 0
     for i, probe in ipairs(probes) do
         local times = {}
         for runner = 1, 3 do
-            times[runner] = statistics.median(heat.times(s, samples, runner, probe, heat.conditions[1]))
+            times[runner] = statistics.median(round.times(s, samples, runner, probe, s.tuning.conditions[1]))
         end
         few[i], many[i] = math.log(times[1]), math.log(math.min(times[2], times[3]))
         noise = noise + math.abs(math.log(times[2] / times[3]))

@@ -1,4 +1,5 @@
 /* Lua module `kernel`: runs a compiled variant, and reads what a job says of one. */
+#include "harness/base/modules.h"
 #include "harness/verify/lua_kernel.h"
 
 #include "harness/base/blob_memory.h"

@@ -20,6 +20,7 @@
    rounding cannot change, and what the reference makes of them with the weights as the blob has them.
 
    Numbers are those of the checks that were reached: a crash adds the check "crashed" with what was being called. */
+#include "harness/base/modules.h"
 #include "harness/verify/checks.h"
 
 #include "harness/base/clock.h"

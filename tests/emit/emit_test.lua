@@ -2,11 +2,11 @@
 -- wrong.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 

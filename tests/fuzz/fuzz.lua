@@ -2,15 +2,16 @@
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
-local harness = require "commands.execute"
+local check = require "harness.families.lookup.check"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local schedule = require "gen.families.lookup.schedule"
 local weights = require "weights"
+local lookup_model = require "gen.families.lookup.model"
 
 local fuzz = { models = 200 }
 
@@ -34,7 +35,7 @@ function fuzz.model(index)
     local m = { name = "fuzz", d = width(), d_out = width(), tau = random(0, 4) == 0 and random(9, 16) or random(1, 8) }
     m.h = math.max(1, math.min(random(1, 40), (1 << 21) // (m.d_out << m.tau)))
     if m.d > 1 and random(0, 3) > 0 then
-        local padded = model.power_of_two_at_least(m.d)
+        local padded = lookup_model.power_of_two_at_least(m.d)
         local bits = 0
         while 1 << bits < padded do
             bits = bits + 1
@@ -151,12 +152,10 @@ function fuzz.verify(cc, cflags, schedules, defaults)
         assert(weights.pack(blob.packing(plans[1], files)))
         local library = compile.library(plans, directory .. "/source", cc, cflags)
         for i, p in ipairs(plans) do
-            for _, result in
-                ipairs(harness.check_variants(p, library, files, index, 1, { work = work, bind_known = i > 1 }))
-            do
+            for _, result in ipairs(check.variants(p, library, files, index, 1, { work = work, bind_known = i > 1 })) do
                 verified = verified + 1
-                for _, check in ipairs(result.checks) do
-                    if not check.ok then
+                for _, row in ipairs(result.checks) do
+                    if not row.ok then
                         failures[#failures + 1] = string.format(
                             "%s %s %s --projection %s --tables %s --seed %d --schedule %s: %s: %s\n  %s",
                             cc,
@@ -166,8 +165,8 @@ function fuzz.verify(cc, cflags, schedules, defaults)
                             p.tables.name,
                             index,
                             p.variants[1].schedule_text,
-                            check.name,
-                            check.detail,
+                            row.name,
+                            row.detail,
                             text
                         )
                     end

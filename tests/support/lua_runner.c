@@ -1,4 +1,5 @@
 /* Runs tests written in Lua with the C modules of lookupc: lua_runner ROOT LOOKUPC TEST.lua... (see tests/support/runner.lua). */
+#include "commands/modules.h"
 #include "gen/host/program.h"
 
 #include <stdio.h>
@@ -9,5 +10,5 @@ int main(int argc, char **argv)
         fputs("usage: lua_runner ROOT LOOKUPC TEST.lua...\n", stderr);
         return 2;
     }
-    return program_run(argv[1], "tests.support.runner", argv + 2);
+    return program_run(argv[1], "tests.support.runner", argv + 2, harness_modules);
 }

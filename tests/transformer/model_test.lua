@@ -4,7 +4,7 @@ local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 
 local works, refuses = program.works, program.refuses
@@ -187,12 +187,12 @@ function test.commands_refuse_options_of_a_lookup_ffn()
     local o = folder .. "/never"
     refuses(
         1,
-        "--html: is for a LookupFFN, not for a transformer",
+        "--html: " .. o .. ".html: is for a LookupFFN, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--html", o .. ".html" }
     )
     refuses(
         1,
-        "--threads: is for a LookupFFN, not for a transformer",
+        "--threads: 2: is for a LookupFFN, not for a transformer",
         { "tune", path, "-o", o .. ".lua", "--threads", "2" }
     )
     refuses(

@@ -3,7 +3,7 @@
 local runner = require "transformer"
 local check = require "tests.support.check"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 local transformer = require "harness.families.transformer.execute"
 local transformer_plan = require "gen.families.transformer.plan"

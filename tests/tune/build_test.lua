@@ -3,19 +3,19 @@ local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local host = require "host"
 local isa = require "gen.isa.list"
-local lookup = require "harness.families.lookup.packed"
-local model_file = require "gen.model.file"
+local packed = require "harness.families.lookup.packed"
+local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
-local workshop = require "harness.tune.build"
+local build = require "harness.tune.build"
 
 local test = {}
 local tiny = model_file.load "gen/models/tiny.lua"
 
 local function plan_of(choices) return plan.build(tiny, isa.select "scalar", { scalar = choices or {} }) end
 
-local files = lookup.packed(plan_of(), program.folder(), { seed = 1 })
+local files = packed.make(plan_of(), program.folder(), { seed = 1 })
 
 -- A compiler that runs `script` first, and notes its calls in the file `calls` of its folder.
 local function compiler(script)
@@ -28,10 +28,10 @@ local function compiler(script)
     return path, folder
 end
 
--- A workshop with a folder of its own for what it keeps.
-local function new_workshop(cc, kept, timeout)
-    workshop.folder = function() return kept end
-    return workshop.new {
+-- A build with a folder of its own for what it keeps.
+local function new_builder(cc, kept, timeout)
+    build.folder = function() return kept end
+    return build.new {
         cc = cc,
         version = compile.version(cc),
         cflags = "-O0",
@@ -51,9 +51,9 @@ function test.what_is_right_is_kept_and_not_compiled_again()
     local cc, folder = compiler ""
     local kept = program.folder()
     local plans = { plan_of(), plan_of { ["gather.unroll"] = 2 }, plan_of { ["gather.unroll"] = 4 } }
-    local first = new_workshop(cc, kept):make(plans, "many")
+    local first = new_builder(cc, kept):make(plans, "many")
     local before = calls(folder)
-    local again = new_workshop(cc, kept):make(plans, "many")
+    local again = new_builder(cc, kept):make(plans, "many")
     check.equal(calls(folder), before + 1) -- --version
     for i, made in ipairs(first) do
         check.equal(
@@ -63,7 +63,7 @@ function test.what_is_right_is_kept_and_not_compiled_again()
     end
     check.equal(first[1].library ~= first[2].library, true)
     -- other flags are another library
-    local other = new_workshop(cc, kept)
+    local other = new_builder(cc, kept)
     other.options.cflags = "-O1"
     check.equal(other:make({ plans[1] }, "many")[1].library ~= first[1].library, true)
 end
@@ -72,7 +72,7 @@ function test.a_compiler_that_hangs_rejects_its_candidate_only()
     local cc =
         compiler [[case "$*" in *unit_scalar*) if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;; esac]]
     local start = process.clock()
-    local made = new_workshop(cc, program.folder(), 15):make(
+    local made = new_builder(cc, program.folder(), 15):make(
         { plan_of(), plan_of { ["gather.group"] = 2 }, plan_of { ["gather.group"] = 8 } },
         "many"
     )
@@ -84,7 +84,7 @@ end
 function test.a_compiler_that_fails_is_quoted()
     local cc = compiler [[case "$*" in *unit_scalar*) echo "x.c:1: error: no more registers"; exit 4 ;; esac]]
     check.matches(
-        new_workshop(cc, program.folder()):make({ plan_of() }, "many")[1].failure,
+        new_builder(cc, program.folder()):make({ plan_of() }, "many")[1].failure,
         "^compile: [^\n]*/cc: exit status 4: x%.c:1: error: no more registers$"
     )
 end
@@ -92,7 +92,7 @@ end
 function test.a_folder_that_is_full_is_emptied()
     local kept = program.folder()
     assert(process.run { "bash", "-c", 'cd "$0" && touch {1..4001}', kept })
-    new_workshop("gcc", kept)
+    new_builder("gcc", kept)
     check.equal(#assert(host.list(kept)), 0)
 end
 

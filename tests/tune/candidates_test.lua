@@ -1,11 +1,11 @@
 -- The candidates of a tuning are legal, in an order that is always the same, counted right, and refused for a reason.
 local candidates = require "harness.tune.candidates"
 local check = require "tests.support.check"
-local emit = require "gen.print.emit"
-local estimate = require "harness.tune.estimate"
+local emit = require "gen.emit.emit"
+local estimate = require "harness.families.lookup.estimate"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 

@@ -30,6 +30,7 @@ local function session()
     return {
         isa = { name = "avx512" },
         cc = "gcc",
+        schedules = schedule,
         version = "gcc <12>",
         cflags = "-O2",
         key = {
@@ -66,7 +67,7 @@ local function sample_race()
         local ratio = field[i].schedule["gather.group"] / 10 + 0.001 * field[i].schedule["gather.unroll"]
         history[#history + 1] = {
             phase = "halving",
-            round = 1,
+            rung = 1,
             number = 1,
             candidate = field[i].text,
             time = 2 * ratio,
@@ -83,7 +84,7 @@ local function sample_race()
         enter(s, 5000) -- was compiled, but there was no time
         history[#history + 1] = {
             phase = "halving",
-            round = 1,
+            rung = 1,
             number = 2,
             candidate = field[#field].text,
             dropped = "no time left to measure it",
@@ -93,7 +94,7 @@ local function sample_race()
         local function final(name, ratio, low, high, dropped)
             history[#history + 1] = {
                 phase = "final",
-                round = 1,
+                rung = 1,
                 number = number,
                 candidate = name,
                 time = 2 * ratio,
@@ -113,7 +114,7 @@ local function sample_race()
     end
     history[#history + 1] = {
         phase = "confirm",
-        round = 1,
+        rung = 1,
         number = 1,
         candidate = field[2].text,
         time = 1.6,
@@ -126,6 +127,7 @@ local function sample_race()
         regime = "many",
         batches = { 64 },
         field = field,
+        space = schedule,
         history = history,
         winner = field[2].text,
         schedule = field[2].schedule,

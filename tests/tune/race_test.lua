@@ -20,10 +20,10 @@ local function normal(random) return (random(1 << 30) + random(1 << 30) + random
 --   twin     the true time of the A/A control, if it is not that of the default
 --   broken   { [name] = phase in which it cannot be measured }      budget   seconds      seed
 local function machine(o)
-    local m = { clock = 0, heats = {}, log = {}, stop_after = math.huge }
+    local m = { clock = 0, rounds = {}, log = {}, stop_after = math.huge }
     local burst, slow = 0, 1
-    local function measure(names, repetitions, order_seed, heat)
-        if #m.heats == m.stop_after then error("killed", 0) end
+    local function measure(names, repetitions, order_seed, round)
+        if #m.rounds == m.stop_after then error("killed", 0) end
         local random = statistics.random(order_seed * 77 + (o.seed or 0) * 1000003)
         local samples, process, order = {}, {}, table.move(names, 1, #names, 1, {})
         for _, name in ipairs(names) do
@@ -31,7 +31,7 @@ local function machine(o)
         end
         local began = m.clock
         for repetition = 1, repetitions do
-            if heat.phase ~= "confirm" then
+            if round.phase ~= "confirm" then
                 for i = #order, 2, -1 do
                     local j = random(i)
                     order[i], order[j] = order[j], order[i]
@@ -51,16 +51,16 @@ local function machine(o)
                     time = time * slow
                 end
                 if random(1000) <= 1000 * (o.spikes or 0) then time = 1.5 * time end
-                if place == 1 and heat.phase == "confirm" then time = time * (1 + (o.first or 0)) end
+                if place == 1 and round.phase == "confirm" then time = time * (1 + (o.first or 0)) end
                 samples[name][repetition] = time
                 m.clock = m.clock + sample_seconds
             end
         end
         for _, name in ipairs(names) do
-            if o.broken and o.broken[name] == heat.phase then samples[name] = false end
+            if o.broken and o.broken[name] == round.phase then samples[name] = false end
         end
-        m.heats[#m.heats + 1] = heat
-        m.log[heat.id] = { samples = samples, seconds = m.clock - began }
+        m.rounds[#m.rounds + 1] = round
+        m.log[round.id] = { samples = samples, seconds = m.clock - began }
         return samples
     end
     m.measure, m.confirm = measure, measure
@@ -215,9 +215,9 @@ function test.control_that_differs_from_the_default_is_too_noisy()
         result.reason,
         "the default differs from itself: leader 0%.%d+ .* of the default, default against itself 1%.0[34]"
     )
-    local last = m.heats[#m.heats]
+    local last = m.rounds[#m.rounds]
     -- tried again with more
-    check.equal({ last.phase, last.round, last.repetitions }, { "final", 2, 2 * race.rules.repetitions })
+    check.equal({ last.phase, last.rung, last.repetitions }, { "final", 2, 2 * race.rules.repetitions })
 end
 
 function test.lead_that_a_new_process_does_not_find_again_is_no_lead()
@@ -225,8 +225,8 @@ function test.lead_that_a_new_process_does_not_find_again_is_no_lead()
     check.equal({ result.winner, result.decided }, { "c1", "too noisy" })
     check.matches(result.reason, "a new process finds 1%.0")
     local confirmation
-    for _, heat in ipairs(m.heats) do
-        confirmation = heat.phase == "confirm" and heat or confirmation
+    for _, round in ipairs(m.rounds) do
+        confirmation = round.phase == "confirm" and round or confirmation
     end
     check.equal(confirmation.names, { "c2", race.twin, "c1" })
 end
@@ -236,13 +236,13 @@ function test.every_heat_has_the_default_and_its_twin()
     local m = machine { times = times, default = "c1", noise = 0.01 }
     local result = run(m, candidates, 1)
     local repetitions, seeds = {}, {}
-    for _, heat in ipairs(m.heats) do
-        local names = " " .. table.concat(heat.names, " ") .. " "
+    for _, round in ipairs(m.rounds) do
+        local names = " " .. table.concat(round.names, " ") .. " "
         check.matches(names, " c1 ")
         check.matches(names, " " .. race.twin .. " ")
-        check.equal(seeds[heat.seed], nil)
-        seeds[heat.seed] = true
-        if heat.phase == "halving" then repetitions[heat.round] = heat.repetitions end
+        check.equal(seeds[round.seed], nil)
+        seeds[round.seed] = true
+        if round.phase == "halving" then repetitions[round.rung] = round.repetitions end
     end
     check.equal(repetitions, { 3, 6, 12 })
     -- All 39 were measured, and each that is out says why.
@@ -267,18 +267,18 @@ function test.killed_race_goes_on_and_measures_nothing_twice()
         local candidates, times = space(6, 40)
         local whole = machine { times = times, default = "c1", noise = 0.02, budget = budget }
         local expected = run(whole, candidates, 1)
-        for killed = 0, #whole.heats do
+        for killed = 0, #whole.rounds do
             local first = machine { times = times, default = "c1", noise = 0.02, budget = budget }
             first.stop_after = killed
             local finished = pcall(run, first, candidates, 1)
-            check.equal(finished, killed == #whole.heats)
+            check.equal(finished, killed == #whole.rounds)
             local second = machine { times = times, default = "c1", noise = 0.02, budget = budget }
-            local result = run(second, candidates, 1, function(heat)
-                local entry = first.log[heat.id]
+            local result = run(second, candidates, 1, function(round)
+                local entry = first.log[round.id]
                 if entry then return entry.samples, entry.seconds end
             end)
             check.equal(result, expected)
-            check.equal(#second.heats, #whole.heats - killed)
+            check.equal(#second.rounds, #whole.rounds - killed)
         end
     end
 end
@@ -287,18 +287,18 @@ function test.half_logged_heat_is_measured_again()
     local candidates, times = small { 10, 8, 12 }
     local asked = {}
     local m = machine { times = times, default = "c1", noise = 0.01 }
-    run(m, candidates, 1, function(heat)
-        asked[heat.id] = true
+    run(m, candidates, 1, function(round)
+        asked[round.id] = true
         local samples = {}
-        for i, name in ipairs(heat.names) do
-            samples[name] = i < #heat.names and { 1, 1, 1, 1, 1, 1, 1, 1 } or { 1, 1, 1 }
+        for i, name in ipairs(round.names) do
+            samples[name] = i < #round.names and { 1, 1, 1, 1, 1, 1, 1, 1 } or { 1, 1, 1 }
         end
         return samples
     end)
-    for _, heat in ipairs(m.heats) do
-        check.equal(asked[heat.id], true)
+    for _, round in ipairs(m.rounds) do
+        check.equal(asked[round.id], true)
     end
-    check.equal(#m.heats, 4)
+    check.equal(#m.rounds, 4)
 end
 
 function test.time_is_kept_and_what_it_was_too_short_for_is_said()
@@ -315,12 +315,12 @@ function test.time_is_kept_and_what_it_was_too_short_for_is_said()
     local m = machine { times = times, default = "c1", budget = 0 }
     result = run(m, candidates, 1)
     check.equal(
-        { result.winner, result.decided, result.reason, #m.heats },
+        { result.winner, result.decided, result.reason, #m.rounds },
         { "c1", "no time", "nothing was measured; no time for 59 other candidates", 0 }
     )
     result = race_of({ 10, 8 }, nil, { noise = 0.01, budget = 2 })
     check.equal({ result.winner, result.decided }, { "c1", "no time" })
-    check.matches(result.reason, "^%d of 3 heats of the finals were measured$")
+    check.matches(result.reason, "^%d of 3 rounds of the finals were measured$")
 end
 
 function test.candidates_that_cannot_be_measured_are_out()
@@ -350,7 +350,7 @@ end
 
 function test.default_alone_wins_without_a_heat()
     local result, m = race_of({ 10 }, nil, {})
-    check.equal({ result.winner, result.decided, #m.heats }, { "c1", "winner", 0 })
+    check.equal({ result.winner, result.decided, #m.rounds }, { "c1", "winner", 0 })
     check.fails_with("candidate a is there twice", race.run, { candidates = { { name = "a" }, { name = "a" } } })
 end
 

@@ -1,6 +1,6 @@
 -- A record says everything or is refused, and a log gives back what is whole whatever happened to the rest.
 local check = require "tests.support.check"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
@@ -25,7 +25,7 @@ function test.a_record_is_read_back()
     for _, r in ipairs {
         records.make(),
         records.rejected "verify: code 3 differs",
-        records.make { heat = "halving 2.1", place = 3, samples_us = { 1 / 3 } },
+        records.make { round = "halving 2.1", place = 3, samples_us = { 1 / 3 } },
     } do
         local line = record.line(r)
         check.equal(line:find("\n"), nil)
@@ -339,7 +339,7 @@ function test.the_digest_of_templates_depends_on_what_is_emitted_only()
         assert(
             host.write_file(
                 copy .. "/commands/cli.lua",
-                'return function() require("host").print(require("gen.print.emit").digest()) return 0 end'
+                'return function() require("host").print(require("gen.emit.emit").digest()) return 0 end'
             )
         )
         return program.works { "--tree", copy }

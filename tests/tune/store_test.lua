@@ -1,7 +1,7 @@
 -- The local store keeps every record once, whatever the order, survives damage and crowds, and finds the nearest
 -- records with reasons.
 local check = require "tests.support.check"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"

@@ -252,19 +252,19 @@ function test.a_killed_run_goes_on_from_its_log()
     for _, r in ipairs(records) do
         runs[r.run] = true
         if r.status == "ok" then
-            local name = table.concat({ r.heat, r.place, r.batch, r.codes, r.tables, #r.samples_us }, " ")
+            local name = table.concat({ r.round, r.place, r.batch, r.codes, r.tables, #r.samples_us }, " ")
             times[name] = (times[name] or 0) + 1
         end
     end
-    local heats = {}
+    local rounds = {}
     for name, count in pairs(times) do
-        if count > 1 then heats[name:match("^%S+ %S+ %S+")] = true end
+        if count > 1 then rounds[name:match("^%S+ %S+ %S+")] = true end
     end
     local again = 0
-    for _ in pairs(heats) do
+    for _ in pairs(rounds) do
         again = again + 1
     end
-    if again > kills then error(again .. " heats were measured again after " .. kills .. " kills") end
+    if again > kills then error(again .. " rounds were measured again after " .. kills .. " kills") end
     local count = 0
     for _ in pairs(runs) do
         count = count + 1

@@ -1,13 +1,14 @@
 -- A tuned file gives the choices it holds and nothing else, and says in one line why it does not fit.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local program = require "tests.support.program"
+local machine = require "harness.base.machine"
 local schedule = require "gen.families.lookup.schedule"
 local tuned = require "gen.bundle.tuned_file"
 
@@ -17,7 +18,7 @@ local folder = program.folder()
 local tiny = "gen/models/tiny.lua"
 local path = folder .. "/tuned.lua"
 
-local facts = require("harness.tune.key").cpu()
+local facts = machine.cpu()
 local here =
     { cpu_name = facts.cpu_name, isa_usable = facts.isa_usable, l1d = facts.l1d, l1i = facts.l1i, l2 = facts.l2 }
 
@@ -354,7 +355,7 @@ function test.levels()
     }
     local function level(changes)
         local other = setmetatable(changes, { __index = zen })
-        return { tuned.level(zen, other) }
+        return { machine.level(zen, other) }
     end
     check.equal(level {}, { "exact" })
     check.equal(level { threads = 2 }, { "exact" })
@@ -366,11 +367,11 @@ function test.levels()
     check.equal(level { arch = "aarch64" }, { "other", "arch" })
     -- Two CPUs of which little is known are not of one microarchitecture for that.
     check.equal(
-        { tuned.level({ cpu_name = "a", isa_usable = "scalar" }, { cpu_name = "b", isa_usable = "scalar" }) },
+        { machine.level({ cpu_name = "a", isa_usable = "scalar" }, { cpu_name = "b", isa_usable = "scalar" }) },
         { "isa", "cpu_name" }
     )
     check.matches(
-        tuned.cpu_note({ cpu = zen }, { path = "t.lua" }, setmetatable({ l2 = 524288 }, { __index = zen })),
+        machine.tuned_note({ cpu = zen }, { path = "t.lua" }, setmetatable({ l2 = 524288 }, { __index = zen })),
         "^t.lua: tuned on another AMD %(l2 1048576, here 524288%), of this CPU's microarchitecture: another schedule may be faster here$"
     )
 end

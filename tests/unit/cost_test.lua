@@ -2,7 +2,7 @@
 local check = require "tests.support.check"
 local cost = require "gen.plan.cost"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 
 -- The core of shared/goals.md in round numbers: 180 GFLOP/s, 340, 134, 29, 17 and 16 GB/s.

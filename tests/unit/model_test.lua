@@ -2,7 +2,7 @@
 -- rule.
 local check = require "tests.support.check"
 local host = require "host"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local process = require "process"
 local schema = require "gen.model.schema"
 

@@ -1,9 +1,9 @@
 -- Models have names that C, C++ and file systems take, and nothing emitted is named without its model's prefix.
 local check = require "tests.support.check"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local transformer_plan = require "gen.families.transformer.plan"

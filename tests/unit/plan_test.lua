@@ -4,11 +4,12 @@ local dtype = require "gen.plan.dtype"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
 local process = require "process"
 local product = require "gen.families.lookup.product"
+local lookup_model = require "gen.families.lookup.model"
 
 local sets = isa.select("scalar,avx2,avx512")
 
@@ -130,7 +131,7 @@ local function bytes_to_choose(regime, m)
     if m.neighbours == 1 then return nil end
     local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
     local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * 6 or 0
-    return regime.isa.lanes * (lists * 4 * model.power_of_two_at_least(m.neighbours) + spread)
+    return regime.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
 end
 
 -- The buffers of one regime, each `tokens` tokens wide in the projection.

@@ -2,7 +2,7 @@
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local isa = require "gen.isa.list"
-local model = require "gen.model.file"
+local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 
 local function plan_of(name, wanted)

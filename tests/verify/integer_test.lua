@@ -3,14 +3,14 @@
 local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
 local fuzz = require "tests.fuzz.fuzz"
 local harness = require "harness.families.integer.execute"
 local host = require "host"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
 local json = require "json"
-local model_file = require "gen.model.file"
+local model_file = require "gen.families.model_file"
 local process = require "process"
 local program = require "tests.support.program"
 local weights = require "weights"
@@ -330,10 +330,14 @@ function test.what_integers_cannot_do_is_refused()
     )
     refuses(
         1,
-        "--schedule: gather.group=1: integer arithmetic has one schedule",
+        "--schedule: gather.group=1: is for a LookupFFN, not for a LookupFFN in integers",
         { "plan", tiny, "--arithmetic", "integer", "--schedule", "gather.group=1" }
     )
-    refuses(1, "--threads: 2: is for float arithmetic", { "verify", tiny, "--arithmetic", "integer", "--threads", "2" })
+    refuses(
+        1,
+        "--threads: 2: is for a LookupFFN, not for a LookupFFN in integers",
+        { "verify", tiny, "--arithmetic", "integer", "--threads", "2" }
+    )
     local function model(text)
         return program.model(
             folder,

@@ -10,12 +10,12 @@ local integer_plan = require "gen.families.integer.plan"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps = require "gen.families.transformer.maps"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local product = require "gen.families.transformer.product"
 local projection_of = require "gen.families.integer.projection"
 local types = require "gen.families.integer.types"
+local validated = require "gen.model.validated"
 
 local dense_ffn_plan = {}
 
@@ -217,21 +217,20 @@ end
 
 -- The plan of the baseline of model `m`, in integer arithmetic if `integer`, with weights of the type `projection`.
 function dense_ffn_plan.build(m, isas, integer, projection)
-    model_file.only_lookup(m)
     local hidden = cost.dense_hidden { d = m.d }
     if hidden % layout.panel ~= 0 then
-        model_file.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
+        validated.refuse(m, { "d" }, m.d, "must be a multiple of 8 for the dense FFN beside it")
     end
     if m.d_out % layout.panel ~= 0 then
-        model_file.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
+        validated.refuse(m, { "d_out" }, m.d_out, "must be a multiple of 32 for the dense FFN beside it")
     end
     if m.d > integer_plan.max_d then
-        model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " for the dense FFN beside it")
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " for the dense FFN beside it")
     end
     local shape = { kind = "dense_ffn", d = m.d, d_out = m.d_out, hidden = hidden }
     local p = {
+        family = "baseline",
         model = m,
-        baseline = true,
         shape = shape,
         names = names.public(m.name .. "_dense"),
         sections = {},

@@ -16,12 +16,12 @@ local constants = require "gen.families.integer.constants"
 local cost = require "gen.plan.cost"
 local host = require "host"
 local json = require "json"
-local lookup_model = require "gen.families.lookup.model"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.integer.projection"
 local types = require "gen.families.integer.types"
+local validated = require "gen.model.validated"
+local lookup_sections = require "gen.families.lookup.sections"
 
 local integer_plan = {}
 
@@ -118,18 +118,22 @@ local function packing_of(m, shape, p)
         shift_names = projection_of.shifts,
         projection = {
             from = "hash.projection.weight",
-            shape = blob.projection_shape(shape),
+            shape = lookup_sections.projection_shape(shape),
             blocks = shape.kind == "bh4" and shape.block or 0,
-            steps = blob.projection_steps(m, shape),
+            steps = lookup_sections.projection_steps(m, shape),
         },
-        bias = { from = "hash.projection.bias", shape = { shape.bits }, steps = blob.bias_steps(m, shape) },
+        bias = { from = "hash.projection.bias", shape = { shape.bits }, steps = lookup_sections.bias_steps(m, shape) },
         -- Without a norm the residual is the input itself.
         residual = p.residual
                 and m.norm
-                and { from = "LayerNorm.weight", shape = { shape.d }, steps = blob.residual_steps(shape) }
+                and { from = "LayerNorm.weight", shape = { shape.d }, steps = lookup_sections.residual_steps(shape) }
             or nil,
         residual_share = p.residual and 1 - shape.decay or 0,
-        tables = { from = "tables", shape = { shape.h, shape.rows, shape.d_out }, steps = blob.table_steps(m, shape) },
+        tables = {
+            from = "tables",
+            shape = { shape.h, shape.rows, shape.d_out },
+            steps = lookup_sections.table_steps(m, shape),
+        },
         output_bias = { from = "bias", shape = { shape.d_out }, steps = {} },
     }
 end
@@ -195,31 +199,30 @@ end
 -- The plan of model `m` for the first of `isas`, which must be portable C, with the projection's weights of the type of
 -- that name (default i16). `target`, a row of gen/plan/target.lua: for its firmware.
 function integer_plan.build(m, isas, tables, projection_name, target)
-    model_file.only_lookup(m)
     if tables and tables ~= "i8" then error('--tables: "' .. tables .. '": must be i8 with --arithmetic integer', 0) end
     if isas[1].name ~= "scalar" then
         error('--isa: "' .. isas[1].name .. '": must be scalar with --arithmetic integer', 0)
     end
     if m.neighbours > 1 then
-        model_file.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer")
+        validated.refuse(m, { "neighbours" }, m.neighbours, "must be 1 with --arithmetic integer")
     end
     if m.d > integer_plan.max_d then
-        model_file.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " with --arithmetic integer")
+        validated.refuse(m, { "d" }, m.d, "must be at most " .. integer_plan.max_d .. " with --arithmetic integer")
     end
-    if m.h > 4096 then model_file.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
+    if m.h > 4096 then validated.refuse(m, { "h" }, m.h, "must be at most 4096 with --arithmetic integer") end
     local shape = plan.shape(m, types.tables, types.projection(projection_name))
     local projection = projection_of.plan(shape)
     local formats = m.integer or { input = 8.0, fraction = 16 }
     local p = {
+        family = "integer",
         model = m,
         shape = shape,
         names = names.public(m.name),
-        arithmetic = "integer",
         projection_plan = projection,
         unit = formats.input / 32768,
         fraction = formats.fraction,
         score = constants.score(m),
-        tensors = blob.tensors(m, shape),
+        tensors = lookup_sections.tensors(m, shape),
         tables = shape.tables,
         projection = shape.projection,
         pitch = blob.round_up(shape.d_out, 4),

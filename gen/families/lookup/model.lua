@@ -126,4 +126,7 @@ function lookup_model.check(context, m, chain)
     end
 end
 
+-- Whether the table of a model file, or a validated model, is a LookupFFN.
+function lookup_model.claims(given) return given.attention == nil end
+
 return lookup_model

@@ -12,10 +12,10 @@ local gather_i8 = require "gen.families.lookup.gather_i8"
 local isa_list = require "gen.isa.list"
 local words = require "gen.isa.words"
 local lookup_model = require "gen.families.lookup.model"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local neighbours = require "gen.families.lookup.top_m"
 local schedule = require "gen.families.lookup.schedule"
+local lookup_sections = require "gen.families.lookup.sections"
 
 local plan = {}
 
@@ -349,7 +349,6 @@ end
 -- or { target = a row of gen/plan/target.lua }: the firmware of a model.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
-    model_file.only_lookup(m)
     local shape = plan.shape(m, dtype.get(tables), dtype.get(projection_type, "projection"))
     local target = part and part.target
     if target then part = nil end
@@ -372,23 +371,23 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     end
     local layout = gather.layout(shape, target ~= nil)
     local projection = projection_plan(shape, 2, 1)
-    local sections, packed_bytes = blob.sections(m, shape, projection, layout)
+    local sections, packed_bytes = lookup_sections.of(m, shape, projection, layout)
 
     local p = {
+        family = "lookup",
         model = m,
         shape = shape,
         names = part and part.names or names.public(m.name),
         openmp = not part,
         makes_codes = not (part and part.codes_of),
         sections = sections,
-        tensors = blob.tensors(m, shape),
+        tensors = lookup_sections.tensors(m, shape),
         packed_bytes = packed_bytes,
         table_bytes = shape.h * shape.rows * shape.d_out * shape.tables.bytes,
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
         max_threads = plan.max_threads,
-        schedules = schedule,
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,
@@ -400,7 +399,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         -- as the manifest records them
         options = { schedule = wanted or {}, tables = shape.tables.name, projection = shape.projection.name },
     }
-    p.digest = blob.digest(m, sections, layout.pitch)
+    p.digest = lookup_sections.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
         p.variants[i] = target and firmware_of(m, shape, isa, choices[i])
             or variant_of(m, shape, isa, choices[i], p.openmp)

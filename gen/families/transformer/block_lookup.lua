@@ -6,6 +6,7 @@ local dtype = require "gen.plan.dtype"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local schedule = require "gen.families.lookup.schedule"
+local lookup_sections = require "gen.families.lookup.sections"
 
 local block_lookup = {}
 
@@ -171,7 +172,7 @@ end
 -- for gelu scores, which grow with z: values neither grow nor vanish from block to block.
 function block_lookup.samples(m, layer, width)
     local ffn = model_of(m, { word = "lookup", d_out = width })
-    local list = blob.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
+    local list = lookup_sections.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
     for _, tensor in ipairs(list) do
         if tensor.name == "bias" then tensor.deviation = 0.7 end
         if tensor.name == "tables" then

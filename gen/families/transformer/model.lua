@@ -214,4 +214,7 @@ function transformer_model.check(context, m)
     if reason then refuse({ "attention", "eliminate" }, attention.eliminate, reason) end
 end
 
+-- Whether the table of a model file, or a validated model, is a transformer.
+function transformer_model.claims(given) return given.attention ~= nil end
+
 return transformer_model

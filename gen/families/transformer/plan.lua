@@ -4,14 +4,13 @@ local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local fuse = require "gen.weights.fuse"
+local fuse = require "gen.families.transformer.fuse"
 local host = require "host"
 local isa_list = require "gen.isa.list"
 local words = require "gen.isa.words"
 local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps_of = require "gen.families.transformer.maps"
-local model_file = require "gen.model.file"
 local names = require "gen.model.names"
 local samples = require "gen.families.transformer.samples"
 local schedule = require "gen.families.transformer.schedule"
@@ -19,6 +18,7 @@ local sections_of = require "gen.families.transformer.sections"
 local shape_of = require "gen.families.transformer.shape"
 local steps_of = require "gen.families.transformer.steps"
 local variant = require "gen.families.transformer.variant"
+local validated = require "gen.model.validated"
 
 local transformer_plan = {}
 
@@ -122,7 +122,7 @@ end
 -- after), for timing: what is left of linear maps and steps.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
-    if chain then model_file.refuse(m, chain, value, rule) end
+    if chain then validated.refuse(m, chain, value, rule) end
     local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
     local own_maps, has = maps_of.of(m, shape)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
@@ -154,6 +154,7 @@ function transformer_plan.build(m, isas, options)
     end
     local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts)
     local p = {
+        family = "transformer",
         model = m,
         shape = shape,
         names = public,
@@ -176,7 +177,6 @@ function transformer_plan.build(m, isas, options)
         decode_scratch_bytes = 0,
         cache_bytes = m.layers * shape.cache.layer_bytes,
         weights_struct_bytes = 8 * #sections + 8,
-        schedules = schedule,
         -- as the manifest records them
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
     }

@@ -4,12 +4,12 @@ local host = require "host"
 local integer = require "integer"
 local isa = require "gen.isa.list"
 local json = require "json"
-local lookup = require "harness.families.lookup.packed"
+local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
 local statistics = require "harness.base.statistics"
 
-local harness = {}
+local execute = {}
 
 -- The plan of the options, its packed weights and its library.
 local function build(path, options)
@@ -17,7 +17,7 @@ local function build(path, options)
     local directory = process.temporary_directory()
     return {
         plan = p,
-        files = lookup.packed(p, directory, options),
+        files = packed.make(p, directory, options),
         library = compile.library({ p }, directory, options.cc, options.cflags),
     }
 end
@@ -40,28 +40,29 @@ local function job_of(p, library, blob)
     }
 end
 
-function harness.run(path, options)
+function execute.run(path, options)
     local b = build(path, options)
     local tokens = assert(integer.run(job_of(b.plan, b.library, b.files.output), options.input, options.output))
     host.print(string.format("wrote %s, %d tokens, integers", options.output, tokens))
+    return 0
 end
 
 -- The same with what the reference needs to know of the blob.
 local function reference_job_of(p, library, files, seed)
     local job = job_of(p, library, files.output)
     job.model, job.weights, job.prefix, job.blocks_in_out =
-        lookup.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
+        packed.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
     job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
     return job
 end
 
 -- `count` tokens and what the reference makes of them: { {x, y} }. Needs no library.
-function harness.vectors(p, files, seed, count)
+function execute.vectors(p, files, seed, count)
     return assert(integer.vectors(reference_job_of(p, "", files, seed), count))
 end
 
 -- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.
-function harness.check(p, library, files, seed)
+function execute.check(p, library, files, seed)
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
     local result = assert(integer.check(job))
@@ -83,10 +84,10 @@ function harness.check(p, library, files, seed)
     return result
 end
 
-function harness.verify(path, options)
+function execute.verify(path, options)
     local b = build(path, options)
     local p = b.plan
-    local r = harness.check(p, b.library, b.files, options.seed)
+    local r = execute.check(p, b.library, b.files, options.seed)
     if options.json then
         host.print(assert(json.encode {
             model = p.model.name,
@@ -133,10 +134,10 @@ function harness.verify(path, options)
     return r.ok and 0 or 1
 end
 
-function harness.bench(path, options)
+function execute.bench(path, options)
     local b = build(path, options)
     local p, results = b.plan, {}
-    local checked = harness.check(p, b.library, b.files, options.seed)
+    local checked = execute.check(p, b.library, b.files, options.seed)
     for _, check in ipairs(checked.checks) do
         if not check.ok then
             error(
@@ -186,4 +187,4 @@ function harness.bench(path, options)
     return 0
 end
 
-return harness
+return execute

@@ -7,71 +7,19 @@ local json = require "json"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
 local report = require "harness.report.bench_page"
+local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 
 local bench = {}
 
--- Raises one line for an option that cannot be measured with.
-function bench.check_repetitions(repetitions)
-    if repetitions < 1 or repetitions > 1000 then
-        error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0)
-    end
-end
-
--- The token counts of --batch; raises one line for what cannot be measured.
-function bench.batches(text)
-    local list = {}
-    for word in (text .. ","):gmatch("([^,]*),") do
-        local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
-        if not batch or batch < 1 or batch > 65536 then
-            error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0)
-        end
-        list[#list + 1] = batch
-    end
-    return list
-end
-
--- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
-function bench.caches_of(facts)
-    local l2 = facts.l2 or 1 << 20
-    return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
-end
-
-local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes" }
-
 -- The measuring process' name for the rate of reading rows of plan `p`'s tables.
 local function rows_limit(p) return "random_rows_" .. p.tables.name .. "_gbytes" end
 
--- The limits of this core as the measuring process found them.
-function bench.core_limits(context)
-    local limits = {}
-    for _, name in ipairs(limit_names) do
-        limits[name] = assert(tonumber(context[name]))
-    end
-    return limits
-end
-
--- The same with random rows of plan `p`'s tables.
+-- The limits of this core with random rows of plan `p`'s tables.
 local function limits_of(context, p)
-    local limits = bench.core_limits(context)
+    local limits = setting.core_limits(context)
     limits.random_rows_gbytes = assert(tonumber(context[rows_limit(p)]))
     return limits
-end
-
--- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
--- baselines.
-function bench.host_facts(facts, isa, cc, cflags, context)
-    return {
-        cpu = facts.model,
-        isa = json.array(facts.isa),
-        compiler = compile.version(cc),
-        flags = table.concat(compile.flags(isa, cflags), " "),
-        l1d = facts.l1d,
-        l2 = facts.l2,
-        l3 = facts.l3,
-        openblas = context.openblas_corename,
-        onednn = context.onednn_version,
-    }
 end
 
 -- What a variant's kernels are called in the measuring process.
@@ -277,7 +225,7 @@ local function job_of(builds, facts, options)
         dense = { "openblas", "onednn" },
         variants = {},
         limits = true,
-        sizes = bench.caches_of(facts),
+        sizes = setting.caches_of(facts),
     }
     job.sizes.rows = {}
     local known = {}
@@ -314,7 +262,7 @@ function bench.run(builds, options)
     local p = builds[1].plan
     local limits = limits_of(context, p)
     local results = results_of(builds, job, samples, context)
-    local host_facts = bench.host_facts(
+    local host_facts = setting.host_facts(
         facts,
         p.variants[#p.variants].isa,
         options.cc,

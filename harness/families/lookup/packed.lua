@@ -2,10 +2,10 @@
 local blob = require "gen.plan.blob"
 local weights = require "weights"
 
-local lookup = {}
+local packed = {}
 
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
-function lookup.packed(p, directory, options)
+function packed.make(p, directory, options)
     local files = {
         weights = options.weights,
         prefix = options.prefix or "",
@@ -21,7 +21,7 @@ function lookup.packed(p, directory, options)
 end
 
 -- The model as harness/verify/lua_verify.c wants it.
-function lookup.reference_model(p)
+function packed.reference_model(p)
     local m = p.model
     return {
         d = m.d,
@@ -38,4 +38,4 @@ function lookup.reference_model(p)
     }
 end
 
-return lookup
+return packed

@@ -1,16 +1,19 @@
 -- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against
 -- reading what they read, and against their products and their attention through other libraries.
-local bench = require "harness.families.lookup.bench"
 local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
+local dtype = require "gen.plan.dtype"
+local family = require "gen.families.transformer.family"
 local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
-local model_file = require "gen.model.file"
+local model_file = require "gen.families.model_file"
 local parts = require "harness.families.transformer.parts"
 local process = require "process"
 local request = require "gen.bundle.request"
+local runnable = require "harness.base.runnable"
+local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local transformer = require "harness.families.transformer.execute"
 local transformer_plan = require "gen.families.transformer.plan"
@@ -445,9 +448,23 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
     host.print(table.concat(lines, "\n"))
 end
 
--- Times the model of the file `path` with weights of `types`, each on the instruction sets sets_of(type), and reports.
-function transformer_bench.run(path, types, sets_of, options)
+-- Tokens a call that are timed unless others are asked for.
+function transformer_bench.batches(m, options)
+    local left = m.attention.context - (options.position or 0)
+    return left > 1 and "1," .. math.min(512, left) or "1"
+end
+
+-- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
+local function sets_of(type, options)
+    local sets = runnable(options.isa, family.isa_types { type = type, cache = options.cache })
+    return options.isa and sets or { sets[#sets] }
+end
+
+-- Times the model of the file `path` with weights of each of the types that are asked for, and reports.
+function transformer_bench.run(path, options)
     local m, facts = model_file.load(path), cpu.describe()
+    local types = dtype.select(options.type or "f32", "type")
+    options.position = options.position or 0
     if not m.attention.causal and options.position > 0 then
         error(string.format("--position: %d: must be 0 where %s has causal = false", options.position, m.name), 0)
     end
@@ -465,11 +482,11 @@ function transformer_bench.run(path, types, sets_of, options)
         end
     end
     local results, attention, limits, host_facts, caches =
-        json.array {}, json.array {}, nil, nil, bench.caches_of(facts)
+        json.array {}, json.array {}, nil, nil, setting.caches_of(facts)
     caches.rows = json.array {}
     local known = {}
     for _, type in ipairs(types) do
-        for _, isa in ipairs(sets_of(type)) do
+        for _, isa in ipairs(sets_of(type, options)) do
             local b = made(path, m, isa, type, caches, options)
             local first = not known[isa.name] -- attention does not depend on the type of weights
             known[isa.name] = true
@@ -477,7 +494,7 @@ function transformer_bench.run(path, types, sets_of, options)
             if not samples then return 1 end
             if not limits then
                 limits, host_facts =
-                    bench.core_limits(context), bench.host_facts(facts, isa, options.cc, options.cflags, context)
+                    setting.core_limits(context), setting.host_facts(facts, isa, options.cc, options.cflags, context)
             end
             table.move(results_of(b, type, samples, options), 1, #options.batches, #results + 1, results)
             if first then

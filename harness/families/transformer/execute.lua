@@ -5,10 +5,14 @@ local block_lookup = require "gen.families.transformer.block_lookup"
 local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
-local fuse_commands = require "commands.checkpoint"
+local family = require "gen.families.transformer.family"
+local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
 local json = require "json"
+local machine = require "harness.base.machine"
 local process = require "process"
+local request = require "gen.bundle.request"
+local runnable = require "harness.base.runnable"
 local weights = require "weights"
 
 local transformer = {}
@@ -66,7 +70,19 @@ function transformer.pack(p, path, output)
     assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
 end
 
-function transformer.run(p, options)
+-- One plan for every instruction set that this CPU can run, and the names of those it cannot.
+local function plans_of(path, options)
+    local sets, skipped = runnable(options.isa, family.isa_types(options))
+    local plans = {}
+    for i, set in ipairs(sets) do
+        plans[i] = request.plan(path, { set }, options, machine.tuned_note)
+    end
+    return plans, skipped
+end
+
+function transformer.run(path, options)
+    local plans = plans_of(path, options)
+    local p = plans[#plans]
     local directory = process.temporary_directory()
     local x = assert(runner.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
@@ -92,6 +108,7 @@ function transformer.run(p, options)
     )
     assert(runner.save(options.output, p.shape.d, y))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
+    return 0
 end
 
 -- The FFN as harness/reference/fields.h wants it.
@@ -266,7 +283,7 @@ function transformer.prepare(p, directory, options)
     local fused, merged = unfused, without ~= "" and not p.own and not drawn
     if merged then
         fused = directory .. "/fused.safetensors"
-        fuse_commands.fuse_weights(
+        fuse_weights(
             m,
             { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" }
         )
@@ -337,7 +354,8 @@ function transformer.check(plans, options)
     return results
 end
 
-function transformer.verify(plans, options, skipped)
+function transformer.verify(path, options)
+    local plans, skipped = plans_of(path, options)
     local results, ok, p = transformer.check(plans, options), true, plans[1]
     for _, result in ipairs(results) do
         ok = ok and result.ok

@@ -1,15 +1,12 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
-local dense_ffn_kernels = require "gen.families.baseline.print"
+local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
-local integer_kernels = require "gen.families.integer.print"
 local json = require "json"
-local kernels = require "gen.families.lookup.print"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
 local template = require "gen.print.template"
-local transformer_kernels = require "gen.families.transformer.print"
 
 local emit = {}
 
@@ -49,7 +46,7 @@ end
 
 -- Adds what every template may use: banner-free text helpers and the names of the model.
 local function with_common(p, values)
-    values.model, values.names, values.shape = p.baseline and p.names.model or p.model.name, p.names, p.shape
+    values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
     values.sum, values.hex = literal.sum, literal.hex
     return including(values)
@@ -63,18 +60,12 @@ end
 -- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of a kernel. `more`
 -- are values for the templates beside the plan's.
 function emit.sources(p, more)
-    local isas, isa_list, family =
-        {},
-        {},
-        p.baseline and dense_ffn_kernels
-            or p.model.attention and transformer_kernels
-            or p.arithmetic and integer_kernels
-            or kernels
+    local isas, isa_list, family = {}, {}, families.get(p.family)
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
-    local values = with_common(p, family.api(p))
+    local values = with_common(p, family.print.api(p))
     local own = {
         isas = isas,
         isa_list = table.concat(isa_list, ", "),
@@ -89,7 +80,7 @@ function emit.sources(p, more)
     }
     values.functions, values.inlines, values.returns_text =
         values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
-    values.pack_options = p.baseline and " --baseline" or p.arithmetic and " --arithmetic integer" or ""
+    values.pack_options = family.pack_options
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do
             values[key] = value
@@ -109,7 +100,7 @@ function emit.sources(p, more)
     add(p.names.header, values.header, render(values.header, values), { public = true })
     add(p.names.source, values.source, render(values.source, values), {})
     for _, v in ipairs(p.variants) do
-        for _, kernel in ipairs(family.files(p, v)) do
+        for _, kernel in ipairs(family.print.files(p, v)) do
             local text = render(kernel.template, with_common(kernel.plan or p, kernel.values))
             add(kernel.symbol .. ".c", kernel.template, text, { isa = v.isa })
         end
@@ -167,7 +158,7 @@ function emit.manifest(p, files, more)
 end
 
 -- All that decides the bytes emitted for a plan stands in these folders, and nothing else does.
-local deciding = { "gen/families/", "gen/isa/", "gen/model/", "gen/plan/", "gen/print/", "templates/" }
+local deciding = { "gen/emit/", "gen/families/", "gen/isa/", "gen/model/", "gen/plan/", "gen/print/", "templates/" }
 
 local digest
 

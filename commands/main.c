@@ -1,4 +1,5 @@
 /* The program lookupc: finds --tree, then leaves its arguments to commands/cli.lua. */
+#include "commands/modules.h"
 #include "gen/host/program.h"
 
 #include <stdio.h>
@@ -19,5 +20,5 @@ int main(int argc, char **argv)
         }
         arguments += 2;
     }
-    return program_run(tree, "commands.cli", arguments);
+    return program_run(tree, "commands.cli", arguments, harness_modules);
 }

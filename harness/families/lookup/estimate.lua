@@ -41,8 +41,8 @@ end
 
 -- Cycles of one row's `vectors` vectors added to sums held in registers: finding the row, then a load and a
 -- multiply-add a vector.
-local function row(shape, vectors, unroll, dot)
-    local each = dot and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
+local function row(shape, vectors, unroll, gather_i8)
+    local each = gather_i8 and 0.4 or shape.tables.bytes < 4 and 1 or 1 / loads_a_cycle
     return math.max(1.5 + 1 / unroll + vectors * each, fma_latency / 2)
 end
 
@@ -90,12 +90,16 @@ end
 
 -- Local arrays of the kernels in bytes: pointers to the rows of a tile; of few tokens scores of rows that are summed as
 -- integers.
-function estimate.stack_bytes(shape, isa, s, regime, dot)
+function estimate.stack_bytes(shape, isa, s, regime, gather_i8)
     if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
-    return math.max(8, dot and (2 * up(s["few.group"], dot.rows) + 1) * 4 or 0, (shape.tau + 1) * isa.lanes * 4)
+    return math.max(
+        8,
+        gather_i8 and (2 * up(s["few.group"], gather_i8.rows) + 1) * 4 or 0,
+        (shape.tau + 1) * isa.lanes * 4
+    )
 end
 
-local function many(p, isa, s, caches, batch, dot)
+local function many(p, isa, s, caches, batch, gather_i8)
     local shape, lanes = p.shape, lanes_of(isa)
     local tile = s["tile.vectors"] * isa.lanes
     local pass, chunk = s["project.tiles"] * tile, s["chunk.tokens"]
@@ -117,7 +121,7 @@ local function many(p, isa, s, caches, batch, dot)
         + up(shape.d_out, columns) * (shape.slots * 6 + 2 * columns * 4) / rate(waiting, caches)
     local strips = up(shape.d_out, columns) * up(columns, s["gather.vectors"] * lanes)
     local width = math.min(columns, s["gather.vectors"] * lanes)
-    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], dot)
+    cycles = cycles + shape.slots * strips * row(shape, up(width, lanes), s["gather.unroll"], gather_i8)
 
     local slice = estimate.slice_bytes(shape, s)
     local copied, next = s["gather.pack"] == 1, s["gather.prefetch_next"] == 1
@@ -139,14 +143,14 @@ local function many(p, isa, s, caches, batch, dot)
     return cycles
 end
 
-local function few(p, isa, s, caches, batch, dot)
+local function few(p, isa, s, caches, batch, gather_i8)
     local shape, lanes = p.shape, lanes_of(isa)
     local tokens = math.min(s["few.tokens"], batch)
     local cycles = products(p.mflop.projection * 1e6, isa, tokens, math.max(1, s["few.vectors"] * isa.lanes // lanes))
     cycles = math.max(cycles, p.projection_bytes / tokens / rate(p.projection_bytes, caches))
     local width = s["few.accumulators"] * lanes
     local strips = up(shape.d_out, width)
-    cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, dot)
+    cycles = cycles + shape.slots * strips * row(shape, up(math.min(width, shape.d_out), lanes), 1, gather_i8)
     cycles = cycles + up(shape.h, s["few.group"]) * 2 * shape.d_out * 4 / l1_rate
     -- Rows met at random come as fast as they are asked for, a strip of a line or two ahead; wider strips come in
     -- bursts.
@@ -160,9 +164,9 @@ end
 
 -- Cycles of a token in calls of `batch` tokens, by the kernels of `regime` ("few" or "many") of the plan `p` with
 -- schedule `s` of `isa`.
---   caches  l1d, l2, l3 in bytes    dot  words of sums of integers (gen/families/lookup/gather.lua), nil: none
-function estimate.cycles(p, isa, s, regime, caches, batch, dot)
-    return (regime == "few" and few or many)(p, isa, s, caches, batch, dot)
+--   caches  l1d, l2, l3 in bytes    gather_i8  its words (gen/families/lookup/gather_i8.lua), nil: none
+function estimate.cycles(p, isa, s, regime, caches, batch, gather_i8)
+    return (regime == "few" and few or many)(p, isa, s, caches, batch, gather_i8)
 end
 
 return estimate

@@ -9,8 +9,8 @@
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.model.checkpoint_names"
 local lookup_model = require "gen.families.lookup.model"
-local model_file = require "gen.model.file"
 local transformer_model = require "gen.families.transformer.model"
+local validated = require "gen.model.validated"
 
 local fuse = {}
 
@@ -239,15 +239,22 @@ local function add_end(b, m, found, p, o)
     end
 end
 
+-- Raises one line for a model that is no transformer.
+function fuse.only_transformer(m)
+    if not transformer_model.claims(m) then
+        validated.refuse(m, { "attention" }, nil, "required key is missing; only a transformer has weights to fuse")
+    end
+end
+
 -- Raises one line for a model that cannot be fused exactly.
 function fuse.check(m, eliminate, option)
     local function refuse(rule)
         if option then error("--eliminate: " .. tostring(eliminate) .. ": " .. rule, 0) end
-        model_file.refuse(m, { "attention", "eliminate" }, eliminate, rule)
+        validated.refuse(m, { "attention", "eliminate" }, eliminate, rule)
     end
     for _, key in ipairs { "skip", "norm" } do
         if m[key] then
-            model_file.refuse(
+            validated.refuse(
                 m,
                 { key },
                 key == "skip" or nil,
@@ -256,7 +263,7 @@ function fuse.check(m, eliminate, option)
         end
     end
     local chain, value, rule = checkpoint.misfit(m)
-    if chain then model_file.refuse(m, chain, value, rule) end
+    if chain then validated.refuse(m, chain, value, rule) end
     local reason = transformer_model.impossible(m, eliminate)
     if reason then refuse(reason) end
     if eliminate == "none" then

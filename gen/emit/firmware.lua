@@ -4,10 +4,11 @@
 -- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the
 -- reference knows as `vectors`.
 local blob = require "gen.plan.blob"
-local emit = require "gen.print.emit"
+local emit = require "gen.emit.emit"
+local families = require "gen.families.list"
 local host = require "host"
 local literal = require "gen.print.literal"
-local wrap = require "gen.bundle.wrap"
+local wrap = require "gen.emit.wrap"
 
 local firmware = {}
 
@@ -151,6 +152,7 @@ local function values_of(p, weights, measured, vectors)
     for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do
         digest[#digest + 1] = tonumber(word, 16)
     end
+    local family = families.get(p.family)
     return {
         target = p.target.name,
         flash_bytes = sizes.flash_bytes,
@@ -171,9 +173,9 @@ local function values_of(p, weights, measured, vectors)
         tolerances = tolerances,
         tolerance = string.format("%g", firmware.tolerance),
         number_lines = number_lines,
-        exact = p.arithmetic == "integer",
-        input = p.arithmetic == "integer" and "int16_t" or "float",
-        output = p.arithmetic == "integer" and "int32_t" or "float",
+        exact = family.exact,
+        input = family.input,
+        output = family.output,
         byte_lines = function(part)
             local words = {}
             for i = part.at + 1, part.at + part.bytes do
@@ -284,7 +286,7 @@ end
 --   vectors   { {x, y} }, tokens and what the reference makes of them
 --   options   { c_array, misra, wrap }: weights as a C array instead of an assembler file; what a checker of MISRA
 --             rules reports; systems of
---             gen/bundle/wrap.lua
+--             gen/emit/wrap.lua
 function firmware.files(p, weights, measured, vectors, options)
     local values = values_of(p, weights, measured, vectors)
     local files = sources_of(p, values)

@@ -1,0 +1,15 @@
+/* The C modules of the harness, as the programs that run Lua take them. */
+#include "commands/modules.h"
+
+#include "harness/base/modules.h"
+
+const luaL_Reg harness_modules[] = {
+    {"process", luaopen_process},
+    {"cpu", luaopen_cpu},
+    {"kernel", luaopen_kernel},
+    {"verify", luaopen_verify},
+    {"store", luaopen_store},
+    {"transformer", luaopen_transformer},
+    {"integer", luaopen_integer},
+    {NULL, NULL},
+};

@@ -1,0 +1,26 @@
+-- The family of dense FFNs that LookupFFNs replace, to be counted beside them; gen/families/list.lua says what its
+-- fields mean.
+local plan = require "gen.families.baseline.plan"
+
+local family = {
+    name = "baseline",
+    noun = "dense FFN",
+    model = require "gen.families.lookup.model",
+    options = { "arithmetic", "baseline", "projection", "prefix" },
+    types = { "projection" },
+    print = require "gen.families.baseline.print",
+    pack_options = " --baseline",
+    input = "float",
+    output = "float",
+    exact = false,
+}
+
+function family.takes(options) return options.baseline end
+
+function family.build(m, isas, options) return plan.build(m, isas, options.arithmetic == "integer", options.projection) end
+
+function family.isa_types() return {} end
+
+function family.packed_text(_, errors) return string.format("relative error %.2g and %.2g", errors.first, errors.second) end
+
+return family

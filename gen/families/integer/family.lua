@@ -1,0 +1,35 @@
+-- The family of LookupFFNs without floating point; gen/families/list.lua says what its fields mean.
+local describe = require "gen.families.lookup.describe"
+local plan = require "gen.families.integer.plan"
+
+local family = {
+    name = "integer",
+    noun = "LookupFFN in integers",
+    model = require "gen.families.lookup.model",
+    options = { "arithmetic", "tables", "projection", "prefix", "blocks-in-out" },
+    types = { "tables", "projection" },
+    print = require "gen.families.integer.print",
+    pack_options = " --arithmetic integer",
+    input = "int16_t",
+    output = "int32_t",
+    exact = true,
+    packed_text = describe.packed_text,
+}
+
+function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
+
+function family.build(m, isas, options) return plan.build(m, isas, options.tables, options.projection, options.firmware) end
+
+function family.isa_types() return {} end
+
+function family.firmware_isa() return "scalar" end
+
+family.describe = describe.with(
+    function(p, add)
+        add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
+    end
+)
+
+function family.summary(_, make) return plan.summary(make()) end
+
+return family

@@ -1,0 +1,89 @@
+-- The list of families: one record a kind of model and arithmetic. Everything that differs between families stands in
+-- their records, or in those of harness/families/list.lua; nothing else asks which family a model is of.
+--
+-- A record has
+--   name, noun        of the folder and of p.family; what messages call such a model
+--   model             keys and rules of its model files; model.claims(given): whether a file is one
+--   takes(options)    whether a command with these options means this family, of those with the same kind of model
+--   options           the options that not all families take
+--   types             those of them that name types; tuned files record them
+--   space             its schedules (gen/plan/space.lua), nil: it has one
+--   build(m, isas, options, wanted)   the plan of model `m`; `wanted`: choices by name of the instruction set;
+--                     options.firmware: a row of gen/plan/target.lua. p.options is what a manifest records: enough to
+--                     build the plan again
+--   isa_types(options)   the types that instruction sets may need more for (isa.with_types)
+--   firmware_isa(target)   the name of the instruction set of its firmware, nil: it has no firmware
+--   print             { api, files }: what its templates print (gen/emit/emit.lua)
+--   pack_options      of `lookupc pack`, as headers say them
+--   input, output, exact   C types of x and y; whether results are the same on every CPU
+--   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
+--   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
+local families = {}
+
+families.rows = {
+    require "gen.families.lookup.family",
+    require "gen.families.integer.family",
+    require "gen.families.baseline.family",
+    (require "gen.families.transformer.family"),
+}
+
+-- The family of that name.
+function families.get(name)
+    for _, family in ipairs(families.rows) do
+        if family.name == name then return family end
+    end
+    error("no family is called " .. tostring(name))
+end
+
+-- The family of the model (validated, or the table of a model file) that a command with `options` means.
+function families.of(m, options)
+    local word = options.arithmetic or "float"
+    if word ~= "float" and word ~= "integer" then
+        error('--arithmetic: "' .. word .. '": must be float or integer', 0)
+    end
+    local claimed
+    for _, family in ipairs(families.rows) do
+        if family.model.claims(m) then
+            if family.takes(options) then return family end
+            claimed = claimed or family
+        end
+    end
+    return claimed -- options for others: check_options says so
+end
+
+-- Whether an option says something: not left out, not empty, not its default.
+local function says(name, value)
+    if name == "threads" then return value and value ~= 1 end
+    return value and value ~= "" and not (name == "arithmetic" and value == "float")
+end
+
+local function with_article(noun) return (noun:find "^[aeiou]" and "an " or "a ") .. noun end
+
+-- Raises one line for an option that `family` does not take.
+function families.check_options(family, options)
+    for _, other in ipairs(families.rows) do
+        for _, name in ipairs(other.options) do
+            if says(name, options[name]) and not family.takes_option[name] then
+                error(
+                    string.format(
+                        "--%s: %s: is for %s, not for %s",
+                        name,
+                        tostring(options[name]),
+                        with_article(other.noun),
+                        with_article(family.noun)
+                    ),
+                    0
+                )
+            end
+        end
+    end
+end
+
+for _, family in ipairs(families.rows) do
+    family.takes_option = {}
+    for _, name in ipairs(family.options) do
+        family.takes_option[name] = true
+    end
+end
+
+return families

@@ -1,0 +1,67 @@
+-- What `lookupc plan` and `lookupc pack` tell people about a LookupFFN, in any arithmetic.
+local figures = require "gen.plan.figures"
+
+local describe = {}
+
+-- The shape and the bytes of plan `p` as lines; a family adds its own.
+local function common(p, add)
+    local s, m = p.shape, p.model
+    add(
+        m.name,
+        string.format(
+            "d %d, d_out %d, %d tables of 2^%d rows%s, %s score%s",
+            s.d,
+            s.d_out,
+            s.h,
+            s.tau,
+            s.neighbours > 1 and ", " .. s.neighbours .. " taken of each" or "",
+            m.score,
+            m.norm and ", layernorm" or ""
+        )
+    )
+    local projection = s.kind == "bh4"
+            and string.format("bh4, %d repeats of 4 stages, blocks of %d, %d padded", s.repeats, s.block, s.padded)
+        or "dense"
+    add("projection", string.format("%s, %s of %s", projection, figures.bytes(p.projection_bytes), p.projection.name))
+    add(
+        "MFLOP per token",
+        string.format(
+            "%.2f by the paper's formula, %.2f after folding; dense FFN %.2f",
+            p.mflop.lookup,
+            p.mflop.folded,
+            p.mflop.dense
+        )
+    )
+    add("tables", figures.bytes(p.table_bytes) .. " of " .. p.tables.name)
+    add("packed weights", figures.bytes(p.packed_bytes))
+    add("scratch", figures.bytes(p.scratch_bytes))
+end
+
+-- The lines, with those that `more(p, add)` adds.
+function describe.with(more)
+    return function(_, make)
+        local p, lines = make(), {}
+        local function add(name, text) lines[#lines + 1] = string.format("%-18s %s", name, text) end
+        common(p, add)
+        more(p, add)
+        return lines
+    end
+end
+
+describe.lines = describe.with(function(p, add)
+    for _, v in ipairs(p.variants) do
+        add("schedule " .. v.isa.name, v.schedule_text)
+    end
+end)
+
+function describe.packed_text(p, errors)
+    return string.format(
+        "projection in %s, relative error %.2g, tables in %s, relative error %.2g",
+        p.projection.name,
+        errors.projection,
+        p.tables.name,
+        errors.tables
+    )
+end
+
+return describe

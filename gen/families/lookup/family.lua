@@ -1,0 +1,53 @@
+-- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
+local describe = require "gen.families.lookup.describe"
+local dtype = require "gen.plan.dtype"
+local plan = require "gen.families.lookup.plan"
+
+local family = {
+    name = "lookup",
+    noun = "LookupFFN",
+    model = require "gen.families.lookup.model",
+    options = {
+        "arithmetic",
+        "baseline",
+        "tables",
+        "projection",
+        "prefix",
+        "blocks-in-out",
+        "schedule",
+        "tuned",
+        "threads",
+        "html",
+    },
+    types = { "tables", "projection" },
+    space = require "gen.families.lookup.schedule",
+    print = require "gen.families.lookup.print",
+    pack_options = "",
+    input = "float",
+    output = "float",
+    exact = false,
+    describe = describe.lines,
+    packed_text = describe.packed_text,
+}
+
+function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+
+function family.build(m, isas, options, wanted)
+    if options.firmware and options.projection == "i16" then
+        error(
+            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: "
+                .. "give --arithmetic integer",
+            0
+        )
+    end
+    local part = options.firmware and { target = options.firmware } or nil
+    return plan.build(m, isas, wanted, options.tables, options.projection, part)
+end
+
+function family.isa_types(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
+
+function family.firmware_isa(target) return target.isa end
+
+function family.summary(_, make) return plan.summary(make()) end
+
+return family

@@ -1,0 +1,250 @@
+-- The sections of a LookupFFN's blob, the checkpoint's tensors they come from, and the exact folding on the way.
+local blob = require "gen.plan.blob"
+local dtype = require "gen.plan.dtype"
+local host = require "host"
+local json = require "json"
+local product = require "gen.families.lookup.product"
+
+local sections = {}
+
+-- The folding steps of the projection's tensor; see gen/weights/lua_weights.c for what they do.
+function sections.projection_steps(m, shape)
+    local steps = {}
+    if shape.kind == "dense" then
+        if m.norm then
+            steps[1] = {
+                step = "scale_by",
+                tensor = "LayerNorm.weight",
+                at = 0,
+                by_at = 0,
+                dims = { { count = shape.bits, from = shape.d, by = 0 }, { count = shape.d, from = 1, by = 1 } },
+            }
+        end
+        return steps
+    end
+    local b, N = shape.block, shape.padded
+    steps[#steps + 1] = { step = "hadamard", size = b }
+    steps[#steps + 1] = {
+        step = "scale",
+        factor = shape.decay,
+        at = 3 * N * b,
+        dims = { { count = shape.repeats, from = 4 * N * b }, { count = N * b, from = 1 } },
+    }
+    if m.norm then
+        local function gain(first, count, width)
+            if count == 0 or width == 0 then return end
+            steps[#steps + 1] = {
+                step = "scale_by",
+                tensor = "LayerNorm.weight",
+                at = first * b * b,
+                by_at = first * b,
+                dims = {
+                    { count = shape.repeats, from = 4 * N * b, by = 0 },
+                    { count = count, from = b * b, by = b },
+                    { count = b, from = b, by = 0 },
+                    { count = width, from = 1, by = 1 },
+                },
+            }
+        end
+        gain(0, shape.d // b, b)
+        gain(shape.d // b, 1, shape.d % b)
+    end
+    return steps
+end
+
+-- Those of the other tensors: of the bias of z, of LayerNorm's gain for the residual, and of one table.
+function sections.bias_steps(m, shape)
+    return m.norm
+            and {
+                {
+                    step = "add_projection_of",
+                    tensor = "LayerNorm.bias",
+                    kind = shape.kind,
+                    d = shape.d,
+                    bits = shape.bits,
+                    block = shape.block,
+                    padded = shape.padded,
+                    repeats = shape.repeats,
+                    decay = shape.decay or 1.0,
+                },
+            }
+        or {}
+end
+function sections.residual_steps(shape)
+    return { { step = "scale", factor = 1 - shape.decay, at = 0, dims = { { count = shape.d, from = 1 } } } }
+end
+function sections.table_steps(m, shape)
+    return m.scale == "1/h"
+            and {
+                {
+                    step = "scale",
+                    factor = 1 / shape.h,
+                    at = 0,
+                    dims = { { count = shape.rows * shape.d_out, from = 1 } },
+                },
+            }
+        or {}
+end
+
+-- The shape of the projection's tensor in a checkpoint.
+function sections.projection_shape(shape)
+    if shape.kind == "dense" then return { shape.bits, shape.d } end
+    return { shape.repeats, 4, shape.padded // shape.block, shape.block, shape.block }
+end
+
+-- The sections of the blob: what the packer writes, what <model>_bind finds.
+--   name, dtype (a row of gen/plan/dtype.lua), type = its name, elements, at (byte offset), bytes, from = tensor, shape
+--   = its shape,
+--   slices, steps, boxes; rows, columns, group, stride, offset: the rows of a matrix that lies in a larger tensor,
+--   `group` of every `stride`
+--   from row `offset` on; optional: zeros if the tensor is absent; angles = "cosines" or "sines", theta, half, step: no
+--   tensor but rotary angles;
+--   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
+--   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
+--   one
+function sections.of(m, shape, projection, tables)
+    local list = {}
+    local function add(section)
+        section.dtype = section.dtype or dtype.get "f32"
+        section.type = section.dtype.name
+        section.storage, section.count = section.storage or section.dtype.storage, section.count or section.elements
+        list[#list + 1] = section
+    end
+    local function whole(count) return { { from = 0, to = 0, dims = { { count = count, from = 1, to = 1 } } } } end
+
+    local word = shape.projection.word
+    local row = shape.kind == "bh4" and shape.block or shape.d -- inputs of an output, of one block
+    if shape.projection.scaled then
+        local rows = shape.kind == "bh4" and 4 * shape.repeats * shape.padded or shape.bits
+        add {
+            name = "projection_scales",
+            elements = rows,
+            steps = {},
+            boxes = {},
+            doc = (
+                shape.kind == "bh4" and "[" .. shape.repeats .. "][4][" .. shape.padded .. "]"
+                or "[" .. shape.bits .. "]"
+            ) .. " scales of the outputs' weights",
+        }
+    end
+    add {
+        name = "projection",
+        row = row,
+        dtype = shape.projection,
+        elements = projection.words * word.rows,
+        storage = word.storage,
+        count = projection.words,
+        from = "hash.projection.weight",
+        shape = sections.projection_shape(shape),
+        blocks = shape.kind == "bh4" and shape.block or nil,
+        steps = sections.projection_steps(m, shape),
+        boxes = projection.boxes,
+        doc = "packed projection weights"
+            .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or ""),
+    }
+    add {
+        name = "projection_bias",
+        elements = shape.bits,
+        from = "hash.projection.bias",
+        shape = { shape.bits },
+        steps = sections.bias_steps(m, shape),
+        boxes = whole(shape.bits),
+        doc = "bias of z" .. (m.norm and ", LayerNorm's offset folded in" or ""),
+    }
+    if m.norm and shape.kind == "bh4" and shape.decay < 1 then
+        add {
+            name = "residual",
+            elements = shape.d,
+            from = "LayerNorm.weight",
+            shape = { shape.d },
+            steps = sections.residual_steps(shape),
+            boxes = whole(shape.d),
+            doc = "(1 - decay) times LayerNorm's gain",
+        }
+    end
+    if shape.tables.scaled then
+        add {
+            name = "table_scales",
+            elements = shape.h * shape.rows,
+            steps = {},
+            boxes = {},
+            doc = "[" .. shape.h .. "][" .. shape.rows .. "] scales of the tables' rows",
+        }
+    end
+    add {
+        name = "tables",
+        dtype = shape.tables,
+        elements = tables.elements,
+        row = shape.d_out,
+        from = "tables",
+        shape = { shape.h, shape.rows, shape.d_out },
+        slices = shape.h,
+        steps = sections.table_steps(m, shape),
+        boxes = tables.boxes,
+        doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out,
+    }
+    add {
+        name = "bias",
+        elements = shape.d_out,
+        from = "bias",
+        shape = { shape.d_out },
+        steps = {},
+        boxes = whole(shape.d_out),
+        doc = "bias of y",
+    }
+
+    local bytes = blob.place(list)
+    for i, section in ipairs(list) do
+        if section.dtype.scaled then section.scales = list[i - 1].at end
+    end
+    return list, bytes
+end
+
+-- Every tensor a checkpoint must have, in the order in which `sample` writes them: { name, shape, mean, deviation,
+-- zero_every }. Every eighth bias of z is exactly 0: with a zero input that is the tie where bit and sign disagree.
+-- With these random values z and y stay near 1: a BH4 stage multiplies the variance by b N, a dense row by d.
+function sections.tensors(m, shape)
+    local list = {}
+    local function add(name, tensor_shape, mean, deviation, zero_every)
+        list[#list + 1] =
+            { name = name, shape = tensor_shape, mean = mean, deviation = deviation, zero_every = zero_every }
+    end
+    local deviation = shape.kind == "bh4" and (shape.block * shape.padded) ^ -0.5 or shape.d ^ -0.5
+    add("hash.projection.weight", sections.projection_shape(shape), 0.0, deviation)
+    add("hash.projection.bias", { shape.bits }, 0.0, 0.1, 8)
+    add("tables", { shape.h, shape.rows, shape.d_out }, 0.0, shape.h ^ -0.5)
+    add("bias", { shape.d_out }, 0.0, 0.1)
+    if m.norm then
+        add("LayerNorm.weight", { shape.d }, 1.0, 0.1)
+        add("LayerNorm.bias", { shape.d }, 0.0, 0.1)
+    end
+    return list
+end
+
+-- What the blob of float kernels depends on: a budget rules out, it changes nothing, and they have no formats of
+-- integers.
+local function packed_model(m)
+    local copy = {}
+    for key, value in pairs(m) do
+        copy[key] = value
+    end
+    copy.budget, copy.integer = nil, nil
+    return copy
+end
+
+-- The digest of all that decides a blob's bytes but the weights; its first half stands in the blob's header.
+function sections.digest(m, list, pitch)
+    local described = {}
+    for i, section in ipairs(list) do
+        described[i] = { section.name, section.type, section.elements, section.at }
+    end
+    return host.sha256(json.encode({
+        format = blob.format,
+        model = packed_model(m),
+        sections = described,
+        panel = product.panel,
+        pitch = pitch,
+    }, "compact"))
+end
+
+return sections

@@ -1,0 +1,67 @@
+-- What `lookupc plan` and `lookupc pack` tell people about a transformer: the table of arXiv 2404.12362, section 4.
+local figures = require "gen.plan.figures"
+local plan = require "gen.families.transformer.plan"
+local weight_count = require "gen.families.transformer.weight_count"
+
+local describe = {}
+
+local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA" end
+
+function describe.lines(m, make)
+    local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    add(
+        m.name,
+        "d %d, %d layers, %s, %s %d/%d, e %d, %s%s, vocab %d",
+        m.d,
+        m.layers,
+        m.parallel and "parallel" or "serial",
+        groups(m),
+        m.heads,
+        m.kv_heads,
+        c.e,
+        m.ffn.kind,
+        m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or "",
+        m.vocab
+    )
+    add("Q+P per layer", "%15s", figures.grouped(c.qp))
+    add("K+V per layer", "%15s", figures.grouped(c.kv))
+    add("FFN per layer", "%15s", figures.grouped(c.ffn))
+    add("embeddings", "%15s", figures.grouped(c.embeddings))
+    add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))
+    if word ~= "none" then
+        local letters = word:gsub("(%u)", "%1+"):sub(1, -2)
+        add("without " .. letters, "%15s  %s", figures.grouped(c.total_without), figures.rounded(c.total_without))
+        add("savings", "%14.0f %%", 100 * c.savings)
+        add("speed-up limit", "%14.2fx  of one token, where reading weights takes all time", c.speedup)
+    end
+    if plan.misfit(m) then return lines end
+    local p = make()
+    local cache, decoding = p.shape.cache, ", to decode " .. figures.bytes(p.decode_scratch_bytes)
+    add("packed blocks", "%15s  of %s", figures.bytes(p.packed_bytes), p.shape.type.name)
+    add(
+        "cache",
+        "%15s  of keys and values of %d positions in %s",
+        figures.bytes(p.cache_bytes),
+        cache.positions,
+        cache.type.name
+    )
+    for _, v in ipairs(p.variants) do
+        add("schedule " .. v.isa.name, "%s", v.schedule_text)
+    end
+    add("scratch", "%15s%s", figures.bytes(p.scratch_bytes), m.attention.causal and decoding or "")
+    return lines
+end
+
+function describe.summary(m) return { model = m, weights = weight_count.of(m) } end
+
+-- The largest error of a tensor.
+function describe.packed_text(p, errors)
+    local worst
+    for name, value in pairs(errors) do
+        if not worst or value > errors[worst] or value == errors[worst] and name < worst then worst = name end
+    end
+    return string.format("weights in %s, relative error up to %.2g (%s)", p.shape.type.name, errors[worst], worst)
+end
+
+return describe

@@ -1,0 +1,58 @@
+-- Fuses the checkpoint of a transformer: makes the steps of gen/families/transformer/fuse.lua and has them done.
+local fuse = require "gen.families.transformer.fuse"
+local host = require "host"
+local json = require "json"
+local interpreter = require "fuse"
+
+-- The value of an option that is a number, or one line.
+local function number_option(options, name)
+    local value = tonumber(options[name])
+    if not value or not (value > 0) then
+        error(string.format("--%s: %s: must be a number above 0", name, options[name]), 0)
+    end
+    return value
+end
+
+local dtypes = { f32 = "F32", bf16 = "BF16", f16 = "F16", f64 = "F64" }
+
+-- Paths of the files to be written, and what else the job needs for several.
+local function output_of(job, options, files)
+    local path, names = options.o, {}
+    if not options["shard-mib"] then
+        job.files = { { path = path, tensors = files[1] } }
+        return
+    end
+    job.files = {}
+    for i, tensors in ipairs(files) do
+        names[i] = string.format("model-%05d-of-%05d.safetensors", i, #files)
+        job.files[i] = { path = path .. "/" .. names[i], tensors = tensors }
+    end
+    job.directory, job.index = path, path .. "/model.safetensors.index.json"
+    job.index_text = assert(json.encode(fuse.index(files, names))) .. "\n"
+    for _, file in ipairs { { path = job.index }, table.unpack(job.files) } do
+        if host.kind(file.path) then error("-o: " .. file.path .. ": exists: choose another folder", 0) end
+    end
+end
+
+-- Options: { eliminate, type (nil: as it is), weights, o, shard-mib, max-condition, max-error }. Returns what the steps
+-- found. `check_inputs(inputs)`, optional, is told the files that will be read.
+return function(m, options, check_inputs)
+    if options.type and not dtypes[options.type] then
+        error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
+    end
+    if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
+    local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
+    local found, inputs = interpreter.tensors(options.weights)
+    if not found then error(inputs, 0) end
+    if check_inputs then check_inputs(inputs) end
+    local steps = fuse.steps(m, found, options.weights, options.eliminate, dtypes[options.type])
+    local job = {
+        weights = options.weights,
+        steps = steps.steps,
+        work = steps.work,
+        most_condition = condition,
+        most_error = most_error,
+    }
+    output_of(job, options, fuse.files(steps.tensors, options["shard-mib"] and options["shard-mib"] << 20))
+    return assert(interpreter.run(job))
+end

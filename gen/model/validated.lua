@@ -1,0 +1,17 @@
+-- Validated models, and where their keys stand in the model file: for errors that show only once a plan is made.
+local schema = require "gen.model.schema"
+
+local validated = {}
+
+local contexts = setmetatable({}, { __mode = "k" })
+
+-- Notes that model `m` was read from the file and text of `context` (see gen/model/schema.lua). Returns m.
+function validated.note(m, context)
+    contexts[m] = context
+    return m
+end
+
+-- Raises one line for the key chain of the validated model `m`.
+function validated.refuse(m, chain, value, rule) schema.refuse(contexts[m], chain, value, rule) end
+
+return validated

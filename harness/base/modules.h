@@ -1,0 +1,15 @@
+/* The list of the harness's C modules that Lua sees. */
+#ifndef LOOKUPC_HARNESS_BASE_MODULES_H
+#define LOOKUPC_HARNESS_BASE_MODULES_H
+
+#include <lauxlib.h>
+
+int luaopen_transformer(lua_State *L);
+int luaopen_cpu(lua_State *L);
+int luaopen_integer(lua_State *L);
+int luaopen_kernel(lua_State *L);
+int luaopen_process(lua_State *L);
+int luaopen_store(lua_State *L);
+int luaopen_verify(lua_State *L);
+
+#endif

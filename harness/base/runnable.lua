@@ -1,0 +1,18 @@
+-- Which instruction sets this CPU and its operating system can run.
+local cpu = require "harness.base.cpu"
+local isa = require "gen.isa.list"
+
+-- The instruction sets of `text` (those of every bundle, if absent) that this CPU can run with weights of the types of
+-- gen/plan/dtype.lua in the list, and the names of those it cannot. Raises one line if there are none.
+return function(text, types)
+    local list, skipped, facts = {}, {}, cpu.describe()
+    for _, set in ipairs(isa.select(text)) do
+        if isa.runs(isa.with_types(set, types), facts) then
+            list[#list + 1] = set
+        else
+            skipped[#skipped + 1] = set.name
+        end
+    end
+    if #list == 0 then error("--isa: this CPU runs none of " .. table.concat(skipped, ","), 0) end
+    return list, skipped
+end

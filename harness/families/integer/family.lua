@@ -1,0 +1,11 @@
+-- The family of LookupFFNs in integers in the harness; harness/families/list.lua says what its fields mean.
+local execute = require "harness.families.integer.execute"
+
+return {
+    name = "integer",
+    run = execute.run,
+    verify = execute.verify,
+    bench = execute.bench,
+    bench_batches = function() return "1,8,64,512,4096" end,
+    firmware = { smaller_types = { { "i8", "i8" } }, smaller_schedules = {}, vectors = execute.vectors },
+}

@@ -1,0 +1,41 @@
+-- What the harness knows of each family (gen/families/list.lua): how its kernels are run, verified, timed and tuned.
+--
+-- A record has
+--   name                   of the family
+--   run, verify, bench (path, options)   the commands; return the exit status
+--   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
+--   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
+--     batches(m)           tokens a call unless others are asked for
+--     check_batches(m, batches)   raises one line for those that cannot be timed
+--     types(options)       the names of the two types that a measurement depends on
+--     types_text           how lines for people say them
+--     sample(m, p, caches) a model that takes the same time a layer as `m` and less to prepare
+--     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
+--     failure(made, regime, o, bind_known)   why a compiled candidate is wrong, or nil
+--     conditions           of the repetitions (harness/tune/round.lua)
+--     job(t, runners, batches, count, repetitions, order_seed, conditions)   of the measuring process
+--     libraries            whose dense FFNs run beside it
+--     estimate             cycles(...) of a schedule
+--     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
+--     gather_i8(p, v)      words of the integer gather, or false
+--   firmware               what harness/firmware/build.lua asks, nil: there is none:
+--     smaller_types        { tables, projection } to be tried where a model does not fit
+--     smaller_schedules    texts of schedules that take less stack
+--     vectors(p, files, seed, count)   tokens of the self-test and what the reference makes of them: { {x, y} }
+local families = {}
+
+local rows = {
+    require "harness.families.lookup.family",
+    require "harness.families.integer.family",
+    (require "harness.families.transformer.family"),
+}
+
+-- The record of the family of that name.
+function families.get(name)
+    for _, family in ipairs(rows) do
+        if family.name == name then return family end
+    end
+    error("the harness knows no family " .. tostring(name))
+end
+
+return families

@@ -1,0 +1,96 @@
+-- Compares the compiled kernels of LookupFFNs with the float64 reference.
+local compile = require "harness.base.compile"
+local packed = require "harness.families.lookup.packed"
+local verify = require "verify"
+
+local check = {}
+
+-- Numbers of tokens around which calls change: where a regime begins and ends, and where one more thread gets a range.
+local function turning_points(v, regime, threads)
+    local few = regime == "few"
+    local kernels = few and v.few or v
+    local first, last = few and 1 or (v.few and v.few.threshold or 0) + 1, few and v.few.threshold or math.maxinteger
+    local wanted = { first, first + kernels.tile, few and last or first }
+    for _, ranges in ipairs(threads > 1 and kernels.split and { 2, threads } or {}) do
+        local at = math.max(first + 1, ranges * kernels.split.min)
+        table.move({ at - 1, at, at + 1, at + kernels.split.tile }, 1, 4, #wanted + 1, wanted)
+    end
+    local list, seen = {}, {}
+    for _, count in ipairs(wanted) do
+        if count <= last and not seen[count] then list[#list + 1] = count end
+        seen[count] = true
+    end
+    return list
+end
+
+-- What kernels of plan `p` with the weights `files` are compared with: made once, kept in `files` and shared by all
+-- schedules of the model.
+function check.reference_of(p, files, seed)
+    local known = files.reference
+    if not known or known.seed ~= seed then
+        known = {
+            seed = seed,
+            answers = assert(verify.reference {
+                model = packed.reference_model(p),
+                weights = files.weights,
+                prefix = files.prefix,
+                blocks_in_out = files.blocks_in_out or false,
+                blob = files.output,
+                tables = p.tables.name,
+                projection = p.projection.name,
+                seed = seed,
+            }),
+        }
+        files.reference = known
+    end
+    return known.answers
+end
+
+-- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and
+-- its error against the model's budget. Other schedules of the same model may follow with the same `files`. Of
+-- `options`, if any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`,
+-- when a bind that differs in its name only was checked before. Returns a list of results, each with `isa` and
+-- `regime`; the first has the check of bind.
+function check.variants(p, library, files, seed, threads, options)
+    threads, options = threads or 1, options or {}
+    local results, reference = {}, check.reference_of(p, files, seed)
+    for _, v in ipairs(p.variants) do
+        for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
+            local variant = compile.describe(p, v, library, regime, threads)
+            variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
+            local result = assert(verify.check {
+                variant = variant,
+                reference = reference,
+                counts = turning_points(v, regime, threads),
+                work = options.work,
+                bind_known = options.bind_known or #results > 0,
+                timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
+            })
+            result.isa, result.regime, result.tables, result.projection =
+                v.isa.name, regime, p.tables.name, p.projection.name
+            local budget = p.model.budget
+            if budget and result.rel_err then
+                local within = result.rel_err <= budget -- NaN is not
+                result.ok = result.ok and within
+                result.checks[#result.checks + 1] = {
+                    name = "budget",
+                    ok = within,
+                    detail = string.format(
+                        "relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
+                        result.rel_err,
+                        p.projection.name,
+                        p.tables.name,
+                        budget
+                    ),
+                }
+            end
+            results[#results + 1] = result
+        end
+    end
+    return results
+end
+
+-- `count` tokens and what the reference makes of them: { {x, y} }.
+function check.vectors(p, files, seed, count) return assert(verify.vectors(check.reference_of(p, files, seed), count)) end
+
+return check

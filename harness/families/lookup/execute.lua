@@ -1,0 +1,183 @@
+-- Compiles LookupFFNs and runs them on this CPU: for run, for verify and for bench.
+local bench = require "harness.families.lookup.bench"
+local check = require "harness.families.lookup.check"
+local compile = require "harness.base.compile"
+local dtype = require "gen.plan.dtype"
+local family = require "gen.families.lookup.family"
+local host = require "host"
+local json = require "json"
+local kernel = require "kernel"
+local machine = require "harness.base.machine"
+local packed = require "harness.families.lookup.packed"
+local plan = require "gen.families.lookup.plan"
+local process = require "process"
+local request = require "gen.bundle.request"
+local runnable = require "harness.base.runnable"
+
+local execute = {}
+
+-- The option --threads; raises one line.
+function execute.threads_of(options)
+    if options.threads < 1 or options.threads > plan.max_threads then
+        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.max_threads), 0)
+    end
+    return options.threads
+end
+
+-- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files`
+-- are packed weights of its types, if there are any yet.
+local function build(path, sets, options, threads, files)
+    local p = request.plan(path, sets, options, machine.tuned_note)
+    local directory = process.temporary_directory()
+    files = files or packed.make(p, directory, options)
+    return {
+        plan = p,
+        threads = threads,
+        files = files,
+        library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)),
+    }
+end
+
+function execute.run(path, options)
+    local sets = runnable(options.isa, family.isa_types(options))
+    local b = build(path, { sets[#sets] }, options, 1)
+    local result = assert(
+        kernel.run(
+            compile.describe(b.plan, b.plan.variants[1], b.library),
+            b.files.output,
+            options.input,
+            options.output
+        )
+    )
+    host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
+    return 0
+end
+
+function execute.verify(path, options)
+    local threads = execute.threads_of(options)
+    local sets, skipped = runnable(options.isa, family.isa_types(options))
+    local b = build(path, sets, options, threads)
+    local p = b.plan
+    local results, ok = check.variants(p, b.library, b.files, options.seed, threads), true
+    for _, result in ipairs(results) do
+        ok = ok and result.ok
+    end
+    if options.json then
+        host.print(assert(json.encode {
+            model = p.model.name,
+            ok = ok,
+            seed = options.seed,
+            threads = threads,
+            results = json.array(results),
+            skipped = json.array(skipped),
+        }))
+        return ok and 0 or 1
+    end
+    host.print(
+        string.format(
+            "%-8s %-6s %-8s %-10s %-6s %7s %9s %9s %7s %6s",
+            p.model.name,
+            "",
+            "",
+            "projection",
+            "tables",
+            "tokens",
+            "rel error",
+            "max error",
+            "codes",
+            "flips"
+        )
+    )
+    for _, result in ipairs(results) do
+        host.print(
+            string.format(
+                "%-8s %-6s %-8s %-10s %-6s %7d %9.1e %9.1e %7d %6d",
+                result.isa,
+                result.regime,
+                result.ok and "ok" or "FAILED",
+                result.projection,
+                result.tables,
+                result.tokens or 0,
+                result.rel_err or 0,
+                result.max_abs_err or 0,
+                result.codes or 0,
+                result.code_flips or 0
+            )
+        )
+        for _, row in ipairs(result.checks) do
+            if not row.ok then
+                host.note(
+                    string.format("lookupc verify: %s %s: %s: %s", result.isa, result.regime, row.name, row.detail)
+                )
+            end
+        end
+    end
+    for _, name in ipairs(skipped) do
+        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
+    end
+    return ok and 0 or 1
+end
+
+-- The options of each build that bench measures: all combinations of those that are lists.
+local function combinations(options)
+    local list = {}
+    local projections, tables = dtype.select(options.projection, "projection"), dtype.select(options.tables, "tables")
+    for _, projection in ipairs(projections) do
+        for _, name in ipairs(tables) do
+            for tuned in ((options.tuned or "default") .. ","):gmatch("([^,]*),") do
+                list[#list + 1] = {
+                    projection = projection,
+                    tables = name,
+                    named = options.tuned and tuned or nil,
+                    tuned = tuned ~= "default" and tuned or nil,
+                }
+                for key, value in pairs(options) do
+                    if key ~= "tuned" and list[#list][key] == nil then list[#list][key] = value end
+                end
+            end
+        end
+    end
+    return list
+end
+
+-- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong
+-- kernel.
+local function verified_build(path, options, threads, files)
+    local sets = runnable(options.isa, family.isa_types(options))
+    if not options.isa then sets = { sets[#sets] } end
+    local b = build(path, sets, options, threads, files)
+    b.checked, b.tuned = {}, options.named
+    for _, result in ipairs(check.variants(b.plan, b.library, b.files, options.seed, threads)) do
+        for _, row in ipairs(result.checks) do
+            if not row.ok then
+                error(
+                    string.format(
+                        "%s: the %s kernels for %s tokens fail verification: %s: %s: nothing was timed",
+                        path,
+                        result.isa,
+                        result.regime,
+                        row.name,
+                        row.detail
+                    ),
+                    0
+                )
+            end
+        end
+        b.checked[result.isa .. "_" .. result.regime] = result
+    end
+    return b
+end
+
+function execute.bench(path, options)
+    options.tables, options.projection = options.tables or "f32", options.projection or "f32"
+    local threads = execute.threads_of(options)
+    local builds, files = {}, {}
+    for i, choice in ipairs(combinations(options)) do
+        local types = choice.projection .. " " .. choice.tables
+        builds[i] = verified_build(path, choice, threads, files[types])
+        builds[i].number, files[types] = i, builds[i].files
+    end
+    return bench.run(builds, options)
+end
+
+return execute

@@ -1,0 +1,17 @@
+-- The family of LookupFFNs in the harness; harness/families/list.lua says what its fields mean.
+local check = require "harness.families.lookup.check"
+local execute = require "harness.families.lookup.execute"
+
+return {
+    name = "lookup",
+    run = execute.run,
+    verify = execute.verify,
+    bench = execute.bench,
+    bench_batches = function() return "1,8,64,512,4096" end,
+    tuning = require "harness.families.lookup.tuning",
+    firmware = {
+        smaller_types = { { "i8", "f32" }, { "i8", "bf16" } },
+        smaller_schedules = { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" },
+        vectors = check.vectors,
+    },
+}

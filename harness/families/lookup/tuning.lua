@@ -1,0 +1,89 @@
+-- What tuning asks of LookupFFNs; harness/families/list.lua says what the fields mean.
+local check = require "harness.families.lookup.check"
+local compile = require "harness.base.compile"
+local gather_i8 = require "gen.families.lookup.gather_i8"
+local json = require "json"
+local packed = require "harness.families.lookup.packed"
+
+local tuning = {
+    types_text = "tables in %s, projection in %s",
+    libraries = { "openblas", "onednn" },
+    estimate = require "harness.families.lookup.estimate",
+    rules = require "harness.families.lookup.rules",
+    prepare = packed.make,
+    -- Tables in the caches and codes that are all equally likely, codes as skewed as those of text, tables that other
+    -- work has driven out of the caches.
+    conditions = {
+        { codes = "uniform", tables = "warm" },
+        { codes = "skewed", tables = "warm" },
+        { codes = "uniform", tables = "cold" },
+    },
+}
+
+function tuning.batches() return "1,64,4096" end
+
+function tuning.check_batches() end
+
+function tuning.types(options) return { options.tables or "f32", options.projection or "f32" } end
+
+function tuning.sample(m) return m end
+
+function tuning.gather_i8(p, v) return gather_i8.words(p.shape, v.isa) end
+
+function tuning.failure(made, regime, o, bind_known)
+    local options = { only = regime, bind_known = bind_known }
+    for _, result in ipairs(check.variants(made.plan, made.library, o.files, o.seed, o.threads, options)) do
+        for _, row in ipairs(result.checks) do
+            if not row.ok then return string.format("%s %s: %s", result.regime, row.name, row.detail) end
+        end
+    end
+end
+
+-- The measuring process' description of the kernels of `regime` ("both": of the whole model) in `made`
+-- (harness/tune/build.lua).
+local function describe(made, regime, threads)
+    local p = made.plan
+    local v = p.variants[1]
+    local variant = compile.describe(p, v, made.library, regime, threads)
+    if threads == 1 and regime ~= "both" then variant.ffn = regime == "few" and v.few.names.ffn or v.names.many end
+    variant.least_batch, variant.most_batch = 1, 1 << 20
+    return variant
+end
+
+function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
+    local p, names = runners[1].made.plan, {}
+    for i = 1, count do
+        names[i] = tuning.conditions[i].codes .. "_" .. tuning.conditions[i].tables
+    end
+    local job = {
+        model = p.model.name,
+        d = p.shape.d,
+        d_out = p.shape.d_out,
+        h = p.shape.h,
+        tau = p.shape.tau,
+        neighbours = p.shape.neighbours,
+        dense_hidden = p.dense_hidden,
+        seed = t.seed,
+        batches = batches,
+        threads = t.threads,
+        repetitions = repetitions,
+        min_time = seconds_a_sample,
+        draw_order = order_seed ~= nil,
+        order_seed = order_seed or 0,
+        stages = false,
+        conditions = names,
+        take_turns = true,
+        alike = true,
+        sweep_bytes = t.sweep_bytes,
+        dense = json.array {},
+        limits = false,
+        variants = {},
+    }
+    for i, runner in ipairs(runners) do
+        job.variants[i] = describe(runner.made, runner.regime, t.threads)
+        job.variants[i].name, job.variants[i].blob = "r" .. i, t.files.output
+    end
+    return job
+end
+
+return tuning

@@ -1,0 +1,12 @@
+-- The family of transformers in the harness; harness/families/list.lua says what its fields mean.
+local bench = require "harness.families.transformer.bench"
+local execute = require "harness.families.transformer.execute"
+
+return {
+    name = "transformer",
+    run = execute.run,
+    verify = execute.verify,
+    bench = bench.run,
+    bench_batches = bench.batches,
+    tuning = require "harness.families.transformer.tuning",
+}

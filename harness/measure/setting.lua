@@ -1,0 +1,60 @@
+-- What is measured, and on what: token counts and repetitions of the command line, this CPU, its caches and limits.
+local compile = require "harness.base.compile"
+local json = require "json"
+
+local setting = {}
+
+-- Raises one line for an option that cannot be measured with.
+function setting.check_repetitions(repetitions)
+    if repetitions < 1 or repetitions > 1000 then
+        error("--repetitions: " .. repetitions .. ": must be an integer from 1 to 1000", 0)
+    end
+end
+
+-- The token counts of --batch; raises one line for what cannot be measured.
+function setting.batches(text)
+    local list = {}
+    for word in (text .. ","):gmatch("([^,]*),") do
+        local batch = word:find("^%d+$") and math.tointeger(tonumber(word))
+        if not batch or batch < 1 or batch > 65536 then
+            error('--batch: "' .. word .. '": must be integers from 1 to 65536, separated by commas', 0)
+        end
+        list[#list + 1] = batch
+    end
+    return list
+end
+
+-- Bytes of the caches. What CPUID does not tell is taken to be of a common size; without L3, memory comes after L2.
+function setting.caches_of(facts)
+    local l2 = facts.l2 or 1 << 20
+    return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
+end
+
+local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes" }
+
+-- The limits of this core as the measuring process found them.
+function setting.core_limits(context)
+    local limits = {}
+    for _, name in ipairs(limit_names) do
+        limits[name] = assert(tonumber(context[name]))
+    end
+    return limits
+end
+
+-- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
+-- rivals.
+function setting.host_facts(facts, isa, cc, cflags, context)
+    return {
+        cpu = facts.model,
+        isa = json.array(facts.isa),
+        compiler = compile.version(cc),
+        flags = table.concat(compile.flags(isa, cflags), " "),
+        l1d = facts.l1d,
+        l2 = facts.l2,
+        l3 = facts.l3,
+        openblas = context.openblas_corename,
+        onednn = context.onednn_version,
+    }
+end
+
+return setting

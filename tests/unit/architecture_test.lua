@@ -1,0 +1,173 @@
+-- Arrows between rooms point downwards: what a file requires or includes stands in its own room or in one below, and
+-- nobody but the families' own rooms asks which family a model is of.
+local check = require "tests.support.check"
+local host = require "host"
+local process = require "process"
+
+local test = {}
+
+-- The rooms, lowest first: a file may see its own room and those before it.
+local rooms = {
+    "gen/host",
+    "gen/model",
+    "gen/isa",
+    "gen/plan",
+    "gen/print",
+    "gen/weights",
+    "gen/families/lookup",
+    "gen/families/integer",
+    "gen/families/transformer",
+    "gen/families/baseline",
+    "gen/families",
+    "gen/emit",
+    "gen/bundle",
+    "gen/import",
+    "harness/base",
+    "harness/reference",
+    "harness/verify",
+    "harness/baseline",
+    "harness/measure",
+    "harness/report",
+    "harness/families/lookup",
+    "harness/families/integer",
+    "harness/families/transformer",
+    "harness/families",
+    "harness/firmware",
+    "harness/tune",
+    "commands",
+}
+
+-- What a room may see at most, where that is less than all rooms below: the reference shares no code with the generator.
+local only = {
+    ["harness/reference"] = { "harness/reference/", "gen/host/files", "gen/host/fields", "gen/weights/safetensors" },
+}
+
+-- The C modules that the generator may see: the others know clocks, processes and CPUs.
+local deterministic = { host = true, sandbox = true, json = true, weights = true, fuse = true }
+
+local level = {}
+for i, room in ipairs(rooms) do
+    level[room] = i
+end
+
+-- The innermost folder of the table that holds `path`.
+local function room_of(path)
+    local folder = path:match "^(.*)/[^/]*$"
+    while folder and not level[folder] do
+        folder = folder:match "^(.*)/[^/]*$"
+    end
+    return folder
+end
+
+-- What the text of a file requires or includes: paths without endings, and names of C modules.
+local function seen_by(path, text)
+    local list = {}
+    if path:find "%.lua$" then
+        for name in text:gmatch 'require%s*%(?%s*"([%w_.]+)"' do
+            list[#list + 1] = (name:gsub("%.", "/"))
+        end
+    else
+        for name in text:gmatch '#include "([^"]+)"' do
+            list[#list + 1] = (name:gsub("%.%w+$", ""))
+        end
+    end
+    return list
+end
+
+local function allowed(path, seen)
+    if not seen:find("/", 1, true) then return not path:find "^gen/" or deterministic[seen] end
+    local room, other = room_of(path), room_of(seen)
+    if not other then return false end
+    for _, prefix in ipairs(only[room] or {}) do
+        if seen:sub(1, #prefix) == prefix then return true end
+    end
+    return not only[room] and level[other] <= level[room]
+end
+
+-- The arrows of `files` (text by path) that point upwards, or to what is no room, as lines.
+local function turned_arrows(files)
+    local list = {}
+    for path, text in pairs(files) do
+        if not room_of(path) then list[#list + 1] = path .. ": is in no room of the table" end
+        for _, seen in ipairs(room_of(path) and seen_by(path, text) or {}) do
+            if not allowed(path, seen) then list[#list + 1] = path .. " -> " .. seen end
+        end
+    end
+    table.sort(list)
+    return list
+end
+
+-- Lines that ask which family something is of, outside of the families' own rooms.
+local function family_questions(files)
+    local list = {}
+    for path, text in pairs(files) do
+        if path:find "%.lua$" and not path:find "/families/" then
+            for _, pattern in ipairs { "[^\n]*%.family%s*[=~]=[^\n]*", '[^\n]*%.name%s*[=~]=%s*"lookup"[^\n]*' } do
+                for line in text:gmatch(pattern) do
+                    list[#list + 1] = path .. ": " .. line:match "^%s*(.*)"
+                end
+            end
+            for _, key in ipairs { "attention", "arithmetic", "baseline" } do
+                for line in text:gmatch("[^\n]*[%w_]%." .. key .. "%f[^%w_][^\n]*") do
+                    local question = line:find("if%s[^\n]*%." .. key .. "%f[^%w_]%s*[%a~=]")
+                        or line:find("%." .. key .. " and ")
+                    if question then list[#list + 1] = path .. ": " .. line:match "^%s*(.*)" end
+                end
+            end
+        end
+    end
+    table.sort(list)
+    return list
+end
+
+-- The sources of the program by path.
+local function sources()
+    local found = assert(process.run { "find", "commands", "gen", "harness", "-type", "f" })
+    local files = {}
+    for path in found.output:gmatch "[^\n]+" do
+        local source = path:find "%.lua$" or path:find "%.[ch]$" or path:find "%.cc$" or path:find "%.hh$"
+        if source and not path:find "^gen/models/" then files[path] = assert(host.read(path)) end
+    end
+    return files
+end
+
+function test.arrows_point_downwards() check.equal(turned_arrows(sources()), {}) end
+
+function test.only_families_know_families() check.equal(family_questions(sources()), {}) end
+
+function test.a_turned_arrow_is_found()
+    check.equal(
+        turned_arrows {
+            ["gen/plan/cost.lua"] = 'local plan = require "gen.families.lookup.plan"',
+            ["gen/isa/avx2.lua"] = 'local cpu = require "cpu"',
+            ["gen/weights/fold.c"] = '#include "harness/base/clock.h"\n',
+            ["harness/reference/lookup.c"] = '#include "gen/weights/fold.h"\n',
+            ["harness/measure/lookup.cc"] = '#include "harness/baseline/ffn.h"\n',
+            ["harness/report/html.lua"] = 'local tune = require("commands.tune")',
+            ["gen/attic/old.lua"] = "",
+        },
+        {
+            "gen/attic/old.lua: is in no room of the table",
+            "gen/isa/avx2.lua -> cpu",
+            "gen/plan/cost.lua -> gen/families/lookup/plan",
+            "gen/weights/fold.c -> harness/base/clock",
+            "harness/reference/lookup.c -> gen/weights/fold",
+            "harness/report/html.lua -> commands/tune",
+        }
+    )
+end
+
+function test.a_question_for_the_family_is_found()
+    check.equal(
+        family_questions {
+            ["gen/emit/emit.lua"] = 'if p.family == "integer" then\nlocal row = m.attention and 1 or 2\n',
+            ["gen/families/lookup/plan.lua"] = 'if p.family == "lookup" then\n',
+        },
+        {
+            'gen/emit/emit.lua: if p.family == "integer" then',
+            "gen/emit/emit.lua: local row = m.attention and 1 or 2",
+        }
+    )
+end
+
+return test
