@@ -352,7 +352,7 @@ function tune.tune(arguments, options)
     local path = arguments[1]
     local m, family = request.model(path, options)
     local o = settings(path, m, family, harness.get(family.name).tuning, options)
-    local sets = runnable(options.isa, family.isa_types(options))
+    local sets = runnable.sets(options.isa, family.isa_types(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = {
         path = path,

@@ -2,7 +2,7 @@
 #include "kws.h"
 #include "kws_selftest.h"
 
-static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_SCRATCH_ALIGN)));
+static unsigned char scratch[KWS_SCRATCH_BYTES] __attribute__((aligned(KWS_ALIGN)));
 static kws_weights weights;
 static int16_t x[KWS_D];
 static int32_t y[KWS_D_OUT];

@@ -115,7 +115,7 @@ void roberta_small_split(void ffn(const roberta_small_weights *, const float *, 
     for (size_t range = 0; range < ranges; ++range) {
         const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
         ffn(weights, x + first * 512, y + first * 512, (next < tokens ? next : tokens) - first,
-            (unsigned char *) scratch + range * 5373952);
+            (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
     }
 }
 #endif

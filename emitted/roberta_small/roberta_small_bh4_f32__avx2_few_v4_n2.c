@@ -14,17 +14,17 @@ static inline void roberta_small_few_block_64x64_by_2(const float *restrict x, s
     for (size_t strip = 0; strip < 2; ++strip, w += 2048, y += 32) {
         __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps(), y0_2 = _mm256_setzero_ps(), y0_3 = _mm256_setzero_ps();
         __m256 y1_0 = _mm256_setzero_ps(), y1_1 = _mm256_setzero_ps(), y1_2 = _mm256_setzero_ps(), y1_3 = _mm256_setzero_ps();
-        for (size_t row = 0; row < 64; ++row) {
-            const __m256 w0 = _mm256_loadu_ps(w + row * 16);
-            const __m256 w1 = _mm256_loadu_ps(w + row * 16 + 8);
-            const __m256 w2 = _mm256_loadu_ps(w + row * 16 + 1024);
-            const __m256 w3 = _mm256_loadu_ps(w + row * 16 + 1032);
-            const __m256 x0 = _mm256_set1_ps(x[row]);
+        for (size_t k = 0; k < 64; ++k) {
+            const __m256 w0 = _mm256_loadu_ps(w + k * 16);
+            const __m256 w1 = _mm256_loadu_ps(w + k * 16 + 8);
+            const __m256 w2 = _mm256_loadu_ps(w + k * 16 + 1024);
+            const __m256 w3 = _mm256_loadu_ps(w + k * 16 + 1032);
+            const __m256 x0 = _mm256_set1_ps(x[k]);
             y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
             y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
             y0_2 = _mm256_fmadd_ps(x0, w2, y0_2);
             y0_3 = _mm256_fmadd_ps(x0, w3, y0_3);
-            const __m256 x1 = _mm256_set1_ps(x[x_step + row]);
+            const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
             y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
             y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
             y1_2 = _mm256_fmadd_ps(x1, w2, y1_2);
@@ -47,12 +47,12 @@ static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, c
 {
     for (size_t strip = 0; strip < 2; ++strip, w += 2048, y += 32) {
         __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps(), y0_2 = _mm256_setzero_ps(), y0_3 = _mm256_setzero_ps();
-        for (size_t row = 0; row < 64; ++row) {
-            const __m256 w0 = _mm256_loadu_ps(w + row * 16);
-            const __m256 w1 = _mm256_loadu_ps(w + row * 16 + 8);
-            const __m256 w2 = _mm256_loadu_ps(w + row * 16 + 1024);
-            const __m256 w3 = _mm256_loadu_ps(w + row * 16 + 1032);
-            const __m256 x0 = _mm256_set1_ps(x[row]);
+        for (size_t k = 0; k < 64; ++k) {
+            const __m256 w0 = _mm256_loadu_ps(w + k * 16);
+            const __m256 w1 = _mm256_loadu_ps(w + k * 16 + 8);
+            const __m256 w2 = _mm256_loadu_ps(w + k * 16 + 1024);
+            const __m256 w3 = _mm256_loadu_ps(w + k * 16 + 1032);
+            const __m256 x0 = _mm256_set1_ps(x[k]);
             y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
             y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
             y0_2 = _mm256_fmadd_ps(x0, w2, y0_2);
@@ -189,7 +189,8 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
     /* residual and bias */
     for (size_t tile = 0; tile < tiles; ++tile) {
         for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual, weights->projection_bias + repeat * 512, 512);
+            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual,
+                weights->projection_bias + repeat * 512, 512);
         }
     }
 }

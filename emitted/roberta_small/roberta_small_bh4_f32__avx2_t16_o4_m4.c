@@ -8,10 +8,10 @@
 #include <immintrin.h>
 
 /* 4 outputs of one tile, held in registers over all inputs: y = W x.
-   x  [rows][16]
-   w  [rows][width], of which the first 4 columns are used
+   x  [inputs][16]
+   w  [inputs][width], of which the first 4 columns are used
    y  [4][16] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
     const float *restrict w, size_t width, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
@@ -19,7 +19,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
     __m256 y2_0 = _mm256_setzero_ps(), y2_1 = _mm256_setzero_ps();
     __m256 y3_0 = _mm256_setzero_ps(), y3_1 = _mm256_setzero_ps();
 
-    for (size_t row = 0; row < rows; row += 2, x += 32, w += 2 * width) {
+    for (size_t k = 0; k < inputs; k += 2, x += 32, w += 2 * width) {
         {
             const __m256 x0 = _mm256_load_ps(x);
             const __m256 x1 = _mm256_load_ps(x + 8);
@@ -130,7 +130,8 @@ static void roberta_small_butterfly_8x64(float *v)
 }
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float *restrict v, size_t i, const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
+ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float *restrict v, size_t i, const float *restrict x,
+    const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m256 v0 = _mm256_load_ps(v + i);
     const __m256 v1 = _mm256_load_ps(v + i + 1024);
@@ -164,20 +165,36 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const __m256 t21 = _mm256_sub_ps(t12, t14);
     const __m256 t22 = _mm256_add_ps(t13, t15);
     const __m256 t23 = _mm256_sub_ps(t13, t15);
-    _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
-    _mm256_store_ps(v + i + 1024, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024), _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
-    _mm256_store_ps(v + i + 2048, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048), _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
-    _mm256_store_ps(v + i + 3072, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072), _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
-    _mm256_store_ps(v + i + 4096, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096), _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
-    _mm256_store_ps(v + i + 5120, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120), _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
-    _mm256_store_ps(v + i + 6144, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144), _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
-    _mm256_store_ps(v + i + 7168, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168), _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
+    _mm256_store_ps(v + i,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
+    _mm256_store_ps(v + i + 1024,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024),
+        _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
+    _mm256_store_ps(v + i + 2048,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048),
+        _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
+    _mm256_store_ps(v + i + 3072,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072),
+        _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
+    _mm256_store_ps(v + i + 4096,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096),
+        _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
+    _mm256_store_ps(v + i + 5120,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120),
+        _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
+    _mm256_store_ps(v + i + 6144,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144),
+        _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
+    _mm256_store_ps(v + i + 7168,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168),
+        _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
 }
 
 /* Hadamard transform over 8 wires of 64 rows, in place.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [512][16] */
-static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
+static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual,
+    const float *restrict bias)
 {
     for (size_t row = 0; row < 64; ++row) {
         roberta_small_butterfly_8x64_residual512_vector(v, row * 16, x, residual, bias, row);
@@ -227,6 +244,7 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
             roberta_small_block_64x64(a + block * 1024, 8192, w + 98304 + block * 4096,
                 y + block * 1024, 16384, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 16384, x + tile * 8192, weights->residual, weights->projection_bias + repeat * 512);
+            roberta_small_butterfly_8x64_residual512(y + tile * 16384, x + tile * 8192, weights->residual,
+                weights->projection_bias + repeat * 512);
     }
 }

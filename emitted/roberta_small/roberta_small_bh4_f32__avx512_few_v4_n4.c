@@ -15,27 +15,27 @@ static inline void roberta_small_few_block_64x64_by_4(const float *restrict x, s
     __m512 y1_0 = _mm512_setzero_ps(), y1_1 = _mm512_setzero_ps(), y1_2 = _mm512_setzero_ps(), y1_3 = _mm512_setzero_ps();
     __m512 y2_0 = _mm512_setzero_ps(), y2_1 = _mm512_setzero_ps(), y2_2 = _mm512_setzero_ps(), y2_3 = _mm512_setzero_ps();
     __m512 y3_0 = _mm512_setzero_ps(), y3_1 = _mm512_setzero_ps(), y3_2 = _mm512_setzero_ps(), y3_3 = _mm512_setzero_ps();
-    for (size_t row = 0; row < 64; ++row) {
-        const __m512 w0 = _mm512_loadu_ps(w + row * 16);
-        const __m512 w1 = _mm512_loadu_ps(w + row * 16 + 1024);
-        const __m512 w2 = _mm512_loadu_ps(w + row * 16 + 2048);
-        const __m512 w3 = _mm512_loadu_ps(w + row * 16 + 3072);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (size_t k = 0; k < 64; ++k) {
+        const __m512 w0 = _mm512_loadu_ps(w + k * 16);
+        const __m512 w1 = _mm512_loadu_ps(w + k * 16 + 1024);
+        const __m512 w2 = _mm512_loadu_ps(w + k * 16 + 2048);
+        const __m512 w3 = _mm512_loadu_ps(w + k * 16 + 3072);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
         y0_2 = _mm512_fmadd_ps(x0, w2, y0_2);
         y0_3 = _mm512_fmadd_ps(x0, w3, y0_3);
-        const __m512 x1 = _mm512_set1_ps(x[x_step + row]);
+        const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
         y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm512_fmadd_ps(x1, w1, y1_1);
         y1_2 = _mm512_fmadd_ps(x1, w2, y1_2);
         y1_3 = _mm512_fmadd_ps(x1, w3, y1_3);
-        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + row]);
+        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
         y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
         y2_1 = _mm512_fmadd_ps(x2, w1, y2_1);
         y2_2 = _mm512_fmadd_ps(x2, w2, y2_2);
         y2_3 = _mm512_fmadd_ps(x2, w3, y2_3);
-        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + row]);
+        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
         y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
         y3_1 = _mm512_fmadd_ps(x3, w1, y3_1);
         y3_2 = _mm512_fmadd_ps(x3, w2, y3_2);
@@ -64,12 +64,12 @@ static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, c
     float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps(), y0_1 = _mm512_setzero_ps(), y0_2 = _mm512_setzero_ps(), y0_3 = _mm512_setzero_ps();
-    for (size_t row = 0; row < 64; ++row) {
-        const __m512 w0 = _mm512_loadu_ps(w + row * 16);
-        const __m512 w1 = _mm512_loadu_ps(w + row * 16 + 1024);
-        const __m512 w2 = _mm512_loadu_ps(w + row * 16 + 2048);
-        const __m512 w3 = _mm512_loadu_ps(w + row * 16 + 3072);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (size_t k = 0; k < 64; ++k) {
+        const __m512 w0 = _mm512_loadu_ps(w + k * 16);
+        const __m512 w1 = _mm512_loadu_ps(w + k * 16 + 1024);
+        const __m512 w2 = _mm512_loadu_ps(w + k * 16 + 2048);
+        const __m512 w3 = _mm512_loadu_ps(w + k * 16 + 3072);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
         y0_2 = _mm512_fmadd_ps(x0, w2, y0_2);
@@ -205,7 +205,8 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
     /* residual and bias */
     for (size_t tile = 0; tile < tiles; ++tile) {
         for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual, weights->projection_bias + repeat * 512, 512);
+            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual,
+                weights->projection_bias + repeat * 512, 512);
         }
     }
 }

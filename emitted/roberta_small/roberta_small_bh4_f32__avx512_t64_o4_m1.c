@@ -8,10 +8,10 @@
 #include <immintrin.h>
 
 /* 4 outputs of one tile, held in registers over all inputs: y = W x.
-   x  [rows][64]
-   w  [rows][width], of which the first 4 columns are used
+   x  [inputs][64]
+   w  [inputs][width], of which the first 4 columns are used
    y  [4][64] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
     const float *restrict w, size_t width, float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps(), y0_1 = _mm512_setzero_ps(), y0_2 = _mm512_setzero_ps(), y0_3 = _mm512_setzero_ps();
@@ -19,7 +19,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
     __m512 y2_0 = _mm512_setzero_ps(), y2_1 = _mm512_setzero_ps(), y2_2 = _mm512_setzero_ps(), y2_3 = _mm512_setzero_ps();
     __m512 y3_0 = _mm512_setzero_ps(), y3_1 = _mm512_setzero_ps(), y3_2 = _mm512_setzero_ps(), y3_3 = _mm512_setzero_ps();
 
-    for (size_t row = 0; row < rows; row += 2, x += 128, w += 2 * width) {
+    for (size_t k = 0; k < inputs; k += 2, x += 128, w += 2 * width) {
         {
             const __m512 x0 = _mm512_load_ps(x);
             const __m512 x1 = _mm512_load_ps(x + 16);
@@ -158,7 +158,8 @@ static void roberta_small_butterfly_8x64(float *v)
 }
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float *restrict v, size_t i, const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
+ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float *restrict v, size_t i, const float *restrict x,
+    const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m512 v0 = _mm512_load_ps(v + i);
     const __m512 v1 = _mm512_load_ps(v + i + 4096);
@@ -192,20 +193,36 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const __m512 t21 = _mm512_sub_ps(t12, t14);
     const __m512 t22 = _mm512_add_ps(t13, t15);
     const __m512 t23 = _mm512_sub_ps(t13, t15);
-    _mm512_store_ps(v + i, _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
-    _mm512_store_ps(v + i + 4096, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 4096), _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
-    _mm512_store_ps(v + i + 8192, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 8192), _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
-    _mm512_store_ps(v + i + 12288, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 12288), _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
-    _mm512_store_ps(v + i + 16384, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 16384), _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
-    _mm512_store_ps(v + i + 20480, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 20480), _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
-    _mm512_store_ps(v + i + 24576, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 24576), _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
-    _mm512_store_ps(v + i + 28672, _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 28672), _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
+    _mm512_store_ps(v + i,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i), _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
+    _mm512_store_ps(v + i + 4096,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 4096),
+        _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
+    _mm512_store_ps(v + i + 8192,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 8192),
+        _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
+    _mm512_store_ps(v + i + 12288,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 12288),
+        _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
+    _mm512_store_ps(v + i + 16384,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 16384),
+        _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
+    _mm512_store_ps(v + i + 20480,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 20480),
+        _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
+    _mm512_store_ps(v + i + 24576,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 24576),
+        _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
+    _mm512_store_ps(v + i + 28672,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 28672),
+        _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
 }
 
 /* Hadamard transform over 8 wires of 64 rows, in place.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [512][64] */
-static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
+static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual,
+    const float *restrict bias)
 {
     for (size_t row = 0; row < 64; ++row) {
         roberta_small_butterfly_8x64_residual512_vector(v, row * 64, x, residual, bias, row);
@@ -215,7 +232,7 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
     }
 }
 
-/* BH4 projection of up to 1 tiles of 64 tokens (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of 1 tile of 64 tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 512 rows, each W 8 blocks of 64.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
@@ -257,6 +274,7 @@ void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weight
             roberta_small_block_64x64(a + block * 4096, 32768, w + 98304 + block * 4096,
                 y + block * 4096, 65536, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 65536, x + tile * 32768, weights->residual, weights->projection_bias + repeat * 512);
+            roberta_small_butterfly_8x64_residual512(y + tile * 65536, x + tile * 32768, weights->residual,
+                weights->projection_bias + repeat * 512);
     }
 }

@@ -10,24 +10,24 @@ static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, c
         float y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
         float y0_8 = 0.0f, y0_9 = 0.0f, y0_10 = 0.0f, y0_11 = 0.0f;
         float y0_12 = 0.0f, y0_13 = 0.0f, y0_14 = 0.0f, y0_15 = 0.0f;
-        for (size_t row = 0; row < 64; ++row) {
-            const float w0 = w[row * 16];
-            const float w1 = w[row * 16 + 1];
-            const float w2 = w[row * 16 + 2];
-            const float w3 = w[row * 16 + 3];
-            const float w4 = w[row * 16 + 4];
-            const float w5 = w[row * 16 + 5];
-            const float w6 = w[row * 16 + 6];
-            const float w7 = w[row * 16 + 7];
-            const float w8 = w[row * 16 + 8];
-            const float w9 = w[row * 16 + 9];
-            const float w10 = w[row * 16 + 10];
-            const float w11 = w[row * 16 + 11];
-            const float w12 = w[row * 16 + 12];
-            const float w13 = w[row * 16 + 13];
-            const float w14 = w[row * 16 + 14];
-            const float w15 = w[row * 16 + 15];
-            const float x0 = x[row];
+        for (size_t k = 0; k < 64; ++k) {
+            const float w0 = w[k * 16];
+            const float w1 = w[k * 16 + 1];
+            const float w2 = w[k * 16 + 2];
+            const float w3 = w[k * 16 + 3];
+            const float w4 = w[k * 16 + 4];
+            const float w5 = w[k * 16 + 5];
+            const float w6 = w[k * 16 + 6];
+            const float w7 = w[k * 16 + 7];
+            const float w8 = w[k * 16 + 8];
+            const float w9 = w[k * 16 + 9];
+            const float w10 = w[k * 16 + 10];
+            const float w11 = w[k * 16 + 11];
+            const float w12 = w[k * 16 + 12];
+            const float w13 = w[k * 16 + 13];
+            const float w14 = w[k * 16 + 14];
+            const float w15 = w[k * 16 + 15];
+            const float x0 = x[k];
             y0_0 = x0 * w0 + y0_0;
             y0_1 = x0 * w1 + y0_1;
             y0_2 = x0 * w2 + y0_2;
@@ -175,7 +175,8 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
     /* residual and bias */
     for (size_t tile = 0; tile < tiles; ++tile) {
         for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual, weights->projection_bias + repeat * 512, 512);
+            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual,
+                weights->projection_bias + repeat * 512, 512);
         }
     }
 }

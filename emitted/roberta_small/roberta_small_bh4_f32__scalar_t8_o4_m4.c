@@ -2,10 +2,10 @@
 #include "roberta_small_runtime.h"
 
 /* 4 outputs of one tile, held in registers over all inputs: y = W x.
-   x  [rows][8]
-   w  [rows][width], of which the first 4 columns are used
+   x  [inputs][8]
+   w  [inputs][width], of which the first 4 columns are used
    y  [4][8] */
-static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
+static inline void roberta_small_outputs_4(const float *restrict x, size_t inputs,
     const float *restrict w, size_t width, float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
@@ -13,7 +13,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t rows,
     float y2_0 = 0.0f, y2_1 = 0.0f, y2_2 = 0.0f, y2_3 = 0.0f, y2_4 = 0.0f, y2_5 = 0.0f, y2_6 = 0.0f, y2_7 = 0.0f;
     float y3_0 = 0.0f, y3_1 = 0.0f, y3_2 = 0.0f, y3_3 = 0.0f, y3_4 = 0.0f, y3_5 = 0.0f, y3_6 = 0.0f, y3_7 = 0.0f;
 
-    for (size_t row = 0; row < rows; ++row, x += 8, w += width) {
+    for (size_t k = 0; k < inputs; ++k, x += 8, w += width) {
         const float x0 = x[0];
         const float x1 = x[1];
         const float x2 = x[2];
@@ -162,7 +162,8 @@ static void roberta_small_butterfly_8x64(float *v)
 /* Hadamard transform over 8 wires of 64 rows, in place.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [512][8] */
-static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
+static void roberta_small_butterfly_8x64_residual512(float *restrict v, const float *restrict x, const float *restrict residual,
+    const float *restrict bias)
 {
     for (size_t row = 0; row < 64; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
@@ -198,14 +199,14 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
             const float t21 = t12 - t14;
             const float t22 = t13 + t15;
             const float t23 = t13 - t15;
-            v[i] = residual[row] * x[i] + t16 + bias[row];
-            v[i + 512] = residual[row + 64] * x[i + 512] + t17 + bias[row + 64];
-            v[i + 1024] = residual[row + 128] * x[i + 1024] + t18 + bias[row + 128];
-            v[i + 1536] = residual[row + 192] * x[i + 1536] + t19 + bias[row + 192];
-            v[i + 2048] = residual[row + 256] * x[i + 2048] + t20 + bias[row + 256];
-            v[i + 2560] = residual[row + 320] * x[i + 2560] + t21 + bias[row + 320];
-            v[i + 3072] = residual[row + 384] * x[i + 3072] + t22 + bias[row + 384];
-            v[i + 3584] = residual[row + 448] * x[i + 3584] + t23 + bias[row + 448];
+            v[i] = residual[row] * x[i] + (t16 + bias[row]);
+            v[i + 512] = residual[row + 64] * x[i + 512] + (t17 + bias[row + 64]);
+            v[i + 1024] = residual[row + 128] * x[i + 1024] + (t18 + bias[row + 128]);
+            v[i + 1536] = residual[row + 192] * x[i + 1536] + (t19 + bias[row + 192]);
+            v[i + 2048] = residual[row + 256] * x[i + 2048] + (t20 + bias[row + 256]);
+            v[i + 2560] = residual[row + 320] * x[i + 2560] + (t21 + bias[row + 320]);
+            v[i + 3072] = residual[row + 384] * x[i + 3072] + (t22 + bias[row + 384]);
+            v[i + 3584] = residual[row + 448] * x[i + 3584] + (t23 + bias[row + 448]);
         }
 }
 
@@ -251,6 +252,7 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
             roberta_small_block_64x64(a + block * 512, 4096, w + 98304 + block * 4096,
                 y + block * 512, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 8192, x + tile * 4096, weights->residual, weights->projection_bias + repeat * 512);
+            roberta_small_butterfly_8x64_residual512(y + tile * 8192, x + tile * 4096, weights->residual,
+                weights->projection_bias + repeat * 512);
     }
 }

@@ -15,10 +15,10 @@
 void roberta_small_project__avx512_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 3145728);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 3276800);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 3407872);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 3538944);
+    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_Z);
 
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;
@@ -39,8 +39,8 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;
@@ -50,13 +50,14 @@ void roberta_small_ffn__avx512_many(const roberta_small_weights *weights, const 
 }
 
 #ifdef ROBERTA_SMALL_OPENMP
-/* The same on several threads: of a chunk each one projects a range of the tokens, then gathers a range of the tiles of columns for all of them. So
+/* The same on several threads: of a chunk each one projects a range of the tokens, then gathers a range of the tiles of columns for all of
+   them. So
    the tables are read once, not once a thread. */
 static void roberta_small_many_shared(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     const size_t worthwhile = tokens / 64, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SCORE);
 
     if (ranges < 2 || ranges > 8) {
         roberta_small_split(roberta_small_ffn__avx512_many, 64, 64, weights, x, y, tokens, scratch);
@@ -68,12 +69,12 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * 64, next = (range + 1) * tiles / ranges * 64;
             roberta_small_project__avx512_many(weights, x + (first + at) * 512, (next < left ? next : left) - at,
-                code + at * 128, score + at * 128, (unsigned char *) scratch + range * 5373952);
+                code + at * 128, score + at * 128, (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
             roberta_small_gather_columns_f32__avx512_t64_g8_c64(weights, code, score, y + first * 512, left, range * 8 / ranges,
-                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * 5373952);
+                (range + 1) * 8 / ranges, (unsigned char *) scratch + range * ROBERTA_SMALL_THREAD_SCRATCH_BYTES);
     }
 }
 #endif

@@ -9,10 +9,10 @@
 void roberta_small_project__scalar_many(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 3145728);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 3211264);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 3276800);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 3342336);
+    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_SCRATCH_Z);
 
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t left = tokens - first < 32 ? tokens - first : 32;
@@ -33,8 +33,8 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void roberta_small_ffn__scalar_many(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 1048576);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 4096) {
         const size_t left = tokens - first < 4096 ? tokens - first : 4096;

@@ -9,10 +9,10 @@
 void roberta_small_project__scalar_few(const roberta_small_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 24576);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 90112);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 155648);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 221184);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_FEW_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_FEW_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_FEW_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_FEW_SCRATCH_Z);
 
     for (size_t token = 0; token < tokens; ++token)
         roberta_small_normalise_f32__scalar_few(x + token * 512, normalised + token * 512);
@@ -24,8 +24,8 @@ void roberta_small_project__scalar_few(const roberta_small_weights *weights, con
 /* The whole layer for a few tokens, 32 at a time: y = LookupFFN(x); see roberta_small.h. */
 void roberta_small_ffn__scalar_few(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 8192);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_SCALAR_FEW_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t left = tokens - first < 32 ? tokens - first : 32;

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][528], from the first of the columns on
+   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
    code    [tokens][128], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -21,21 +21,21 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         const float *y_from = from + token * from_step;
         float *y_to = y + token * y_step;
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 256 + token_code[k]) * 528;
-            _mm_prefetch((const char *) (row), _MM_HINT_T0);
+            const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+            _mm_prefetch((const char *) row, _MM_HINT_T0);
             _mm_prefetch((const char *) (row + 16), _MM_HINT_T0);
         }
         for (size_t strip = 0; strip < 512; strip += 32) {
-            const size_t following = strip + 32 < 512 ? strip + 32 : strip;
+            const size_t prefetch_at = strip + 64 <= 512 ? strip + 32 : 480;
             __m256 sum0 = _mm256_loadu_ps(y_from + strip);
             __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
             __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
             __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 256 + token_code[k]) * 528;
+                const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
                 const __m256 s = _mm256_set1_ps(token_score[k]);
-                _mm_prefetch((const char *) (row + following), _MM_HINT_T0);
-                _mm_prefetch((const char *) (row + following + 16), _MM_HINT_T0);
+                _mm_prefetch((const char *) (row + prefetch_at), _MM_HINT_T0);
+                _mm_prefetch((const char *) (row + prefetch_at + 16), _MM_HINT_T0);
                 sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip), sum0);
                 sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 8), sum1);
                 sum2 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + strip + 16), sum2);
@@ -65,6 +65,6 @@ void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, co
     roberta_small_few_columns_512(weights->tables, 16, code, score,
         weights->bias, 0, y, 512, tokens);
     for (size_t k = 16; k < 128; k += 16)
-        roberta_small_few_columns_512(weights->tables + k * 135168, 16, code + k * 1, score + k * 1,
+        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k * 1, score + k * 1,
             y, 512, y, 512, tokens);
 }

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
-static inline void roberta_small_write(float *y, __m256 value, int streams)
+static inline void roberta_small_store_y(float *y, __m256 value, int streams)
 {
     if (streams)
         _mm256_stream_ps(y, value);
@@ -17,18 +17,19 @@ static inline void roberta_small_write(float *y, __m256 value, int streams)
 }
 
 /* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
-   table  [tables][256][528], from the first of the columns on
+   table  [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
    slice  [tables][256][64] */
 static inline const float *roberta_small_pack_64(const float *table, size_t tables, float *slice)
 {
     const size_t rows = tables * 256;
     for (size_t n = 0; n < rows; ++n) {
-        const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
+        const float *row = table + n * ROBERTA_SMALL_ROW_PITCH;
+        const float *later = n + 8 < rows ? row + 8 * ROBERTA_SMALL_ROW_PITCH : row;
         float *piece = slice + n * 64;
-        _mm_prefetch((const char *) (ahead), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_NTA);
+        _mm_prefetch((const char *) later, _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 16), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 32), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 48), _MM_HINT_NTA);
         _mm256_storeu_si256((__m256i *) (void *) piece, _mm256_loadu_si256((const __m256i *) (const void *) row));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 8), _mm256_loadu_si256((const __m256i *) (const void *) (row + 8)));
         _mm256_storeu_si256((__m256i *) (void *) (piece + 16), _mm256_loadu_si256((const __m256i *) (const void *) (row + 16)));
@@ -106,14 +107,14 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
             }
-            roberta_small_write(y_to, sum0, streams);
-            roberta_small_write(y_to + 8, sum1, streams);
-            roberta_small_write(y_to + 16, sum2, streams);
-            roberta_small_write(y_to + 24, sum3, streams);
-            roberta_small_write(y_to + 32, sum4, streams);
-            roberta_small_write(y_to + 40, sum5, streams);
-            roberta_small_write(y_to + 48, sum6, streams);
-            roberta_small_write(y_to + 56, sum7, streams);
+            roberta_small_store_y(y_to, sum0, streams);
+            roberta_small_store_y(y_to + 8, sum1, streams);
+            roberta_small_store_y(y_to + 16, sum2, streams);
+            roberta_small_store_y(y_to + 24, sum3, streams);
+            roberta_small_store_y(y_to + 32, sum4, streams);
+            roberta_small_store_y(y_to + 40, sum5, streams);
+            roberta_small_store_y(y_to + 48, sum6, streams);
+            roberta_small_store_y(y_to + 56, sum7, streams);
         }
     }
 }
@@ -124,18 +125,19 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
    code     [tiles of 16 tokens][128][16], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
-   first    of the 8 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a
+            slice of the tables wait there
+   first    of the 8 tiles of columns that are gathered, up to `end`; the others are left alone
    Cannot fail. */
 void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
-    float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
-    float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
+    float *sums = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SUMS);
+    float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SLICE);
     const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 32;
-    const size_t row_step = packs ? 64 : 528;
+    const size_t row_step = packs ? 64 : ROBERTA_SMALL_ROW_PITCH;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
@@ -143,10 +145,12 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
             code, score,
             weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 4; k < 124; k += 4)
-            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 4, slice) : table + k * 135168, row_step, 4,
+            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
+                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
                 code + k * 16, score + k * 16,
                 sums, 64, sums, 64, 0, tokens);
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16760832, 4, slice) : table + 16760832, row_step, 4,
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
+            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
             code + 1984, score + 1984,
             sums, 64, y + column, 512, streams, tokens);
     }

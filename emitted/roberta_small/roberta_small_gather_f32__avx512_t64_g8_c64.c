@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
-static inline void roberta_small_write(float *y, __m512 value, int streams)
+static inline void roberta_small_store_y(float *y, __m512 value, int streams)
 {
     if (streams)
         _mm512_stream_ps(y, value);
@@ -17,18 +17,19 @@ static inline void roberta_small_write(float *y, __m512 value, int streams)
 }
 
 /* Copies 64 columns of every row side by side: a slice that was spread over many pages then lies on few, and stays in cache. Returns it.
-   table  [tables][256][528], from the first of the columns on
+   table  [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
    slice  [tables][256][64] */
 static inline const float *roberta_small_pack_64(const float *table, size_t tables, float *slice)
 {
     const size_t rows = tables * 256;
     for (size_t n = 0; n < rows; ++n) {
-        const float *row = table + n * 528, *ahead = n + 8 < rows ? row + 4224 : row;
+        const float *row = table + n * ROBERTA_SMALL_ROW_PITCH;
+        const float *later = n + 8 < rows ? row + 8 * ROBERTA_SMALL_ROW_PITCH : row;
         float *piece = slice + n * 64;
-        _mm_prefetch((const char *) (ahead), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 16), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 32), _MM_HINT_NTA);
-        _mm_prefetch((const char *) (ahead + 48), _MM_HINT_NTA);
+        _mm_prefetch((const char *) later, _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 16), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 32), _MM_HINT_NTA);
+        _mm_prefetch((const char *) (later + 48), _MM_HINT_NTA);
         _mm512_storeu_si512((__m512i *) (void *) piece, _mm512_loadu_si512((const __m512i *) (const void *) row));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 16), _mm512_loadu_si512((const __m512i *) (const void *) (row + 16)));
         _mm512_storeu_si512((__m512i *) (void *) (piece + 32), _mm512_loadu_si512((const __m512i *) (const void *) (row + 32)));
@@ -106,10 +107,10 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum2 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 48), sum3);
             }
-            roberta_small_write(y_to, sum0, streams);
-            roberta_small_write(y_to + 16, sum1, streams);
-            roberta_small_write(y_to + 32, sum2, streams);
-            roberta_small_write(y_to + 48, sum3, streams);
+            roberta_small_store_y(y_to, sum0, streams);
+            roberta_small_store_y(y_to + 16, sum1, streams);
+            roberta_small_store_y(y_to + 32, sum2, streams);
+            roberta_small_store_y(y_to + 48, sum3, streams);
         }
     }
 }
@@ -120,18 +121,19 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
    code     [tiles of 64 tokens][128][64], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
-   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a slice of the tables wait there
-   first    of the 8 tiles of columns that are gathered; `end` is behind the last one, the others are left alone
+   scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a
+            slice of the tables wait there
+   first    of the 8 tiles of columns that are gathered, up to `end`; the others are left alone
    Cannot fail. */
 void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
 {
-    float *sums = (float *) (void *) ((unsigned char *) scratch + 3801088);
-    float *slice = (float *) (void *) ((unsigned char *) scratch + 4849664);
+    float *sums = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SUMS);
+    float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SLICE);
     const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 128;
-    const size_t row_step = packs ? 64 : 528;
+    const size_t row_step = packs ? 64 : ROBERTA_SMALL_ROW_PITCH;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
@@ -139,10 +141,12 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
             code, score,
             weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 8; k < 120; k += 8)
-            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * 135168, 8, slice) : table + k * 135168, row_step, 8,
+            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
+                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
                 code + k * 64, score + k * 64,
                 sums, 64, sums, 64, 0, tokens);
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 16220160, 8, slice) : table + 16220160, row_step, 8,
+        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
+            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
             code + 7680, score + 7680,
             sums, 64, y + column, 512, streams, tokens);
     }

@@ -2,7 +2,7 @@
 #include "roberta_small_runtime.h"
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][528], from the first of the columns on
+   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
    code    [tokens][128], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -20,7 +20,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             float sum2 = y_from[strip + 2];
             float sum3 = y_from[strip + 3];
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 256 + token_code[k]) * 528;
+                const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
                 const float s = token_score[k];
                 sum0 = s * row[strip] + sum0;
                 sum1 = s * row[strip + 1] + sum1;

@@ -2,7 +2,7 @@
 #include "roberta_small_runtime.h"
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][528], from the first of the columns on
+   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
    code    [tiles][128][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -22,7 +22,7 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 256 + token_code[k * 8]) * 528;
+                    const float *row = table + (k * 256 + token_code[k * 8]) * ROBERTA_SMALL_ROW_PITCH;
                     const float s = token_score[k * 8];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
@@ -54,6 +54,6 @@ void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *we
     roberta_small_columns_512(weights->tables, 4, code, score,
         weights->bias, 0, y, 512, tokens);
     for (size_t k = 4; k < 128; k += 4)
-        roberta_small_columns_512(weights->tables + k * 135168, 4, code + k * 8, score + k * 8,
+        roberta_small_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 4, code + k * 8, score + k * 8,
             y, 512, y, 512, tokens);
 }

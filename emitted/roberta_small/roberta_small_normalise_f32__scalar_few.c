@@ -9,36 +9,34 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
     float lane[1];
 
     float sums = 0.0f;
-    for (size_t i = 0; i < 512; i += 1)
+    for (size_t i = 0; i < 512; ++i) {
         sums = sums + x[i];
+    }
     lane[0] = sums;
     float sum = 0.0f;
-    for (size_t i = 0; i < 1; ++i)
-        sum += lane[i];
+    sum += lane[0];
     const float mean = sum * 0.001953125f;
 
     float squares = 0.0f;
     float rests = 0.0f; /* what rounding left out of the mean */
-    for (size_t i = 0; i < 512; i += 1) {
+    for (size_t i = 0; i < 512; ++i) {
         const float centred = x[i] - mean;
         squares = centred * centred + squares;
         rests = rests + centred;
     }
     lane[0] = squares;
     float variance = 1e-05f;
-    for (size_t i = 0; i < 1; ++i)
-        variance += lane[i] * 0.001953125f;
+    variance += lane[0] * 0.001953125f;
     lane[0] = rests;
     float rest = 0.0f;
-    for (size_t i = 0; i < 1; ++i)
-        rest += lane[i];
+    rest += lane[0];
     const float shift = rest * 0.001953125f;
     const float padded = variance;
     const float gain = roberta_small_reciprocal_root(padded);
 
-    for (size_t i = 0; i < 512; i += 1) {
+    for (size_t i = 0; i < 512; ++i) {
         const float centred = x[i] - mean;
-        const float exact = centred - shift;
-        normalised[i] = exact * gain;
+        const float first_exact = centred - shift;
+        normalised[i] = first_exact * gain;
     }
 }

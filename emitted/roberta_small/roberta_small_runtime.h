@@ -51,6 +51,45 @@ static inline float roberta_small_power_of_two(float n)
     return power.value;
 }
 
+/* Offsets and strides. */
+#define ROBERTA_SMALL_ROW_PITCH 528 /* elements from row to row of the tables */
+#define ROBERTA_SMALL_TABLE_PITCH 135168 /* elements from table to table */
+#define ROBERTA_SMALL_THREAD_SCRATCH_BYTES 5373952 /* of one thread */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_SCORE 1048576 /* bytes into scratch */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_X 3145728 /* bytes into scratch */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_A 3211264 /* bytes into scratch */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_B 3276800 /* bytes into scratch */
+#define ROBERTA_SMALL_SCALAR_SCRATCH_Z 3342336 /* bytes into scratch */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_SCALAR_FEW_SCRATCH_Z 221184 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX2_SCRATCH_SCORE 1048576 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_X 3145728 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_A 3276800 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_B 3407872 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_Z 3538944 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_SUMS 3801088 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_SCRATCH_SLICE 4849664 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX2_FEW_SCRATCH_Z 221184 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX512_SCRATCH_SCORE 1048576 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_X 3145728 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_A 3276800 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_B 3407872 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_Z 3538944 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_SUMS 3801088 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_SCRATCH_SLICE 4849664 /* bytes into scratch */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_SCORE 8192 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_X 24576 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_A 90112 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_B 155648 /* bytes into scratch, few tokens */
+#define ROBERTA_SMALL_AVX512_FEW_SCRATCH_Z 221184 /* bytes into scratch, few tokens */
+
 /* scalar, many tokens in the lanes: load one tile of 8 tokens, project up to 4 tiles, hash one, gather; then the stages together. */
 void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict panel);
 void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights, const float *restrict x,
@@ -103,7 +142,7 @@ void roberta_small_ffn__avx2_few(const roberta_small_weights *weights, const flo
 /* avx2, any number of tokens. */
 void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 
-/* avx512, many tokens in the lanes: load one tile of 64 tokens, project up to 1 tiles, hash one, gather; then the stages together. */
+/* avx512, many tokens in the lanes: load one tile of 64 tokens, project it, hash one, gather; then the stages together. */
 void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict panel);
 void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles);
@@ -131,7 +170,8 @@ void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const f
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #ifdef ROBERTA_SMALL_OPENMP
 
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of `least` tokens
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of `least`
+   tokens
    or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
 void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);

@@ -13,7 +13,7 @@ static inline __m256 roberta_small_exp(__m256 v)
 {
     const __m256 lowest = _mm256_set1_ps(-87.0f);
     const __m256 bounded = _mm256_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m256 shifted = _mm256_fmadd_ps(bounded, _mm256_set1_ps(1.44269504f), _mm256_set1_ps(12583039.0f));
     const __m256 n = _mm256_sub_ps(shifted, _mm256_set1_ps(12583039.0f));
     const __m256 f_high = _mm256_fmadd_ps(n, _mm256_set1_ps(-0.693359375f), bounded);
@@ -30,7 +30,7 @@ static inline __m256 roberta_small_exp(__m256 v)
 
 /* Code and score of 8 groups of 8 bits, one group a lane; bit j of the groups is z[j * 16] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
-static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, float *score)
+static inline void roberta_small_hash_best(const float *z, uint16_t *code, float *score)
 {
     const __m256 minus_two = _mm256_set1_ps(-2.0f);
     __m256i row = _mm256_setzero_si256();
@@ -38,54 +38,62 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     __m256 product = _mm256_set1_ps(1.0f);
 
     const __m256 z0 = _mm256_load_ps(z);
-    const __m256 size0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(128)));
-    sum = _mm256_add_ps(sum, size0);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size0)), product);
+    const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(128)));
+    sum = _mm256_add_ps(sum, magnitude0);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
     const __m256 z1 = _mm256_load_ps(z + 16);
-    const __m256 size1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(64)));
-    sum = _mm256_add_ps(sum, size1);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size1)), product);
+    const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(64)));
+    sum = _mm256_add_ps(sum, magnitude1);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
     const __m256 z2 = _mm256_load_ps(z + 32);
-    const __m256 size2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(32)));
-    sum = _mm256_add_ps(sum, size2);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size2)), product);
+    const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(32)));
+    sum = _mm256_add_ps(sum, magnitude2);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
     const __m256 z3 = _mm256_load_ps(z + 48);
-    const __m256 size3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(16)));
-    sum = _mm256_add_ps(sum, size3);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size3)), product);
+    const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(16)));
+    sum = _mm256_add_ps(sum, magnitude3);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
     const __m256 z4 = _mm256_load_ps(z + 64);
-    const __m256 size4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(8)));
-    sum = _mm256_add_ps(sum, size4);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size4)), product);
+    const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(8)));
+    sum = _mm256_add_ps(sum, magnitude4);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
     const __m256 z5 = _mm256_load_ps(z + 80);
-    const __m256 size5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(4)));
-    sum = _mm256_add_ps(sum, size5);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size5)), product);
+    const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(4)));
+    sum = _mm256_add_ps(sum, magnitude5);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
     const __m256 z6 = _mm256_load_ps(z + 96);
-    const __m256 size6 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z6);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z6, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(2)));
-    sum = _mm256_add_ps(sum, size6);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size6)), product);
+    const __m256 magnitude6 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z6);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z6, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(2)));
+    sum = _mm256_add_ps(sum, magnitude6);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude6)), product);
 
     const __m256 z7 = _mm256_load_ps(z + 112);
-    const __m256 size7 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z7);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z7, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(1)));
-    sum = _mm256_add_ps(sum, size7);
-    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, size7)), product);
+    const __m256 magnitude7 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z7);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z7, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(1)));
+    sum = _mm256_add_ps(sum, magnitude7);
+    product = _mm256_fmadd_ps(product, roberta_small_exp(_mm256_mul_ps(minus_two, magnitude7)), product);
 
-    _mm_storeu_si128((__m128i *) (void *) (code), _mm_packus_epi32(_mm256_castsi256_si128(row), _mm256_extracti128_si256(row, 1)));
+    _mm_storeu_si128((__m128i *) (void *) code, _mm_packus_epi32(_mm256_castsi256_si128(row), _mm256_extracti128_si256(row, 1)));
     _mm256_storeu_ps(score, _mm256_div_ps(sum, product));
 }
 
@@ -98,5 +106,5 @@ void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_
 {
     for (size_t table = 0; table < 128; ++table, z += 128, code += 16, score += 16)
         for (size_t token = 0; token < 16; token += 8)
-            roberta_small_hash_lanes(z + token, code + token, score + token);
+            roberta_small_hash_best(z + token, code + token, score + token);
 }

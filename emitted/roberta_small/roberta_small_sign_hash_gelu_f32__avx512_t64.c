@@ -13,7 +13,7 @@ static inline __m512 roberta_small_exp(__m512 v)
 {
     const __m512 lowest = _mm512_set1_ps(-87.0f);
     const __m512 bounded = _mm512_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
     const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
     const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
@@ -30,7 +30,7 @@ static inline __m512 roberta_small_exp(__m512 v)
 
 /* Code and score of 16 groups of 8 bits, one group a lane; bit j of the groups is z[j * 64] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
-static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, float *score)
+static inline void roberta_small_hash_best(const float *z, uint16_t *code, float *score)
 {
     const __m512 minus_two = _mm512_set1_ps(-2.0f);
     __m512i row = _mm512_setzero_si512();
@@ -38,54 +38,54 @@ static inline void roberta_small_hash_lanes(const float *z, uint16_t *code, floa
     __m512 product = _mm512_set1_ps(1.0f);
 
     const __m512 z0 = _mm512_load_ps(z);
-    const __m512 size0 = _mm512_abs_ps(z0);
+    const __m512 magnitude0 = _mm512_abs_ps(z0);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z0, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(128));
-    sum = _mm512_add_ps(sum, size0);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size0)), product);
+    sum = _mm512_add_ps(sum, magnitude0);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude0)), product);
 
     const __m512 z1 = _mm512_load_ps(z + 64);
-    const __m512 size1 = _mm512_abs_ps(z1);
+    const __m512 magnitude1 = _mm512_abs_ps(z1);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z1, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(64));
-    sum = _mm512_add_ps(sum, size1);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size1)), product);
+    sum = _mm512_add_ps(sum, magnitude1);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude1)), product);
 
     const __m512 z2 = _mm512_load_ps(z + 128);
-    const __m512 size2 = _mm512_abs_ps(z2);
+    const __m512 magnitude2 = _mm512_abs_ps(z2);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z2, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(32));
-    sum = _mm512_add_ps(sum, size2);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size2)), product);
+    sum = _mm512_add_ps(sum, magnitude2);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude2)), product);
 
     const __m512 z3 = _mm512_load_ps(z + 192);
-    const __m512 size3 = _mm512_abs_ps(z3);
+    const __m512 magnitude3 = _mm512_abs_ps(z3);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z3, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(16));
-    sum = _mm512_add_ps(sum, size3);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size3)), product);
+    sum = _mm512_add_ps(sum, magnitude3);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude3)), product);
 
     const __m512 z4 = _mm512_load_ps(z + 256);
-    const __m512 size4 = _mm512_abs_ps(z4);
+    const __m512 magnitude4 = _mm512_abs_ps(z4);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z4, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(8));
-    sum = _mm512_add_ps(sum, size4);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size4)), product);
+    sum = _mm512_add_ps(sum, magnitude4);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude4)), product);
 
     const __m512 z5 = _mm512_load_ps(z + 320);
-    const __m512 size5 = _mm512_abs_ps(z5);
+    const __m512 magnitude5 = _mm512_abs_ps(z5);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z5, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(4));
-    sum = _mm512_add_ps(sum, size5);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size5)), product);
+    sum = _mm512_add_ps(sum, magnitude5);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude5)), product);
 
     const __m512 z6 = _mm512_load_ps(z + 384);
-    const __m512 size6 = _mm512_abs_ps(z6);
+    const __m512 magnitude6 = _mm512_abs_ps(z6);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z6, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(2));
-    sum = _mm512_add_ps(sum, size6);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size6)), product);
+    sum = _mm512_add_ps(sum, magnitude6);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude6)), product);
 
     const __m512 z7 = _mm512_load_ps(z + 448);
-    const __m512 size7 = _mm512_abs_ps(z7);
+    const __m512 magnitude7 = _mm512_abs_ps(z7);
     row = _mm512_mask_or_epi32(row, _mm512_cmp_ps_mask(z7, _mm512_setzero_ps(), _CMP_GT_OQ), row, _mm512_set1_epi32(1));
-    sum = _mm512_add_ps(sum, size7);
-    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, size7)), product);
+    sum = _mm512_add_ps(sum, magnitude7);
+    product = _mm512_fmadd_ps(product, roberta_small_exp(_mm512_mul_ps(minus_two, magnitude7)), product);
 
-    _mm256_storeu_si256((__m256i *) (void *) (code), _mm512_cvtepi32_epi16(row));
+    _mm256_storeu_si256((__m256i *) (void *) code, _mm512_cvtepi32_epi16(row));
     _mm512_storeu_ps(score, _mm512_div_ps(sum, product));
 }
 
@@ -98,5 +98,5 @@ void roberta_small_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint1
 {
     for (size_t table = 0; table < 128; ++table, z += 512, code += 64, score += 64)
         for (size_t token = 0; token < 64; token += 16)
-            roberta_small_hash_lanes(z + token, code + token, score + token);
+            roberta_small_hash_best(z + token, code + token, score + token);
 }

@@ -115,7 +115,7 @@ void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, v
     for (size_t range = 0; range < ranges; ++range) {
         const size_t first = range * tiles / ranges * tile, next = (range + 1) * tiles / ranges * tile;
         ffn(weights, x + first * 64, y + first * 64, (next < tokens ? next : tokens) - first,
-            (unsigned char *) scratch + range * 548864);
+            (unsigned char *) scratch + range * TINY_THREAD_SCRATCH_BYTES);
     }
 }
 #endif

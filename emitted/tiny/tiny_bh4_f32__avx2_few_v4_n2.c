@@ -13,13 +13,13 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     __m256 y1_0 = _mm256_setzero_ps(), y1_1 = _mm256_setzero_ps();
-    for (size_t row = 0; row < 16; ++row) {
-        const __m256 w0 = _mm256_loadu_ps(w + row * 16);
-        const __m256 w1 = _mm256_loadu_ps(w + row * 16 + 8);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+    for (size_t k = 0; k < 16; ++k) {
+        const __m256 w0 = _mm256_loadu_ps(w + k * 16);
+        const __m256 w1 = _mm256_loadu_ps(w + k * 16 + 8);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
-        const __m256 x1 = _mm256_set1_ps(x[x_step + row]);
+        const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
         y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
     }
@@ -34,10 +34,10 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const floa
     float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
-    for (size_t row = 0; row < 16; ++row) {
-        const __m256 w0 = _mm256_loadu_ps(w + row * 16);
-        const __m256 w1 = _mm256_loadu_ps(w + row * 16 + 8);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+    for (size_t k = 0; k < 16; ++k) {
+        const __m256 w0 = _mm256_loadu_ps(w + k * 16);
+        const __m256 w1 = _mm256_loadu_ps(w + k * 16 + 8);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
     }

@@ -8,10 +8,10 @@
 #include <immintrin.h>
 
 /* 4 outputs of one tile, held in registers over all inputs: y = W x.
-   x  [rows][16]
-   w  [rows][width], of which the first 4 columns are used
+   x  [inputs][16]
+   w  [inputs][width], of which the first 4 columns are used
    y  [4][16] */
-static inline void tiny_outputs_4(const float *restrict x, size_t rows,
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
     const float *restrict w, size_t width, float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
@@ -19,7 +19,7 @@ static inline void tiny_outputs_4(const float *restrict x, size_t rows,
     __m256 y2_0 = _mm256_setzero_ps(), y2_1 = _mm256_setzero_ps();
     __m256 y3_0 = _mm256_setzero_ps(), y3_1 = _mm256_setzero_ps();
 
-    for (size_t row = 0; row < rows; row += 2, x += 32, w += 2 * width) {
+    for (size_t k = 0; k < inputs; k += 2, x += 32, w += 2 * width) {
         {
             const __m256 x0 = _mm256_load_ps(x);
             const __m256 x1 = _mm256_load_ps(x + 8);
@@ -104,7 +104,8 @@ static void tiny_butterfly_4x16(float *v)
 }
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v, size_t i, const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
+TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v, size_t i, const float *restrict x,
+    const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m256 v0 = _mm256_load_ps(v + i);
     const __m256 v1 = _mm256_load_ps(v + i + 256);
@@ -117,16 +118,22 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     const __m256 t4 = _mm256_add_ps(t0, t2);
     const __m256 t5 = _mm256_sub_ps(t0, t2);
     const __m256 t6 = _mm256_add_ps(t1, t3);
-    _mm256_store_ps(v + i, _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
-    _mm256_store_ps(v + i + 256, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256), _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
-    _mm256_store_ps(v + i + 512, _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512), _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
+    _mm256_store_ps(v + i,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i), _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
+    _mm256_store_ps(v + i + 256,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256),
+        _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
+    _mm256_store_ps(v + i + 512,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512),
+        _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
 }
 
 /* Hadamard transform over 4 wires of 16 rows, in place.
    Rows from 48 on are not needed: they are not written.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][16] */
-static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual,
+    const float *restrict bias)
 {
     for (size_t row = 0; row < 16; ++row) {
         tiny_butterfly_4x16_need48_residual48_vector(v, row * 16, x, residual, bias, row);

@@ -15,15 +15,15 @@ static inline void tiny_few_block_16x16_by_4(const float *restrict x, size_t x_s
     __m512 y1_0 = _mm512_setzero_ps();
     __m512 y2_0 = _mm512_setzero_ps();
     __m512 y3_0 = _mm512_setzero_ps();
-    for (size_t row = 0; row < 16; ++row) {
-        const __m512 w0 = _mm512_loadu_ps(w + row * 16);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (size_t k = 0; k < 16; ++k) {
+        const __m512 w0 = _mm512_loadu_ps(w + k * 16);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-        const __m512 x1 = _mm512_set1_ps(x[x_step + row]);
+        const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
         y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
-        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + row]);
+        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
         y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
-        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + row]);
+        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
         y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
     }
     _mm512_storeu_ps(y, y0_0);
@@ -37,9 +37,9 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const floa
     float *restrict y)
 {
     __m512 y0_0 = _mm512_setzero_ps();
-    for (size_t row = 0; row < 16; ++row) {
-        const __m512 w0 = _mm512_loadu_ps(w + row * 16);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (size_t k = 0; k < 16; ++k) {
+        const __m512 w0 = _mm512_loadu_ps(w + k * 16);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
     }
     _mm512_storeu_ps(y, y0_0);

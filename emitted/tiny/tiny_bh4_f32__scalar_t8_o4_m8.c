@@ -2,10 +2,10 @@
 #include "tiny_runtime.h"
 
 /* 4 outputs of one tile, held in registers over all inputs: y = W x.
-   x  [rows][8]
-   w  [rows][width], of which the first 4 columns are used
+   x  [inputs][8]
+   w  [inputs][width], of which the first 4 columns are used
    y  [4][8] */
-static inline void tiny_outputs_4(const float *restrict x, size_t rows,
+static inline void tiny_outputs_4(const float *restrict x, size_t inputs,
     const float *restrict w, size_t width, float *restrict y)
 {
     float y0_0 = 0.0f, y0_1 = 0.0f, y0_2 = 0.0f, y0_3 = 0.0f, y0_4 = 0.0f, y0_5 = 0.0f, y0_6 = 0.0f, y0_7 = 0.0f;
@@ -13,7 +13,7 @@ static inline void tiny_outputs_4(const float *restrict x, size_t rows,
     float y2_0 = 0.0f, y2_1 = 0.0f, y2_2 = 0.0f, y2_3 = 0.0f, y2_4 = 0.0f, y2_5 = 0.0f, y2_6 = 0.0f, y2_7 = 0.0f;
     float y3_0 = 0.0f, y3_1 = 0.0f, y3_2 = 0.0f, y3_3 = 0.0f, y3_4 = 0.0f, y3_5 = 0.0f, y3_6 = 0.0f, y3_7 = 0.0f;
 
-    for (size_t row = 0; row < rows; ++row, x += 8, w += width) {
+    for (size_t k = 0; k < inputs; ++k, x += 8, w += width) {
         const float x0 = x[0];
         const float x1 = x[1];
         const float x2 = x[2];
@@ -137,7 +137,8 @@ static void tiny_butterfly_4x16(float *v)
    Rows from 48 on are not needed: they are not written.
    Then the share of the input that bypasses the projection, and the bias: v[row] += residual x[row] + bias[row].
    v  [64][8] */
-static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual, const float *restrict bias)
+static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float *restrict x, const float *restrict residual,
+    const float *restrict bias)
 {
     for (size_t row = 0; row < 16; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
@@ -152,9 +153,9 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
             const float t4 = t0 + t2;
             const float t5 = t0 - t2;
             const float t6 = t1 + t3;
-            v[i] = residual[row] * x[i] + t4 + bias[row];
-            v[i + 128] = residual[row + 16] * x[i + 128] + t5 + bias[row + 16];
-            v[i + 256] = residual[row + 32] * x[i + 256] + t6 + bias[row + 32];
+            v[i] = residual[row] * x[i] + (t4 + bias[row]);
+            v[i + 128] = residual[row + 16] * x[i + 128] + (t5 + bias[row + 16]);
+            v[i + 256] = residual[row + 32] * x[i + 256] + (t6 + bias[row + 32]);
         }
 }
 

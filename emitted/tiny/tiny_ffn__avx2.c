@@ -15,10 +15,10 @@
 void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 6144);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 38912);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 71680);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 104448);
+    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_Z);
 
     for (size_t first = 0; first < tokens; first += 128) {
         const size_t left = tokens - first < 128 ? tokens - first : 128;
@@ -39,8 +39,8 @@ void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void tiny_ffn__avx2_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 2048);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 128) {
         const size_t left = tokens - first < 128 ? tokens - first : 128;

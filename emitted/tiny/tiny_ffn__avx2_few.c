@@ -15,10 +15,10 @@
 void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 384);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 2432);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 4480);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 6528);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_Z);
 
     for (size_t token = 0; token < tokens; ++token)
         tiny_normalise_f32__avx2_few(x + token * 64, normalised + token * 64);
@@ -30,8 +30,8 @@ void tiny_project__avx2_few(const tiny_weights *weights, const float *x, size_t 
 /* The whole layer for a few tokens, 8 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__avx2_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 128);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + TINY_AVX2_FEW_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t left = tokens - first < 8 ? tokens - first : 8;

@@ -15,10 +15,10 @@
 void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 1536);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 9728);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 17920);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 26112);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_Z);
 
     for (size_t token = 0; token < tokens; ++token)
         tiny_normalise_f32__avx512_few(x + token * 64, normalised + token * 64);
@@ -30,8 +30,8 @@ void tiny_project__avx512_few(const tiny_weights *weights, const float *x, size_
 /* The whole layer for a few tokens, 32 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 512);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + TINY_AVX512_FEW_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 32) {
         const size_t left = tokens - first < 32 ? tokens - first : 32;

@@ -9,10 +9,10 @@
 void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + 3072);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 19456);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 35840);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 52224);
+    float *x_tiles = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_Z);
 
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;
@@ -33,8 +33,8 @@ void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size
    Projection and hash of a chunk end before its gather begins: so y may be x. */
 void tiny_ffn__scalar_many(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 1024);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t left = tokens - first < 64 ? tokens - first : 64;

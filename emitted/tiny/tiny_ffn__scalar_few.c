@@ -9,10 +9,10 @@
 void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
-    float *normalised = (float *) (void *) ((unsigned char *) scratch + 192);
-    float *a = (float *) (void *) ((unsigned char *) scratch + 1216);
-    float *b = (float *) (void *) ((unsigned char *) scratch + 2240);
-    float *z = (float *) (void *) ((unsigned char *) scratch + 3264);
+    float *normalised = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_X);
+    float *a = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_A);
+    float *b = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_B);
+    float *z = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_Z);
 
     for (size_t token = 0; token < tokens; ++token)
         tiny_normalise_f32__scalar_few(x + token * 64, normalised + token * 64);
@@ -24,8 +24,8 @@ void tiny_project__scalar_few(const tiny_weights *weights, const float *x, size_
 /* The whole layer for a few tokens, 4 at a time: y = LookupFFN(x); see tiny.h. */
 void tiny_ffn__scalar_few(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    uint16_t *code = (uint16_t *) (void *) ((unsigned char *) scratch);
-    float *score = (float *) (void *) ((unsigned char *) scratch + 64);
+    uint16_t *code = (uint16_t *) scratch;
+    float *score = (float *) (void *) ((unsigned char *) scratch + TINY_SCALAR_FEW_SCRATCH_SCORE);
 
     for (size_t first = 0; first < tokens; first += 4) {
         const size_t left = tokens - first < 4 ? tokens - first : 4;

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][80], from the first of the columns on
+   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
    code    [tiles][8][16], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -31,7 +31,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 64 + token_code[k * 16]) * 80;
+                const float *row0 = table + (k * 64 + token_code[k * 16]) * TINY_ROW_PITCH;
                 const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
                 sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
@@ -41,7 +41,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
-                const float *row1 = table + ((k + 1) * 64 + token_code[(k + 1) * 16]) * 80;
+                const float *row1 = table + ((k + 1) * 64 + token_code[(k + 1) * 16]) * TINY_ROW_PITCH;
                 const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
                 sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
                 sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
@@ -51,7 +51,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
-                const float *row2 = table + ((k + 2) * 64 + token_code[(k + 2) * 16]) * 80;
+                const float *row2 = table + ((k + 2) * 64 + token_code[(k + 2) * 16]) * TINY_ROW_PITCH;
                 const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
                 sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
                 sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
@@ -61,7 +61,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
-                const float *row3 = table + ((k + 3) * 64 + token_code[(k + 3) * 16]) * 80;
+                const float *row3 = table + ((k + 3) * 64 + token_code[(k + 3) * 16]) * TINY_ROW_PITCH;
                 const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
                 sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
                 sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
@@ -71,7 +71,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
-                const float *row4 = table + ((k + 4) * 64 + token_code[(k + 4) * 16]) * 80;
+                const float *row4 = table + ((k + 4) * 64 + token_code[(k + 4) * 16]) * TINY_ROW_PITCH;
                 const __m256 s4 = _mm256_set1_ps(token_score[(k + 4) * 16]);
                 sum0 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4), sum0);
                 sum1 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 8), sum1);
@@ -81,7 +81,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 56), sum7);
-                const float *row5 = table + ((k + 5) * 64 + token_code[(k + 5) * 16]) * 80;
+                const float *row5 = table + ((k + 5) * 64 + token_code[(k + 5) * 16]) * TINY_ROW_PITCH;
                 const __m256 s5 = _mm256_set1_ps(token_score[(k + 5) * 16]);
                 sum0 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5), sum0);
                 sum1 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 8), sum1);
@@ -91,7 +91,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 56), sum7);
-                const float *row6 = table + ((k + 6) * 64 + token_code[(k + 6) * 16]) * 80;
+                const float *row6 = table + ((k + 6) * 64 + token_code[(k + 6) * 16]) * TINY_ROW_PITCH;
                 const __m256 s6 = _mm256_set1_ps(token_score[(k + 6) * 16]);
                 sum0 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6), sum0);
                 sum1 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 8), sum1);
@@ -101,7 +101,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 56), sum7);
-                const float *row7 = table + ((k + 7) * 64 + token_code[(k + 7) * 16]) * 80;
+                const float *row7 = table + ((k + 7) * 64 + token_code[(k + 7) * 16]) * TINY_ROW_PITCH;
                 const __m256 s7 = _mm256_set1_ps(token_score[(k + 7) * 16]);
                 sum0 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7), sum0);
                 sum1 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 8), sum1);

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][80], from the first of the columns on
+   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
    code    [tokens][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -25,7 +25,7 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
         __m512 sum2 = _mm512_loadu_ps(y_from + 32);
         __m512 sum3 = _mm512_loadu_ps(y_from + 48);
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 64 + token_code[k]) * 80;
+            const float *row = table + (k * 64 + token_code[k]) * TINY_ROW_PITCH;
             const __m512 s = _mm512_set1_ps(token_score[k]);
             sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row), sum0);
             sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 16), sum1);

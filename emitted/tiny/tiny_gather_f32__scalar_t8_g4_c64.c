@@ -2,7 +2,7 @@
 #include "tiny_runtime.h"
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][80], from the first of the columns on
+   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
    code    [tiles][8][8], from the first of the tables on; score likewise
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token */
@@ -22,7 +22,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 64 + token_code[k * 8]) * 80;
+                    const float *row = table + (k * 64 + token_code[k * 8]) * TINY_ROW_PITCH;
                     const float s = token_score[k * 8];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
@@ -53,7 +53,6 @@ void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16
 
     tiny_columns_64(weights->tables, 4, code, score,
         weights->bias, 0, y, 64, tokens);
-    for (size_t k = 4; k < 8; k += 4)
-        tiny_columns_64(weights->tables + k * 5120, 4, code + k * 8, score + k * 8,
-            y, 64, y, 64, tokens);
+    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32,
+        y, 64, y, 64, tokens);
 }

@@ -54,7 +54,7 @@ static inline __m256 tiny_few_exp(__m256 v)
 {
     const __m256 lowest = _mm256_set1_ps(-87.0f);
     const __m256 bounded = _mm256_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m256 shifted = _mm256_fmadd_ps(bounded, _mm256_set1_ps(1.44269504f), _mm256_set1_ps(12583039.0f));
     const __m256 n = _mm256_sub_ps(shifted, _mm256_set1_ps(12583039.0f));
     const __m256 f_high = _mm256_fmadd_ps(n, _mm256_set1_ps(-0.693359375f), bounded);
@@ -71,7 +71,7 @@ static inline __m256 tiny_few_exp(__m256 v)
 
 /* Code and score of 8 groups of 6 bits, one group a lane; bit j of the groups is z[j * 8] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
-static inline void tiny_few_hash_lanes(const float *z, uint16_t *code, float *score)
+static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *score)
 {
     const __m256 minus_two = _mm256_set1_ps(-2.0f);
     __m256i row = _mm256_setzero_si256();
@@ -79,42 +79,48 @@ static inline void tiny_few_hash_lanes(const float *z, uint16_t *code, float *sc
     __m256 product = _mm256_set1_ps(1.0f);
 
     const __m256 z0 = _mm256_load_ps(z);
-    const __m256 size0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(32)));
-    sum = _mm256_add_ps(sum, size0);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size0)), product);
+    const __m256 magnitude0 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z0);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z0, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(32)));
+    sum = _mm256_add_ps(sum, magnitude0);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude0)), product);
 
     const __m256 z1 = _mm256_load_ps(z + 8);
-    const __m256 size1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(16)));
-    sum = _mm256_add_ps(sum, size1);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size1)), product);
+    const __m256 magnitude1 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z1);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z1, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(16)));
+    sum = _mm256_add_ps(sum, magnitude1);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude1)), product);
 
     const __m256 z2 = _mm256_load_ps(z + 16);
-    const __m256 size2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(8)));
-    sum = _mm256_add_ps(sum, size2);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size2)), product);
+    const __m256 magnitude2 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z2);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z2, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(8)));
+    sum = _mm256_add_ps(sum, magnitude2);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude2)), product);
 
     const __m256 z3 = _mm256_load_ps(z + 24);
-    const __m256 size3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(4)));
-    sum = _mm256_add_ps(sum, size3);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size3)), product);
+    const __m256 magnitude3 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z3);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z3, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(4)));
+    sum = _mm256_add_ps(sum, magnitude3);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude3)), product);
 
     const __m256 z4 = _mm256_load_ps(z + 32);
-    const __m256 size4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(2)));
-    sum = _mm256_add_ps(sum, size4);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size4)), product);
+    const __m256 magnitude4 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z4);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z4, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(2)));
+    sum = _mm256_add_ps(sum, magnitude4);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude4)), product);
 
     const __m256 z5 = _mm256_load_ps(z + 40);
-    const __m256 size5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
-    row = _mm256_or_si256(row, _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(1)));
-    sum = _mm256_add_ps(sum, size5);
-    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, size5)), product);
+    const __m256 magnitude5 = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), z5);
+    row = _mm256_or_si256(row,
+        _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(z5, _mm256_setzero_ps(), _CMP_GT_OQ)), _mm256_set1_epi32(1)));
+    sum = _mm256_add_ps(sum, magnitude5);
+    product = _mm256_fmadd_ps(product, tiny_few_exp(_mm256_mul_ps(minus_two, magnitude5)), product);
 
-    _mm_storeu_si128((__m128i *) (void *) (code), _mm_packus_epi32(_mm256_castsi256_si128(row), _mm256_extracti128_si256(row, 1)));
+    _mm_storeu_si128((__m128i *) (void *) code, _mm_packus_epi32(_mm256_castsi256_si128(row), _mm256_extracti128_si256(row, 1)));
     _mm256_storeu_ps(score, _mm256_div_ps(sum, product));
 }
 
@@ -129,10 +135,8 @@ void tiny_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restri
     float panel[64]; /* [6][8] and room for alignment */
     float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
 
-    for (size_t table = 0; table < 8; table += 8) {
-        for (size_t i = 0; i < 8; ++i)
-            row[i] = z + (table + i) * 6;
-        tiny_few_transpose_last(row, 0, bits);
-        tiny_few_hash_lanes(bits, code + table, score + table);
-    }
+    for (size_t i = 0; i < 8; ++i)
+        row[i] = z + i * 6;
+    tiny_few_transpose_last(row, 0, bits);
+    tiny_few_hash_best(bits, code, score);
 }

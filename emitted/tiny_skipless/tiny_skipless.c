@@ -107,7 +107,8 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     return TINY_SKIPLESS_OK;
 }
 
-static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
+static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
+    void *scratch)
 {
     switch (weights->isa) {
     case 2: tiny_skipless_blocks__avx512(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
@@ -121,7 +122,8 @@ int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, cons
     return tiny_skipless_prefill(weights, cache, x, y, position, 1, scratch);
 }
 
-int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
+int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
+    void *scratch)
 {
     if (tokens > 256 || first > 256 - tokens)
         return TINY_SKIPLESS_ERROR_POSITION;

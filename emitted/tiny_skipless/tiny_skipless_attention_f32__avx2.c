@@ -13,7 +13,7 @@ static inline __m256 tiny_skipless_attention_exp(__m256 v)
 {
     const __m256 lowest = _mm256_set1_ps(-87.0f);
     const __m256 bounded = _mm256_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m256 shifted = _mm256_fmadd_ps(bounded, _mm256_set1_ps(1.44269504f), _mm256_set1_ps(12583039.0f));
     const __m256 n = _mm256_sub_ps(shifted, _mm256_set1_ps(12583039.0f));
     const __m256 f_high = _mm256_fmadd_ps(n, _mm256_set1_ps(-0.693359375f), bounded);
@@ -28,8 +28,9 @@ static inline __m256 tiny_skipless_attention_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -42,8 +43,8 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
         __m256 s3_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
             if (i % 2 == 0) {
-                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
-                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_key + at * 32 + i * 32), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 32 + i * 32), _MM_HINT_T0);
             }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
@@ -71,8 +72,9 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -86,10 +88,10 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
     const __m256 f3 = _mm256_set1_ps(factor[3]);
     __m256 y3_0 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 48));
     __m256 y3_1 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 56));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
@@ -117,13 +119,15 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of 2 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
@@ -132,8 +136,8 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
         __m256 s1_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
             if (i % 2 == 0) {
-                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
-                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_key + at * 32 + i * 32), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 32 + i * 32), _MM_HINT_T0);
             }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
@@ -151,8 +155,9 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
@@ -160,10 +165,10 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
     const __m256 f1 = _mm256_set1_ps(factor[1]);
     __m256 y1_0 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 16));
     __m256 y1_1 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 24));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
@@ -181,21 +186,23 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of a row of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 16) {
         __m256 s0_0 = _mm256_setzero_ps();
         __m256 s0_1 = _mm256_setzero_ps();
         for (size_t i = 0; i < 16; ++i) {
             if (i % 2 == 0) {
-                _mm_prefetch((const char *) (next_key + at * 8 + i * 8), _MM_HINT_T0);
-                _mm_prefetch((const char *) (next_value + at * 8 + i * 8), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_key + at * 32 + i * 32), _MM_HINT_T0);
+                _mm_prefetch((const char *) (next_value + at * 32 + i * 32), _MM_HINT_T0);
             }
             const __m256 k0 = _mm256_loadu_ps(key + i * 32 + at);
             const __m256 k1 = _mm256_loadu_ps(key + i * 32 + at + 8);
@@ -208,16 +215,17 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of a row, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
     __m256 y0_1 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums + 8));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m256 v0 = _mm256_loadu_ps(value);
         const __m256 v1 = _mm256_loadu_ps(value + 8);
@@ -229,29 +237,32 @@ static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict wei
     _mm256_storeu_ps(sums + 8, y0_1);
 }
 
-/* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* All elements of a row. */
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
-   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
-static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest, float *restrict factor)
+/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to the totals, a
+   sum
+   for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
+static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest,
+    float *restrict factor)
 {
-    __m256 most = _mm256_loadu_ps(score);
+    __m256 max = _mm256_loadu_ps(score);
     __m256 highest = _mm256_set1_ps(*largest);
     __m256 totals = _mm256_loadu_ps(total);
 
     for (size_t k = 8; k < 32; k += 8) {
-        const __m256 next = _mm256_loadu_ps(score + k);
-        most = _mm256_max_ps(most, next);
+        const __m256 other = _mm256_loadu_ps(score + k);
+        max = _mm256_max_ps(max, other);
     }
     *factor = 1.0f;
-    const __m256 above = _mm256_cmp_ps(highest, most, _CMP_LT_OQ);
+    const __m256 above = _mm256_cmp_ps(highest, max, _CMP_LT_OQ);
     if (_mm256_movemask_ps(above) != 0) {
         float shrink[8];
-        const __m128 four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+        const __m128 four = _mm_max_ps(_mm256_castps256_ps128(max), _mm256_extractf128_ps(max, 1));
         const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
         const float now = _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
         _mm256_storeu_ps(shrink, tiny_skipless_attention_exp(_mm256_set1_ps(*largest - now)));
@@ -269,14 +280,17 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     _mm256_storeu_ps(total, totals);
 }
 
-/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
-   query    [queries][2][16], scaled, turned
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile, so that no more than a tile of
+   scores
+   is held.
+   query    [queries][2][16], scaled, rotated
    key      [tiles][16][32]; value [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][8], both overwritten
    Nothing may overlap. Cannot fail. */
-void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
@@ -287,22 +301,27 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows * 8; ++i)
         total[i] = 0.0f;
-    for (size_t i = 0; i < rows * 16; ++i)
+    for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
-        /* behind the last tile of a head comes the first one of the next head */
-        const size_t next = tile + 32 < end ? tile + 32 : 256;
-        const float *next_key = key + next * 16, *next_value = value + next * 16;
-        const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
+        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be
+           nothing. */
+        const size_t next = tile + 32 < end ? tile + 32 : TINY_SKIPLESS_CACHE_POSITIONS;
+        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key),
+            next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
+        const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
 
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
+            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
-        for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
+            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
+        for (; row < rows; ++row)
+            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
@@ -315,18 +334,21 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
             tiny_skipless_attention_softmax(score + r * 32, total + r * 8, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
-        for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
+        for (; row < rows; ++row)
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m256 totals = _mm256_loadu_ps(total + r * 8);
         const __m128 four = _mm_add_ps(_mm256_castps256_ps128(totals), _mm256_extractf128_ps(totals, 1));
         const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         const float share = 1.0f / _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-        for (size_t i = 0; i < 16; ++i)
-            sums[r * 16 + i] *= share;
+        for (size_t i = 0; i < TINY_SKIPLESS_VALUE_PITCH; ++i)
+            sums[r * TINY_SKIPLESS_VALUE_PITCH + i] *= share;
     }
 }

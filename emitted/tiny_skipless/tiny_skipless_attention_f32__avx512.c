@@ -13,7 +13,7 @@ static inline __m512 tiny_skipless_attention_exp(__m512 v)
 {
     const __m512 lowest = _mm512_set1_ps(-87.0f);
     const __m512 bounded = _mm512_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
     const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
     const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
@@ -28,49 +28,49 @@ static inline __m512 tiny_skipless_attention_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
-    for (size_t at = 0; at < 32; at += 32) {
-        __m512 s0_0 = _mm512_setzero_ps();
-        __m512 s0_1 = _mm512_setzero_ps();
-        __m512 s1_0 = _mm512_setzero_ps();
-        __m512 s1_1 = _mm512_setzero_ps();
-        __m512 s2_0 = _mm512_setzero_ps();
-        __m512 s2_1 = _mm512_setzero_ps();
-        __m512 s3_0 = _mm512_setzero_ps();
-        __m512 s3_1 = _mm512_setzero_ps();
-        for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
-            const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
-            const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
-            const __m512 q0 = _mm512_set1_ps(query[i]);
-            s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
-            s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
-            const __m512 q1 = _mm512_set1_ps(query[i + 16]);
-            s1_0 = _mm512_fmadd_ps(q1, k0, s1_0);
-            s1_1 = _mm512_fmadd_ps(q1, k1, s1_1);
-            const __m512 q2 = _mm512_set1_ps(query[i + 32]);
-            s2_0 = _mm512_fmadd_ps(q2, k0, s2_0);
-            s2_1 = _mm512_fmadd_ps(q2, k1, s2_1);
-            const __m512 q3 = _mm512_set1_ps(query[i + 48]);
-            s3_0 = _mm512_fmadd_ps(q3, k0, s3_0);
-            s3_1 = _mm512_fmadd_ps(q3, k1, s3_1);
-        }
-        _mm512_storeu_ps(score + at, s0_0);
-        _mm512_storeu_ps(score + at + 16, s0_1);
-        _mm512_storeu_ps(score + at + 32, s1_0);
-        _mm512_storeu_ps(score + at + 48, s1_1);
-        _mm512_storeu_ps(score + at + 64, s2_0);
-        _mm512_storeu_ps(score + at + 80, s2_1);
-        _mm512_storeu_ps(score + at + 96, s3_0);
-        _mm512_storeu_ps(score + at + 112, s3_1);
+    __m512 s0_0 = _mm512_setzero_ps();
+    __m512 s0_1 = _mm512_setzero_ps();
+    __m512 s1_0 = _mm512_setzero_ps();
+    __m512 s1_1 = _mm512_setzero_ps();
+    __m512 s2_0 = _mm512_setzero_ps();
+    __m512 s2_1 = _mm512_setzero_ps();
+    __m512 s3_0 = _mm512_setzero_ps();
+    __m512 s3_1 = _mm512_setzero_ps();
+    for (size_t i = 0; i < 16; ++i) {
+        _mm_prefetch((const char *) (next_key + i * 64), _MM_HINT_T0);
+        _mm_prefetch((const char *) (next_value + i * 64), _MM_HINT_T0);
+        const __m512 k0 = _mm512_loadu_ps(key + i * 32);
+        const __m512 k1 = _mm512_loadu_ps(key + i * 32 + 16);
+        const __m512 q0 = _mm512_set1_ps(query[i]);
+        s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
+        s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
+        const __m512 q1 = _mm512_set1_ps(query[i + 16]);
+        s1_0 = _mm512_fmadd_ps(q1, k0, s1_0);
+        s1_1 = _mm512_fmadd_ps(q1, k1, s1_1);
+        const __m512 q2 = _mm512_set1_ps(query[i + 32]);
+        s2_0 = _mm512_fmadd_ps(q2, k0, s2_0);
+        s2_1 = _mm512_fmadd_ps(q2, k1, s2_1);
+        const __m512 q3 = _mm512_set1_ps(query[i + 48]);
+        s3_0 = _mm512_fmadd_ps(q3, k0, s3_0);
+        s3_1 = _mm512_fmadd_ps(q3, k1, s3_1);
     }
+    _mm512_storeu_ps(score, s0_0);
+    _mm512_storeu_ps(score + 16, s0_1);
+    _mm512_storeu_ps(score + 32, s1_0);
+    _mm512_storeu_ps(score + 48, s1_1);
+    _mm512_storeu_ps(score + 64, s2_0);
+    _mm512_storeu_ps(score + 80, s2_1);
+    _mm512_storeu_ps(score + 96, s3_0);
+    _mm512_storeu_ps(score + 112, s3_1);
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
@@ -80,10 +80,10 @@ static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict wei
     __m512 y2_0 = _mm512_mul_ps(f2, _mm512_loadu_ps(sums + 32));
     const __m512 f3 = _mm512_set1_ps(factor[3]);
     __m512 y3_0 = _mm512_mul_ps(f3, _mm512_loadu_ps(sums + 48));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
@@ -102,49 +102,50 @@ static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_4_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_4_by_1(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of 2 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
-    for (size_t at = 0; at < 32; at += 32) {
-        __m512 s0_0 = _mm512_setzero_ps();
-        __m512 s0_1 = _mm512_setzero_ps();
-        __m512 s1_0 = _mm512_setzero_ps();
-        __m512 s1_1 = _mm512_setzero_ps();
-        for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
-            const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
-            const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
-            const __m512 q0 = _mm512_set1_ps(query[i]);
-            s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
-            s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
-            const __m512 q1 = _mm512_set1_ps(query[i + 16]);
-            s1_0 = _mm512_fmadd_ps(q1, k0, s1_0);
-            s1_1 = _mm512_fmadd_ps(q1, k1, s1_1);
-        }
-        _mm512_storeu_ps(score + at, s0_0);
-        _mm512_storeu_ps(score + at + 16, s0_1);
-        _mm512_storeu_ps(score + at + 32, s1_0);
-        _mm512_storeu_ps(score + at + 48, s1_1);
+    __m512 s0_0 = _mm512_setzero_ps();
+    __m512 s0_1 = _mm512_setzero_ps();
+    __m512 s1_0 = _mm512_setzero_ps();
+    __m512 s1_1 = _mm512_setzero_ps();
+    for (size_t i = 0; i < 16; ++i) {
+        _mm_prefetch((const char *) (next_key + i * 64), _MM_HINT_T0);
+        _mm_prefetch((const char *) (next_value + i * 64), _MM_HINT_T0);
+        const __m512 k0 = _mm512_loadu_ps(key + i * 32);
+        const __m512 k1 = _mm512_loadu_ps(key + i * 32 + 16);
+        const __m512 q0 = _mm512_set1_ps(query[i]);
+        s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
+        s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
+        const __m512 q1 = _mm512_set1_ps(query[i + 16]);
+        s1_0 = _mm512_fmadd_ps(q1, k0, s1_0);
+        s1_1 = _mm512_fmadd_ps(q1, k1, s1_1);
     }
+    _mm512_storeu_ps(score, s0_0);
+    _mm512_storeu_ps(score + 16, s0_1);
+    _mm512_storeu_ps(score + 32, s1_0);
+    _mm512_storeu_ps(score + 48, s1_1);
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
     const __m512 f1 = _mm512_set1_ps(factor[1]);
     __m512 y1_0 = _mm512_mul_ps(f1, _mm512_loadu_ps(sums + 16));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
@@ -157,40 +158,41 @@ static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_2_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_2_by_1(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile; asks for as much of what is read next. */
-static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, const float *next_key, const float *next_value, float *restrict score)
+/* Scores of a row of queries and the 32 keys of a tile; prefetches what is read next. */
+static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, uintptr_t next_key,
+    uintptr_t next_value, float *restrict score)
 {
-    for (size_t at = 0; at < 32; at += 32) {
-        __m512 s0_0 = _mm512_setzero_ps();
-        __m512 s0_1 = _mm512_setzero_ps();
-        for (size_t i = 0; i < 16; ++i) {
-            _mm_prefetch((const char *) (next_key + i * 16), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + i * 16), _MM_HINT_T0);
-            const __m512 k0 = _mm512_loadu_ps(key + i * 32 + at);
-            const __m512 k1 = _mm512_loadu_ps(key + i * 32 + at + 16);
-            const __m512 q0 = _mm512_set1_ps(query[i]);
-            s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
-            s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
-        }
-        _mm512_storeu_ps(score + at, s0_0);
-        _mm512_storeu_ps(score + at + 16, s0_1);
+    __m512 s0_0 = _mm512_setzero_ps();
+    __m512 s0_1 = _mm512_setzero_ps();
+    for (size_t i = 0; i < 16; ++i) {
+        _mm_prefetch((const char *) (next_key + i * 64), _MM_HINT_T0);
+        _mm_prefetch((const char *) (next_value + i * 64), _MM_HINT_T0);
+        const __m512 k0 = _mm512_loadu_ps(key + i * 32);
+        const __m512 k1 = _mm512_loadu_ps(key + i * 32 + 16);
+        const __m512 q0 = _mm512_set1_ps(query[i]);
+        s0_0 = _mm512_fmadd_ps(q0, k0, s0_0);
+        s0_1 = _mm512_fmadd_ps(q0, k1, s0_1);
     }
+    _mm512_storeu_ps(score, s0_0);
+    _mm512_storeu_ps(score + 16, s0_1);
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 16 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of a row, 16 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         if (k % 2 == 0) {
-            _mm_prefetch((const char *) (next_key + k * 8), _MM_HINT_T0);
-            _mm_prefetch((const char *) (next_value + k * 8), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
         const __m512 v0 = _mm512_loadu_ps(value);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
@@ -199,29 +201,29 @@ static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict wei
     _mm512_storeu_ps(sums, y0_0);
 }
 
-/* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, const float *next_key, const float *next_value, float *restrict sums)
+/* All elements of a row. */
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
-    tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next_key + 256, next_value + 256, sums);
+    tiny_skipless_attention_sums_1_by_1(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
-   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
-static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest, float *restrict factor)
+/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to the totals, a
+   sum
+   for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
+static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest,
+    float *restrict factor)
 {
-    __m512 most = _mm512_loadu_ps(score);
+    __m512 max = _mm512_loadu_ps(score);
     __m512 highest = _mm512_set1_ps(*largest);
     __m512 totals = _mm512_loadu_ps(total);
 
-    for (size_t k = 16; k < 32; k += 16) {
-        const __m512 next = _mm512_loadu_ps(score + k);
-        most = _mm512_max_ps(most, next);
-    }
+    max = _mm512_max_ps(max, _mm512_loadu_ps(score + 16));
     *factor = 1.0f;
-    const __mmask16 above = _mm512_cmp_ps_mask(highest, most, _CMP_LT_OQ);
+    const __mmask16 above = _mm512_cmp_ps_mask(highest, max, _CMP_LT_OQ);
     if (above != 0) {
         float shrink[16];
-        const float now = _mm512_reduce_max_ps(most);
+        const float now = _mm512_reduce_max_ps(max);
         _mm512_storeu_ps(shrink, tiny_skipless_attention_exp(_mm512_set1_ps(*largest - now)));
         highest = _mm512_set1_ps(now);
         totals = _mm512_mul_ps(totals, _mm512_set1_ps(shrink[0]));
@@ -237,14 +239,17 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     _mm512_storeu_ps(total, totals);
 }
 
-/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
-   query    [queries][2][16], scaled, turned
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile, so that no more than a tile of
+   scores
+   is held.
+   query    [queries][2][16], scaled, rotated
    key      [tiles][16][32]; value [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][16], both overwritten
    Nothing may overlap. Cannot fail. */
-void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
@@ -255,22 +260,27 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows * 16; ++i)
         total[i] = 0.0f;
-    for (size_t i = 0; i < rows * 16; ++i)
+    for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
-        /* behind the last tile of a head comes the first one of the next head */
-        const size_t next = tile + 32 < end ? tile + 32 : 256;
-        const float *next_key = key + next * 16, *next_value = value + next * 16;
-        const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
+        /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be
+           nothing. */
+        const size_t next = tile + 32 < end ? tile + 32 : TINY_SKIPLESS_CACHE_POSITIONS;
+        const uintptr_t next_key = (uintptr_t) key + next * (16 * sizeof *key),
+            next_value = (uintptr_t) value + next * (TINY_SKIPLESS_VALUE_PITCH * sizeof *value);
+        const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
 
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
+            tiny_skipless_attention_scores_4(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
-        for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? tile_key : next_key, row ? tile_value : next_value, score + row * 32);
+            tiny_skipless_attention_scores_2(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
+        for (; row < rows; ++row)
+            tiny_skipless_attention_scores_1(query + row * 16, tile_key, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, score + row * 32);
 
         /* what a query does not see */
         for (size_t r = 0; r < rows; ++r) {
@@ -283,16 +293,19 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
             tiny_skipless_attention_softmax(score + r * 32, total + r * 16, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
-        for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? tile_key : next_key, row ? tile_value : next_value, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
+        for (; row < rows; ++row)
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, row ? (uintptr_t) tile_key : next_key,
+                row ? (uintptr_t) tile_value : next_value, sums + row * TINY_SKIPLESS_VALUE_PITCH);
     }
     for (size_t r = 0; r < rows; ++r) {
         const __m512 totals = _mm512_loadu_ps(total + r * 16);
         const float share = 1.0f / _mm512_reduce_add_ps(totals);
-        for (size_t i = 0; i < 16; ++i)
-            sums[r * 16 + i] *= share;
+        for (size_t i = 0; i < TINY_SKIPLESS_VALUE_PITCH; ++i)
+            sums[r * TINY_SKIPLESS_VALUE_PITCH + i] *= share;
     }
 }

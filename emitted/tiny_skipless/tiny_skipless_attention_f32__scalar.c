@@ -137,8 +137,9 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 4 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 4 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, float *restrict sums)
 {
     const float f0 = factor[0];
     float y0_0 = f0 * sums[0];
@@ -160,7 +161,7 @@ static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict wei
     float y3_1 = f3 * sums[49];
     float y3_2 = f3 * sums[50];
     float y3_3 = f3 * sums[51];
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         const float v0 = value[0];
         const float v1 = value[1];
         const float v2 = value[2];
@@ -205,7 +206,8 @@ static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict wei
 }
 
 /* All elements of 4 rows. */
-static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, float *restrict sums)
 {
     for (size_t at = 0; at < 16; at += 4)
         tiny_skipless_attention_sums_4_by_4(weight, factor, value + at, count, sums + at);
@@ -278,8 +280,9 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 4 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 4 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, float *restrict sums)
 {
     const float f0 = factor[0];
     float y0_0 = f0 * sums[0];
@@ -291,7 +294,7 @@ static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict wei
     float y1_1 = f1 * sums[17];
     float y1_2 = f1 * sums[18];
     float y1_3 = f1 * sums[19];
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         const float v0 = value[0];
         const float v1 = value[1];
         const float v2 = value[2];
@@ -318,13 +321,14 @@ static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict wei
 }
 
 /* All elements of 2 rows. */
-static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, float *restrict sums)
 {
     for (size_t at = 0; at < 16; at += 4)
         tiny_skipless_attention_sums_2_by_4(weight, factor, value + at, count, sums + at);
 }
 
-/* Scores of 1 rows of queries and the 32 keys of a tile. */
+/* Scores of a row of queries and the 32 keys of a tile. */
 static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key, float *restrict score)
 {
     for (size_t at = 0; at < 32; at += 8) {
@@ -366,15 +370,16 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
     }
 }
 
-/* Adds the first `count` values of a tile, weighted, to the sums of 1 rows, 4 elements of each; the sums shrink by `factor` before. */
-static inline void tiny_skipless_attention_sums_1_by_4(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+/* Adds the first `count` values of a tile, weighted, to the sums of a row, 4 elements of each, after these are multiplied by `factor`. */
+static inline void tiny_skipless_attention_sums_1_by_4(const float *restrict weight, const float *restrict factor,
+    const float *restrict value, size_t count, float *restrict sums)
 {
     const float f0 = factor[0];
     float y0_0 = f0 * sums[0];
     float y0_1 = f0 * sums[1];
     float y0_2 = f0 * sums[2];
     float y0_3 = f0 * sums[3];
-    for (size_t k = 0; k < count; ++k, value += 16) {
+    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
         const float v0 = value[0];
         const float v1 = value[1];
         const float v2 = value[2];
@@ -391,30 +396,33 @@ static inline void tiny_skipless_attention_sums_1_by_4(const float *restrict wei
     sums[3] = y0_3;
 }
 
-/* All elements of 1 rows. */
-static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value, size_t count, float *restrict sums)
+/* All elements of a row. */
+static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor, const float *restrict value,
+    size_t count, float *restrict sums)
 {
     for (size_t at = 0; at < 16; at += 4)
         tiny_skipless_attention_sums_1_by_4(weight, factor, value + at, count, sums + at);
 }
 
-/* One row of an online softmax: scores of a tile become weights under the largest score so far, and are added to the totals in lanes. A tile
-   with a larger one is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
-static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest, float *restrict factor)
+/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to the totals, a
+   sum
+   for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
+static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest,
+    float *restrict factor)
 {
-    float most = score[0];
+    float max = score[0];
     float highest = *largest;
     float totals = total[0];
 
     for (size_t k = 1; k < 32; k += 1) {
-        const float next = score[k];
-        most = most > next ? most : next;
+        const float other = score[k];
+        max = max > other ? max : other;
     }
     *factor = 1.0f;
-    const int above = highest < most;
+    const int above = highest < max;
     if (above) {
         float shrink[1];
-        const float now = most;
+        const float now = max;
         shrink[0] = tiny_skipless_attention_exp(*largest - now);
         highest = now;
         totals = totals * shrink[0];
@@ -430,14 +438,17 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     total[0] = totals;
 }
 
-/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a tile of scores exists.
-   query    [queries][2][16], scaled, turned
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile, so that no more than a tile of
+   scores
+   is held.
+   query    [queries][2][16], scaled, rotated
    key      [tiles][16][32]; value [positions][16]
    first    position of the first query; each attends to positions up to its own
    sums     [queries][2][16]: the results
    score    [queries][2][32], total [queries][2][1], both overwritten
    Nothing may overlap. Cannot fail. */
-void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
@@ -446,12 +457,12 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
-    for (size_t i = 0; i < rows * 1; ++i)
+    for (size_t i = 0; i < rows; ++i)
         total[i] = 0.0f;
-    for (size_t i = 0; i < rows * 16; ++i)
+    for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
         sums[i] = 0.0f;
     for (size_t tile = 0; tile < end; tile += 32) {
-        const float *tile_key = key + tile * 16, *tile_value = value + tile * 16;
+        const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;
         size_t row = 0;
 
@@ -459,7 +470,7 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
             tiny_skipless_attention_scores_4(query + row * 16, tile_key, score + row * 32);
         for (; row + 2 <= rows; row += 2)
             tiny_skipless_attention_scores_2(query + row * 16, tile_key, score + row * 32);
-        for (; row + 1 <= rows; row += 1)
+        for (; row < rows; ++row)
             tiny_skipless_attention_scores_1(query + row * 16, tile_key, score + row * 32);
 
         /* what a query does not see */
@@ -470,19 +481,19 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
                 score[r * 32 + k] = -3e38f;
         }
         for (size_t r = 0; r < rows; ++r)
-            tiny_skipless_attention_softmax(score + r * 32, total + r * 1, largest + r, factor + r);
+            tiny_skipless_attention_softmax(score + r * 32, total + r, largest + r, factor + r);
         row = 0;
         for (; row + 4 <= rows; row += 4)
-            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, sums + row * 16);
+            tiny_skipless_attention_sums_4(score + row * 32, factor + row, tile_value, count, sums + row * TINY_SKIPLESS_VALUE_PITCH);
         for (; row + 2 <= rows; row += 2)
-            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, sums + row * 16);
-        for (; row + 1 <= rows; row += 1)
-            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, sums + row * 16);
+            tiny_skipless_attention_sums_2(score + row * 32, factor + row, tile_value, count, sums + row * TINY_SKIPLESS_VALUE_PITCH);
+        for (; row < rows; ++row)
+            tiny_skipless_attention_sums_1(score + row * 32, factor + row, tile_value, count, sums + row * TINY_SKIPLESS_VALUE_PITCH);
     }
     for (size_t r = 0; r < rows; ++r) {
-        const float totals = total[r * 1];
+        const float totals = total[r];
         const float share = 1.0f / totals;
-        for (size_t i = 0; i < 16; ++i)
-            sums[r * 16 + i] *= share;
+        for (size_t i = 0; i < TINY_SKIPLESS_VALUE_PITCH; ++i)
+            sums[r * TINY_SKIPLESS_VALUE_PITCH + i] *= share;
     }
 }

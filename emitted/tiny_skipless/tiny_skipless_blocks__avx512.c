@@ -7,13 +7,16 @@
 
 #include <immintrin.h>
 
+#define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
+
+
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
 static inline __m512 tiny_skipless_blocks_exp(__m512 v)
 {
     const __m512 lowest = _mm512_set1_ps(-87.0f);
     const __m512 bounded = _mm512_max_ps(lowest, v);
-    /* next to 1.5 2^23 there is no place for fractions: 127 + n, the exponent of 2^n, stands in the lowest bits */
+    /* floats near 1.5 2^23 have no fraction: 127 + n, the exponent of 2^n, stands in the lowest bits */
     const __m512 shifted = _mm512_fmadd_ps(bounded, _mm512_set1_ps(1.44269504f), _mm512_set1_ps(12583039.0f));
     const __m512 n = _mm512_sub_ps(shifted, _mm512_set1_ps(12583039.0f));
     const __m512 f_high = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), bounded);
@@ -34,8 +37,8 @@ static inline __m512 tiny_skipless_blocks_activation(__m512 x)
     const __m512 zero = _mm512_setzero_ps();
     const __m512 u = x;
     const __m512 one = _mm512_set1_ps(1.0f);
-    const __m512 size = _mm512_abs_ps(u);
-    const __m512 negative = _mm512_sub_ps(zero, size);
+    const __m512 magnitude = _mm512_abs_ps(u);
+    const __m512 negative = _mm512_sub_ps(zero, magnitude);
     const __m512 small = tiny_skipless_blocks_exp(negative);
     const __mmask16 left = _mm512_cmp_ps_mask(u, zero, _CMP_LT_OQ);
     const __m512 above = _mm512_mask_blend_ps(left, one, small);
@@ -44,10 +47,10 @@ static inline __m512 tiny_skipless_blocks_activation(__m512 x)
     return _mm512_mul_ps(x, share);
 }
 
-/* hidden = activation(gate) hidden, [tokens] rows of 176. */
+/* hidden = activation(gate) hidden, [tokens] rows of TINY_SKIPLESS_HIDDEN_PITCH. */
 static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
 {
-    for (size_t i = 0; i < tokens * 176; i += 16) {
+    for (size_t i = 0; i < tokens * TINY_SKIPLESS_HIDDEN_PITCH; i += 16) {
         const __m512 x = _mm512_loadu_ps(gate + i);
         const __m512 open = tiny_skipless_blocks_activation(x);
         const __m512 value = _mm512_loadu_ps(hidden + i);
@@ -55,10 +58,11 @@ static void tiny_skipless_blocks_activate(const float *restrict gate, float *res
     }
 }
 
-/* One head of a query or key, its elements i and i + 8 turned by the angles of its position, times `factor`. */
-static void tiny_skipless_blocks_turn(const float *restrict from, const float *restrict cosine, const float *restrict sine, float factor, float *restrict to)
+/* One head of a query or key, its elements i and i + 8 rotated by the angles of its position, times `factor`. */
+static void tiny_skipless_blocks_rotate(const float *restrict from, const float *restrict cosine, const float *restrict sine, float factor,
+    float *restrict to)
 {
-    for (size_t i = 0; i < 8; ++i) {
+    for (size_t i = 0; i < TINY_SKIPLESS_ROPE_PAIRS; ++i) {
         const float a = factor * from[i], b = factor * from[i + 8];
         to[i] = a * cosine[i] - b * sine[i];
         to[i + 8] = b * cosine[i] + a * sine[i];
@@ -66,17 +70,19 @@ static void tiny_skipless_blocks_turn(const float *restrict from, const float *r
 }
 
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
-static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step, const float *restrict v, size_t v_step,
+static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step,
+    const float *restrict v, size_t v_step,
     float *restrict keys, float *restrict values, size_t first, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
         const size_t position = first + token;
-        const float *cosine = weights->cosines + position * 8, *sine = weights->sines + position * 8;
+        const float *cosine = weights->cosines + position * TINY_SKIPLESS_ROPE_PAIRS,
+            *sine = weights->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
         for (size_t head = 0; head < 2; ++head) {
-            float *key = keys + head * 4096 + position / 32 * 512 + position % 32;
-            float *value = values + head * 4096 + position * 16;
+            float *key = keys + head * TINY_SKIPLESS_KEYS_HEAD + position / 32 * TINY_SKIPLESS_KEY_TILE + position % 32;
+            float *value = values + head * TINY_SKIPLESS_VALUES_HEAD + position * TINY_SKIPLESS_VALUE_PITCH;
             float all[16];
-            tiny_skipless_blocks_turn(k + head * 16, cosine, sine, 1.0f, all);
+            tiny_skipless_blocks_rotate(k + head * 16, cosine, sine, 1.0f, all);
             for (size_t i = 0; i < 16; ++i)
                 key[i * 32] = all[i];
             for (size_t i = 0; i < 16; ++i)
@@ -86,81 +92,91 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
 }
 
 /* Attention of some tokens from position `first` on, 8 at a time: q and y are rows of 4 heads of 16. */
-static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, const float *restrict q, size_t q_step, const float *keys, const float *values, size_t first, size_t tokens,
+static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, const float *restrict q, size_t q_step, const float *keys,
+    const float *values, size_t first, size_t tokens,
     float *restrict y, size_t y_step, float *scratch)
 {
-    const size_t most = tokens < 8 ? tokens : 8;
+    const size_t batch = tokens < 8 ? tokens : 8;
     float *queries = scratch;
-    float *sums = scratch + most * 32;
-    float *scores = scratch + most * 64;
-    float *totals = scratch + most * 128;
+    float *sums = scratch + batch * TINY_SKIPLESS_SUMS_AT;
+    float *scores = scratch + batch * TINY_SKIPLESS_SCORES_AT;
+    float *totals = scratch + batch * TINY_SKIPLESS_TOTALS_AT;
 
     for (size_t token = 0; token < tokens; token += 8) {
         const size_t count = tokens - token < 8 ? tokens - token : 8;
         for (size_t head = 0; head < 2; ++head) {
             for (size_t own = 0; own < count; ++own) {
-                const float *cosine = weights->cosines + (first + token + own) * 8, *sine = weights->sines + (first + token + own) * 8;
+                const float *cosine = weights->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS,
+                    *sine = weights->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
                 for (size_t row = 0; row < 2; ++row) {
                     const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
                     float *to = queries + (own * 2 + row) * 16;
-                    tiny_skipless_blocks_turn(from, cosine, sine, 0.25f, to);
+                    tiny_skipless_blocks_rotate(from, cosine, sine, 0.25f, to);
                 }
             }
-            tiny_skipless_attention_f32__avx512(queries, keys + head * 4096, values + head * 4096, first + token, count, sums, scores, totals);
+            tiny_skipless_attention_f32__avx512(queries, keys + head * TINY_SKIPLESS_KEYS_HEAD, values + head * TINY_SKIPLESS_VALUES_HEAD,
+                first + token, count, sums, scores, totals);
             for (size_t row = 0; row < count * 2; ++row) {
-                float *to = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
+                float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
                 for (size_t i = 0; i < 16; ++i)
-                    to[i] = sums[row * 16 + i];
+                    out[i] = sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
             }
         }
     }
 }
 
 /* All 2 blocks for `tokens` tokens from position `first` on, 192 at a time; see tiny_skipless.h. */
-void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
+void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch)
 {
-    const size_t held = tokens < 192 ? tokens : 192;
-    float *memory = (float *) scratch;
-    float *rows = memory;
-    float *k = memory + held * 80;
-    float *v = memory + held * 128;
-    float *mixed = memory + held * 176;
-    float *gate = memory + held * 256;
-    float *hidden = memory + held * 432;
-    float *out = memory + held * 608;
+    const size_t chunk = tokens < TINY_SKIPLESS_CHUNK ? tokens : TINY_SKIPLESS_CHUNK;
+    float *buffers = (float *) scratch;
+    float *rows = buffers;
+    float *k = buffers + chunk * TINY_SKIPLESS_K_AT;
+    float *v = buffers + chunk * TINY_SKIPLESS_V_AT;
+    float *mixed = buffers + chunk * TINY_SKIPLESS_MIXED_AT;
+    float *gate = buffers + chunk * TINY_SKIPLESS_GATE_AT;
+    float *hidden = buffers + chunk * TINY_SKIPLESS_HIDDEN_AT;
+    float *out = buffers + chunk * TINY_SKIPLESS_OUT_AT;
 
     for (size_t layer = 0; layer < 2; ++layer, x = y) {
-        unsigned char *kept = cache + layer * 65536;
-        float *keys = (float *) (void *) kept;
-        float *values = (float *) (void *) (kept + 32768);
-        for (size_t at = 0; at < tokens; at += 192) {
-            const size_t count = tokens - at < 192 ? tokens - at : 192;
-            const float *in = x + at * 64;
+        unsigned char *layer_cache = cache + layer * TINY_SKIPLESS_CACHE_LAYER_BYTES;
+        float *keys = (float *) (void *) layer_cache;
+        float *values = (float *) (void *) (layer_cache + TINY_SKIPLESS_VALUES_AT);
+        for (size_t at = 0; at < tokens; at += TINY_SKIPLESS_CHUNK) {
+            const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
+            const float *in = x + at * TINY_SKIPLESS_D;
 
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < 64; ++i)
-                    rows[token * 80 + i] = in[token * 64 + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
+                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = in[token * TINY_SKIPLESS_D + i];
             /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx512(rows, 80, weights->k + layer * 2048, weights->k_bias + layer * 32,
-                k, 48, 64, 1, count);
+            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER,
+                k, TINY_SKIPLESS_K_PITCH, 64, 1, count);
             /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx512(rows, 80, weights->v + layer * 2048, weights->v_bias + layer * 32,
-                v, 48, 64, 1, count);
-            tiny_skipless_blocks_append(weights, k, 48, v, 48, keys, values, first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, 80, keys, values, first + at, count, mixed, 80, memory + held * 688);
+            tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_ROWS_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER,
+                v, TINY_SKIPLESS_V_PITCH, 64, 1, count);
+            tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values, first + at, count);
+            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
+                TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx512(mixed, 80, weights->g + layer * 10240, weights->g_bias + layer * 160,
-                gate, 176, 64, 5, count);
+            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER,
+                gate, TINY_SKIPLESS_GATE_PITCH, 64, 5, count);
             /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx512(mixed, 80, weights->m + layer * 10240, weights->m_bias + layer * 160,
-                hidden, 176, 64, 5, count);
+            tiny_skipless_product_f32__avx512(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
+                hidden, TINY_SKIPLESS_HIDDEN_PITCH, 64, 5, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
-            tiny_skipless_product_f32__avx512(hidden, 176, weights->o + layer * 10240, weights->o_bias + layer * 64,
-                out, 80, 160, 2, count);
+            tiny_skipless_product_f32__avx512(hidden, TINY_SKIPLESS_HIDDEN_PITCH, weights->o + layer * TINY_SKIPLESS_O_LAYER,
+                weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER,
+                out, TINY_SKIPLESS_OUT_PITCH, 160, 2, count);
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < 64; ++i)
-                    y[(at + token) * 64 + i] = out[token * 80 + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
+                    y[(at + token) * TINY_SKIPLESS_D + i] = out[token * TINY_SKIPLESS_OUT_PITCH + i];
         }
     }
 }

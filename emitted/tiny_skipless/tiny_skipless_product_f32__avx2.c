@@ -24,25 +24,25 @@ static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_
     __m256 y5_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 5 * y_step);
     __m256 y5_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 5 * y_step + 8);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m256 w0 = _mm256_loadu_ps(w);
         const __m256 w1 = _mm256_loadu_ps(w + 8);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
-        const __m256 x1 = _mm256_set1_ps(x[x_step + row]);
+        const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
         y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
-        const __m256 x2 = _mm256_set1_ps(x[2 * x_step + row]);
+        const __m256 x2 = _mm256_set1_ps(x[2 * x_step + k]);
         y2_0 = _mm256_fmadd_ps(x2, w0, y2_0);
         y2_1 = _mm256_fmadd_ps(x2, w1, y2_1);
-        const __m256 x3 = _mm256_set1_ps(x[3 * x_step + row]);
+        const __m256 x3 = _mm256_set1_ps(x[3 * x_step + k]);
         y3_0 = _mm256_fmadd_ps(x3, w0, y3_0);
         y3_1 = _mm256_fmadd_ps(x3, w1, y3_1);
-        const __m256 x4 = _mm256_set1_ps(x[4 * x_step + row]);
+        const __m256 x4 = _mm256_set1_ps(x[4 * x_step + k]);
         y4_0 = _mm256_fmadd_ps(x4, w0, y4_0);
         y4_1 = _mm256_fmadd_ps(x4, w1, y4_1);
-        const __m256 x5 = _mm256_set1_ps(x[5 * x_step + row]);
+        const __m256 x5 = _mm256_set1_ps(x[5 * x_step + k]);
         y5_0 = _mm256_fmadd_ps(x5, w0, y5_0);
         y5_1 = _mm256_fmadd_ps(x5, w1, y5_1);
     }
@@ -70,13 +70,13 @@ static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_
     __m256 y1_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step);
     __m256 y1_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step + 8);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m256 w0 = _mm256_loadu_ps(w);
         const __m256 w1 = _mm256_loadu_ps(w + 8);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
-        const __m256 x1 = _mm256_set1_ps(x[x_step + row]);
+        const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
         y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
     }
@@ -94,10 +94,10 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     __m256 y0_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m256 w0 = _mm256_loadu_ps(w);
         const __m256 w1 = _mm256_loadu_ps(w + 8);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
     }
@@ -108,8 +108,9 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
 
 
 /* 32 outputs of each of 2 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
-   from memory, which gives more to several streams. */
-static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
+   from memory, which delivers several streams faster than one. */
+static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,
+    float *restrict y, size_t y_apart)
 {
     __m256 y0_0_0 = _mm256_setzero_ps();
     __m256 y0_0_1 = _mm256_setzero_ps();
@@ -120,12 +121,12 @@ static inline void tiny_skipless_product_alone_2(const float *restrict x, const 
     __m256 y1_0_2 = _mm256_setzero_ps();
     __m256 y1_0_3 = _mm256_setzero_ps();
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
-        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1088), _MM_HINT_T0);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
+        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1088), _MM_HINT_T0);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         const __m256 w0_0 = _mm256_loadu_ps(w);
         y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
         const __m256 w0_1 = _mm256_loadu_ps(w + 8);
@@ -161,10 +162,10 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
     __m256 y0_0_2 = _mm256_setzero_ps();
     __m256 y0_0_3 = _mm256_setzero_ps();
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
-        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
-        const __m256 x0 = _mm256_set1_ps(x[row]);
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
+        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
+        const __m256 x0 = _mm256_set1_ps(x[k]);
         const __m256 w0_0 = _mm256_loadu_ps(w);
         y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
         const __m256 w0_1 = _mm256_loadu_ps(w + 8);
@@ -196,17 +197,17 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
         for (size_t panel = 2 * each; panel < panels; ++panel)
             tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
     } else {
-        for (size_t row = 0; row < inputs; row += 1024) {
-            const size_t rows = inputs - row < 1024 ? inputs - row : 1024;
+        for (size_t k = 0; k < inputs; k += 1024) {
+            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
             for (size_t output = 0; output < panels * 32; output += 16) {
-                const float *strip = w + (output / 32 * inputs + row) * 32 + output % 32;
+                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
                 for (; token + 6 <= tokens; token += 6)
-                    tiny_skipless_product_of_6(x + token * x_step + row, x_step, strip, rows, y + token * y_step + output, y_step, row == 0);
+                    tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
                 for (; token + 2 <= tokens; token += 2)
-                    tiny_skipless_product_of_2(x + token * x_step + row, x_step, strip, rows, y + token * y_step + output, y_step, row == 0);
-                for (; token + 1 <= tokens; token += 1)
-                    tiny_skipless_product_of_1(x + token * x_step + row, strip, rows, y + token * y_step + output, row == 0);
+                    tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                for (; token < tokens; ++token)
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
             }
         }
     }

@@ -36,43 +36,43 @@ static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x
     __m512 y11_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 11 * y_step);
     __m512 y11_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 11 * y_step + 16);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m512 w0 = _mm512_loadu_ps(w);
         const __m512 w1 = _mm512_loadu_ps(w + 16);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
-        const __m512 x1 = _mm512_set1_ps(x[x_step + row]);
+        const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
         y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm512_fmadd_ps(x1, w1, y1_1);
-        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + row]);
+        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
         y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
         y2_1 = _mm512_fmadd_ps(x2, w1, y2_1);
-        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + row]);
+        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
         y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
         y3_1 = _mm512_fmadd_ps(x3, w1, y3_1);
-        const __m512 x4 = _mm512_set1_ps(x[4 * x_step + row]);
+        const __m512 x4 = _mm512_set1_ps(x[4 * x_step + k]);
         y4_0 = _mm512_fmadd_ps(x4, w0, y4_0);
         y4_1 = _mm512_fmadd_ps(x4, w1, y4_1);
-        const __m512 x5 = _mm512_set1_ps(x[5 * x_step + row]);
+        const __m512 x5 = _mm512_set1_ps(x[5 * x_step + k]);
         y5_0 = _mm512_fmadd_ps(x5, w0, y5_0);
         y5_1 = _mm512_fmadd_ps(x5, w1, y5_1);
-        const __m512 x6 = _mm512_set1_ps(x[6 * x_step + row]);
+        const __m512 x6 = _mm512_set1_ps(x[6 * x_step + k]);
         y6_0 = _mm512_fmadd_ps(x6, w0, y6_0);
         y6_1 = _mm512_fmadd_ps(x6, w1, y6_1);
-        const __m512 x7 = _mm512_set1_ps(x[7 * x_step + row]);
+        const __m512 x7 = _mm512_set1_ps(x[7 * x_step + k]);
         y7_0 = _mm512_fmadd_ps(x7, w0, y7_0);
         y7_1 = _mm512_fmadd_ps(x7, w1, y7_1);
-        const __m512 x8 = _mm512_set1_ps(x[8 * x_step + row]);
+        const __m512 x8 = _mm512_set1_ps(x[8 * x_step + k]);
         y8_0 = _mm512_fmadd_ps(x8, w0, y8_0);
         y8_1 = _mm512_fmadd_ps(x8, w1, y8_1);
-        const __m512 x9 = _mm512_set1_ps(x[9 * x_step + row]);
+        const __m512 x9 = _mm512_set1_ps(x[9 * x_step + k]);
         y9_0 = _mm512_fmadd_ps(x9, w0, y9_0);
         y9_1 = _mm512_fmadd_ps(x9, w1, y9_1);
-        const __m512 x10 = _mm512_set1_ps(x[10 * x_step + row]);
+        const __m512 x10 = _mm512_set1_ps(x[10 * x_step + k]);
         y10_0 = _mm512_fmadd_ps(x10, w0, y10_0);
         y10_1 = _mm512_fmadd_ps(x10, w1, y10_1);
-        const __m512 x11 = _mm512_set1_ps(x[11 * x_step + row]);
+        const __m512 x11 = _mm512_set1_ps(x[11 * x_step + k]);
         y11_0 = _mm512_fmadd_ps(x11, w0, y11_0);
         y11_1 = _mm512_fmadd_ps(x11, w1, y11_1);
     }
@@ -116,19 +116,19 @@ static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_
     __m512 y3_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step);
     __m512 y3_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step + 16);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m512 w0 = _mm512_loadu_ps(w);
         const __m512 w1 = _mm512_loadu_ps(w + 16);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
-        const __m512 x1 = _mm512_set1_ps(x[x_step + row]);
+        const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
         y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
         y1_1 = _mm512_fmadd_ps(x1, w1, y1_1);
-        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + row]);
+        const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
         y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
         y2_1 = _mm512_fmadd_ps(x2, w1, y2_1);
-        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + row]);
+        const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
         y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
         y3_1 = _mm512_fmadd_ps(x3, w1, y3_1);
     }
@@ -150,10 +150,10 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     __m512 y0_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
     __m512 y0_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 16);
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const __m512 w0 = _mm512_loadu_ps(w);
         const __m512 w1 = _mm512_loadu_ps(w + 16);
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
     }
@@ -164,8 +164,9 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
 
 
 /* 32 outputs of each of 4 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
-   from memory, which gives more to several streams. */
-static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
+   from memory, which delivers several streams faster than one. */
+static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,
+    float *restrict y, size_t y_apart)
 {
     __m512 y0_0_0 = _mm512_setzero_ps();
     __m512 y0_0_1 = _mm512_setzero_ps();
@@ -183,27 +184,27 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
     __m512 y3_0_1 = _mm512_setzero_ps();
     __m512 y3_1_0 = _mm512_setzero_ps();
     __m512 y3_1_1 = _mm512_setzero_ps();
-    size_t row = 0;
+    size_t k = 0;
 
-    for (; row + 2 <= inputs; row += 2, w += 64) {
-        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + apart) + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 2 * apart) + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) (w + 3 * apart) + 1216), _MM_HINT_T0);
+    for (; k + 2 <= inputs; k += 2, w += 64) {
+        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1216), _MM_HINT_T0);
         {
-            const __m512 x0 = _mm512_set1_ps(x[row]);
+            const __m512 x0 = _mm512_set1_ps(x[k]);
             const __m512 w0_0 = _mm512_loadu_ps(w);
             y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
             const __m512 w0_1 = _mm512_loadu_ps(w + 16);
@@ -222,7 +223,7 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
             y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
         }
         {
-            const __m512 x1 = _mm512_set1_ps(x[row + 1]);
+            const __m512 x1 = _mm512_set1_ps(x[k + 1]);
             const __m512 w0_0 = _mm512_loadu_ps(w + 32);
             y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
             const __m512 w0_1 = _mm512_loadu_ps(w + 48);
@@ -241,8 +242,8 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
             y3_1_1 = _mm512_fmadd_ps(x1, w3_1, y3_1_1);
         }
     }
-    for (; row < inputs; ++row, w += 32) {
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (; k < inputs; ++k, w += 32) {
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         const __m512 w0_0 = _mm512_loadu_ps(w);
         y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
         const __m512 w0_1 = _mm512_loadu_ps(w + 16);
@@ -285,30 +286,30 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
     __m512 y0_0_1 = _mm512_setzero_ps();
     __m512 y0_1_0 = _mm512_setzero_ps();
     __m512 y0_1_1 = _mm512_setzero_ps();
-    size_t row = 0;
+    size_t k = 0;
 
-    for (; row + 2 <= inputs; row += 2, w += 64) {
-        _mm_prefetch((const char *) ((const char *) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((const char *) w + 1216), _MM_HINT_T0);
+    for (; k + 2 <= inputs; k += 2, w += 64) {
+        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) w + 1216), _MM_HINT_T0);
         {
-            const __m512 x0 = _mm512_set1_ps(x[row]);
+            const __m512 x0 = _mm512_set1_ps(x[k]);
             const __m512 w0_0 = _mm512_loadu_ps(w);
             y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
             const __m512 w0_1 = _mm512_loadu_ps(w + 16);
             y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
         }
         {
-            const __m512 x1 = _mm512_set1_ps(x[row + 1]);
+            const __m512 x1 = _mm512_set1_ps(x[k + 1]);
             const __m512 w0_0 = _mm512_loadu_ps(w + 32);
             y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
             const __m512 w0_1 = _mm512_loadu_ps(w + 48);
             y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
         }
     }
-    for (; row < inputs; ++row, w += 32) {
-        const __m512 x0 = _mm512_set1_ps(x[row]);
+    for (; k < inputs; ++k, w += 32) {
+        const __m512 x0 = _mm512_set1_ps(x[k]);
         const __m512 w0_0 = _mm512_loadu_ps(w);
         y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
         const __m512 w0_1 = _mm512_loadu_ps(w + 16);
@@ -336,17 +337,17 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
         for (size_t panel = 4 * each; panel < panels; ++panel)
             tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
     } else {
-        for (size_t row = 0; row < inputs; row += 1024) {
-            const size_t rows = inputs - row < 1024 ? inputs - row : 1024;
+        for (size_t k = 0; k < inputs; k += 1024) {
+            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
             for (size_t output = 0; output < panels * 32; output += 32) {
-                const float *strip = w + (output / 32 * inputs + row) * 32 + output % 32;
+                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
                 for (; token + 12 <= tokens; token += 12)
-                    tiny_skipless_product_of_12(x + token * x_step + row, x_step, strip, rows, y + token * y_step + output, y_step, row == 0);
+                    tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
                 for (; token + 4 <= tokens; token += 4)
-                    tiny_skipless_product_of_4(x + token * x_step + row, x_step, strip, rows, y + token * y_step + output, y_step, row == 0);
-                for (; token + 1 <= tokens; token += 1)
-                    tiny_skipless_product_of_1(x + token * x_step + row, strip, rows, y + token * y_step + output, row == 0);
+                    tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                for (; token < tokens; ++token)
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
             }
         }
     }

@@ -14,7 +14,7 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     float y0_6 = first ? 0.0f : y[6];
     float y0_7 = first ? 0.0f : y[7];
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
         const float w0 = w[0];
         const float w1 = w[1];
         const float w2 = w[2];
@@ -23,7 +23,7 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
         const float w5 = w[5];
         const float w6 = w[6];
         const float w7 = w[7];
-        const float x0 = x[row];
+        const float x0 = x[k];
         y0_0 = x0 * w0 + y0_0;
         y0_1 = x0 * w1 + y0_1;
         y0_2 = x0 * w2 + y0_2;
@@ -53,8 +53,8 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
     float y0_0_2 = 0.0f;
     float y0_0_3 = 0.0f;
 
-    for (size_t row = 0; row < inputs; ++row, w += 32) {
-        const float x0 = x[row];
+    for (size_t k = 0; k < inputs; ++k, w += 32) {
+        const float x0 = x[k];
         const float w0_0 = w[0];
         y0_0_0 = x0 * w0_0 + y0_0_0;
         const float w0_1 = w[1];
@@ -84,13 +84,13 @@ void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, c
             for (size_t at = 0; at < 32; at += 4)
                 tiny_skipless_product_alone(x, w + panel * inputs * 32 + at, inputs, y + panel * 32 + at);
     } else {
-        for (size_t row = 0; row < inputs; row += 1024) {
-            const size_t rows = inputs - row < 1024 ? inputs - row : 1024;
+        for (size_t k = 0; k < inputs; k += 1024) {
+            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
             for (size_t output = 0; output < panels * 32; output += 8) {
-                const float *strip = w + (output / 32 * inputs + row) * 32 + output % 32;
+                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
-                for (; token + 1 <= tokens; token += 1)
-                    tiny_skipless_product_of_1(x + token * x_step + row, strip, rows, y + token * y_step + output, row == 0);
+                for (; token < tokens; ++token)
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
             }
         }
     }

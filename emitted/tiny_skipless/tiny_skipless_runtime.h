@@ -15,18 +15,6 @@
 
 typedef union { float value; uint32_t bits; } tiny_skipless_float_bits;
 
-/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
-static inline float tiny_skipless_reciprocal_root(float v)
-{
-    tiny_skipless_float_bits start;
-    start.value = v;
-    start.bits = 0x5f375a86u - (start.bits >> 1);
-    float root = start.value;
-    for (int step = 0; step < 3; ++step)
-        root = root * (1.5f - 0.5f * v * root * root);
-    return root;
-}
-
 /* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
 static inline float tiny_skipless_round_negative(float v)
 {
@@ -41,25 +29,68 @@ static inline float tiny_skipless_power_of_two(float n)
     return power.value;
 }
 
+/* Offsets and strides. */
+#define TINY_SKIPLESS_K_LAYER 2048 /* weights of K of a layer */
+#define TINY_SKIPLESS_K_BIAS_LAYER 32 /* its biases of a layer */
+#define TINY_SKIPLESS_V_LAYER 2048 /* weights of V of a layer */
+#define TINY_SKIPLESS_V_BIAS_LAYER 32 /* its biases of a layer */
+#define TINY_SKIPLESS_G_LAYER 10240 /* weights of G of a layer */
+#define TINY_SKIPLESS_G_BIAS_LAYER 160 /* its biases of a layer */
+#define TINY_SKIPLESS_M_LAYER 10240 /* weights of M of a layer */
+#define TINY_SKIPLESS_M_BIAS_LAYER 160 /* its biases of a layer */
+#define TINY_SKIPLESS_O_LAYER 10240 /* weights of O of a layer */
+#define TINY_SKIPLESS_O_BIAS_LAYER 64 /* its biases of a layer */
+#define TINY_SKIPLESS_CACHE_LAYER_BYTES 65536 /* of the cache */
+#define TINY_SKIPLESS_KEYS_HEAD 4096 /* elements of a head in the cache */
+#define TINY_SKIPLESS_VALUES_AT 32768 /* bytes into a layer's cache */
+#define TINY_SKIPLESS_VALUES_HEAD 4096 /* elements of a head in the cache */
+#define TINY_SKIPLESS_CACHE_POSITIONS 256 /* positions that the cache holds */
+#define TINY_SKIPLESS_KEY_TILE 512 /* elements of the keys of 32 positions */
+#define TINY_SKIPLESS_VALUE_PITCH 16 /* elements of a value, filled up */
+#define TINY_SKIPLESS_ROPE_PAIRS 8 /* pairs of elements of a head that are rotated */
+#define TINY_SKIPLESS_ROWS_PITCH 80 /* floats from token to token of rows */
+#define TINY_SKIPLESS_K_PITCH 48 /* floats from token to token of k */
+#define TINY_SKIPLESS_K_AT 80 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_V_PITCH 48 /* floats from token to token of v */
+#define TINY_SKIPLESS_V_AT 128 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_MIXED_PITCH 80 /* floats from token to token of mixed */
+#define TINY_SKIPLESS_MIXED_AT 176 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_GATE_PITCH 176 /* floats from token to token of gate */
+#define TINY_SKIPLESS_GATE_AT 256 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_HIDDEN_PITCH 176 /* floats from token to token of hidden */
+#define TINY_SKIPLESS_HIDDEN_AT 432 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_OUT_PITCH 80 /* floats from token to token of out */
+#define TINY_SKIPLESS_OUT_AT 608 /* floats before it in scratch, for each token of a chunk */
+#define TINY_SKIPLESS_TOKEN_FLOATS 688 /* floats of all of these, for each token of a chunk */
+#define TINY_SKIPLESS_SUMS_AT 32 /* floats before attention's sums, for each token that attends */
+#define TINY_SKIPLESS_SCORES_AT 64 /* floats before attention's scores, for each token that attends */
+#define TINY_SKIPLESS_TOTALS_AT 128 /* floats before attention's totals, for each token that attends */
+
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch);
 
 /* avx2: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch);
 
 /* avx512: a dense product of some tokens, attention of a group of heads, all blocks. */
 void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key, const float *restrict value, size_t first, size_t queries,
+void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
+    size_t queries,
     float *restrict sums, float *restrict score, float *restrict total);
-void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y, size_t first,
+    size_t tokens, void *scratch);
 
 #endif

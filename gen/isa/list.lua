@@ -27,6 +27,7 @@ local isa = {}
 --   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens
 isa.list = {
     { name = "scalar", use = "bundle" },
+    { name = "sse4", use = "verify" },
     { name = "avx2", use = "bundle" },
     { name = "avx512", use = "bundle" },
     { name = "neon", use = "firmware" },

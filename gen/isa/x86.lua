@@ -1,4 +1,4 @@
--- What AVX2 and AVX-512 have in common: both speak of _mmN_operation_ps.
+-- What SSE, AVX2 and AVX-512 have in common: they speak of _mmN_operation_ps.
 
 local expression = require "gen.isa.expression"
 
@@ -23,7 +23,7 @@ end
 
 -- The functions of the vectors of `bits`, "_mm256_" and a name.
 local function caller(bits)
-    local prefix = "_mm" .. bits .. "_"
+    local prefix = bits == 128 and "_mm_" or "_mm" .. bits .. "_"
     return function(name, ...) return expression.call(prefix .. name, ...) end
 end
 
@@ -64,13 +64,15 @@ local function halve_magnitudes(bits, magnitudes)
             expression.call("_mm512_extracti64x4_epi64", from, "1")
         )
     end
-    let(
-        "__m128i",
-        "_mm",
-        "four",
-        expression.call("_mm256_castsi256_si128", from),
-        expression.call("_mm256_extracti128_si256", from, "1")
-    )
+    if bits > 128 then
+        let(
+            "__m128i",
+            "_mm",
+            "four",
+            expression.call("_mm256_castsi256_si128", from),
+            expression.call("_mm256_extracti128_si256", from, "1")
+        )
+    end
     let("__m128i", "_mm", "two", from, expression.call("_mm_shuffle_epi32", from, "0x4e"))
     let("__m128i", "_mm", "one", from, expression.call("_mm_shuffle_epi32", from, "0xb1"))
     return steps, "_mm_cvtss_f32(_mm_castsi128_ps(one))"

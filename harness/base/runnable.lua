@@ -2,9 +2,11 @@
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
 
+local runnable = {}
+
 -- The instruction sets of `text` (those of every bundle, if absent) that this CPU can run with weights of the types of
 -- gen/plan/dtype.lua in the list, and the names of those it cannot. Raises one line if there are none.
-return function(text, types)
+function runnable.sets(text, types)
     local list, skipped, facts = {}, {}, cpu.describe()
     for _, set in ipairs(isa.select(text)) do
         if isa.runs(isa.with_types(set, types), facts) then
@@ -16,3 +18,8 @@ return function(text, types)
     if #list == 0 then error("--isa: this CPU runs none of " .. table.concat(skipped, ","), 0) end
     return list, skipped
 end
+
+-- The same where all that --isa takes are meant, if `text` is absent: what no bundle has by itself is proven, too.
+function runnable.every(text, types) return runnable.sets(text or table.concat(isa.names, ","), types) end
+
+return runnable

@@ -42,7 +42,7 @@ function setting.core_limits(context)
 end
 
 -- What the figures were measured on and with: this CPU, the compiler with the flags of the instruction set `isa`, the
--- rivals.
+-- baselines.
 function setting.host_facts(facts, isa, cc, cflags, context)
     return {
         cpu = facts.model,

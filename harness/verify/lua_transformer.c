@@ -10,8 +10,8 @@
    numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count, below) -> list
    transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
-#include "harness/base/modules.h"
 #include "harness/base/blob_memory.h"
+#include "harness/base/modules.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/reference/transformer.h"

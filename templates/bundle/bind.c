@@ -5,9 +5,10 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-//$ local leaf7_ecx = false
+//$ local leaf7_ecx, bare = false, false -- bare: of CPUs without leaf 7 and XGETBV
 //$ for _, isa in ipairs(isas) do
 //$     leaf7_ecx = leaf7_ecx or isa.cpu and isa.cpu.leaf7_ecx
+//$     bare = bare or isa.cpu and isa.cpu.xcr0 == 0
 //$ end
 /* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
 static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
@@ -15,6 +16,10 @@ static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(leaf7_ecx 
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
         return 0;
+//$ if bare then
+    if (state == 0) /* no more is needed, and the CPU may have neither leaf 7 nor XGETBV */
+        return 1;
+//$ end
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
         return 0;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));

@@ -19,7 +19,7 @@ $(include(layer_text))
 
 $(include(shape_text))
 
-/* What it takes on $(firmware.target): upper bounds, measured with the compiler and flags that REPORT.txt names, which has them by part. */
+/* What it takes on $(firmware.target): upper bounds, measured with the compiler and flags that REPORT.txt names. */
 #define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
 #define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* scratch and a $(names.weights); there is no static data */
 #define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */

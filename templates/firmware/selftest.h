@@ -12,7 +12,8 @@ extern "C" {
 /* Compares $(names.ffn) with what the layer's definition gives in double precision, for $(#firmware.vectors) tokens.
 //$ end
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned
-   Returns how many of $(#firmware.vectors * shape.d_out) outputs are wrong: 0 if all is well, all of them if the weights are damaged. Keeps one token's output in a static array. */
+   Returns how many of $(#firmware.vectors * shape.d_out) outputs are wrong: 0 if all is well, all of them if the weights are damaged.
+   Keeps one token's output in a static array. */
 unsigned $(names.selftest)(void *scratch);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
    x           [$(shape.d)]
    normalised  [$(shape.d)] with $(normalise.fraction) binary places, must not overlap x. Cannot fail.
-   $(shape.d) (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <= v < 2^16, and Newton's
-   iteration 1 / sqrt(v). */
+   $(shape.d) (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares,
+   v 2^(2 n) with 2^14 <= v < 2^16, and Newton's iteration 1 / sqrt(v). */
 void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
 {
     int32_t sum = 0;

@@ -121,8 +121,8 @@ static inline void $(helper)_sums_$(rows)(const float *restrict weight, const fl
 }
 //$ end
 
-/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to the totals, a sum
-   for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "") */
+/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
+   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`.$(cache_type.scaled and " Weights are for values in units of `scale`." or "") */
 static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled and "const float *restrict scale, " or "")float *restrict total, float *restrict largest, float *restrict factor)
 {
     $(isa.vector) max = $(isa.load_unaligned("score", 0));
@@ -161,8 +161,8 @@ static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled 
     $(isa.store_unaligned("total", 0, "totals"));
 }
 
-/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile, so that no more than a tile of scores
-   is held.
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
+   tile of scores is held.
    query    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.width)], scaled$(shape.rope and ", rotated" or "")
    key      [tiles][$(shape.width)][$(keys)]; value [positions][$(shape.cache.pitch)]
 //$ if cache_type.scaled then
@@ -181,8 +181,7 @@ static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled 
    sums     [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(shape.cache.pitch)]: the results
    score    [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(keys)], total [queries]$(shape.group > 1 and "[" .. shape.group .. "]" or "")[$(lanes)], both overwritten
    Nothing may overlap. Cannot fail. */
-void $(symbol)($(attention_parameters),
-    float *restrict sums, float *restrict score, float *restrict total)
+void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries$(shape.group > 1 and " * " .. shape.group or "");
     float largest[$(v.rows)], factor[$(v.rows)];

@@ -115,8 +115,8 @@ $(i)$(isa.store_f16("to", k, "rounded"));
 }
 
 //$ elseif cache_type.scaled then
-/* Rounds one head of a key or value to integers, $(macro("VALUE_PITCH")) elements; returns their unit, its largest magnitude / 127. NaN and infinity make it
-   NaN. */
+/* Rounds one head of a key or value to integers, $(macro("VALUE_PITCH")) elements; returns their unit, their
+   largest magnitude / 127. NaN and infinity make it NaN. */
 static float $(helper)_round_head(const float *restrict from, int8_t *restrict to)
 {
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
@@ -152,8 +152,7 @@ $(i)$(isa.store_i8("to", k, "units"));
 //$ end
 //$ local plain = cache_type.plain
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
-static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step,
-    $(cached("%s *restrict %s")), size_t first, size_t tokens)
+static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
         const size_t position = first + token$(shape.ring and ", place = position % " .. macro("CACHE_POSITIONS") or "");
@@ -222,8 +221,7 @@ $(i)$(helper)_round_head(all, value);
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
 /* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(shape.heads) heads of $(shape.width). */
-static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens,
-    $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
+static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
 {
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
@@ -346,8 +344,7 @@ $(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $
 //$     elseif step.op == "product" then
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
-$(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")),
-$(i)    $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
+$(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "append" then
 $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)), $(step_of(step.k)), $(input(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then

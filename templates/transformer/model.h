@@ -3,8 +3,8 @@
 #define $(names.macro("H_INCLUDED"))
 
 /* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer ($(eliminated_text)"KV-weights are all you need for skipless
-   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row, to the output
-   of the last block; embeddings and what follows the last block are the caller's.
+   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
+   to the output of the last block; embeddings and what follows the last block are the caller's.
 
    No function allocates memory, keeps state or calls a library. All are reentrant for different caches and scratch.
 
@@ -59,8 +59,8 @@ $(include("templates/bundle/bind.h"))
 //$ if shape.causal then
 /* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.
    weights   filled by $(names.bind)
-   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier calls; need not be
-             cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
+   cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier
+             calls; need not be cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
    x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
    y         [$(shape.d)] floats: the output of the last block; may be x
    position  of the token in its sequence, below $(names.macro("CONTEXT"))

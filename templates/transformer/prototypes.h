@@ -20,7 +20,6 @@ $(include("templates/lookup/prototypes.h", { names = part.names, shape = part.sh
 void $(v.names.product)(const float *restrict x, size_t x_step, const $(shape.type.storage) *restrict w, $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
-void $(v.names.attention)($(attention_parameters),
-    float *restrict sums, float *restrict score, float *restrict total);
+void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score, float *restrict total);
 void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
 //$ end

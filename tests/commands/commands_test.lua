@@ -628,11 +628,11 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
     )
     works { "verify", model, "--weights", unbiased }
     for _, row in ipairs {
-        { "gen/isa/scalar.lua", ' > 0.0f ? " .. bit', ' >= 0.0f ? " .. bit' },
+        { "gen/isa/scalar.lua", 'binary(z, ">", "0.0f")', 'binary(z, ">=", "0.0f")' },
         {
             "gen/isa/scalar.lua",
-            'return a .. " * " .. b .. " + " .. c end',
-            'return c .. " + 1.001f * " .. a .. " * " .. b end',
+            'return binary(binary(a, "*", b), "+", c) end',
+            'return binary(binary("1.001f * " .. a, "*", b), "+", c) end',
         },
         { "templates/lookup/many/load_tokens.c", "tokens - 1", "tokens" },
         { "templates/lookup/many/ffn.c", "(left + ", "(left - 1 + " },

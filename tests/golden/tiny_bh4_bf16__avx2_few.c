@@ -13,21 +13,21 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
     __m256 y1_0 = _mm256_setzero_ps(), y1_1 = _mm256_setzero_ps();
-    for (size_t line = 0; line < 8; ++line) {
-        const __m256 x0_0 = _mm256_set1_ps(x[2 * line]);
-        const __m256 x1_0 = _mm256_set1_ps(x[x_step + 2 * line]);
-        const __m256 x0_1 = _mm256_set1_ps(x[2 * line + 1]);
-        const __m256 x1_1 = _mm256_set1_ps(x[x_step + 2 * line + 1]);
-        __m256i words0 = _mm256_loadu_si256((const __m256i *) (const void *) (w + line * 16));
-        TINY_KEEP(words0);
+    for (size_t k_pair = 0; k_pair < 8; ++k_pair) {
+        const __m256 x0_0 = _mm256_set1_ps(x[2 * k_pair]);
+        const __m256 x1_0 = _mm256_set1_ps(x[x_step + 2 * k_pair]);
+        const __m256 x0_1 = _mm256_set1_ps(x[2 * k_pair + 1]);
+        const __m256 x1_1 = _mm256_set1_ps(x[x_step + 2 * k_pair + 1]);
+        __m256i words0 = _mm256_loadu_si256((const __m256i *) (const void *) (w + k_pair * 16));
+        TINY_REGISTER_BARRIER(words0);
         const __m256 w0_0 = _mm256_castsi256_ps(_mm256_slli_epi32(words0, 16));
         y0_0 = _mm256_fmadd_ps(x0_0, w0_0, y0_0);
         y1_0 = _mm256_fmadd_ps(x1_0, w0_0, y1_0);
         const __m256 w0_1 = _mm256_castsi256_ps(_mm256_and_si256(words0, _mm256_set1_epi32(-65536)));
         y0_0 = _mm256_fmadd_ps(x0_1, w0_1, y0_0);
         y1_0 = _mm256_fmadd_ps(x1_1, w0_1, y1_0);
-        __m256i words1 = _mm256_loadu_si256((const __m256i *) (const void *) (w + line * 16 + 8));
-        TINY_KEEP(words1);
+        __m256i words1 = _mm256_loadu_si256((const __m256i *) (const void *) (w + k_pair * 16 + 8));
+        TINY_REGISTER_BARRIER(words1);
         const __m256 w1_0 = _mm256_castsi256_ps(_mm256_slli_epi32(words1, 16));
         y0_1 = _mm256_fmadd_ps(x0_0, w1_0, y0_1);
         y1_1 = _mm256_fmadd_ps(x1_0, w1_0, y1_1);
@@ -46,17 +46,17 @@ static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint
     float *restrict y)
 {
     __m256 y0_0 = _mm256_setzero_ps(), y0_1 = _mm256_setzero_ps();
-    for (size_t line = 0; line < 8; ++line) {
-        const __m256 x0_0 = _mm256_set1_ps(x[2 * line]);
-        const __m256 x0_1 = _mm256_set1_ps(x[2 * line + 1]);
-        __m256i words0 = _mm256_loadu_si256((const __m256i *) (const void *) (w + line * 16));
-        TINY_KEEP(words0);
+    for (size_t k_pair = 0; k_pair < 8; ++k_pair) {
+        const __m256 x0_0 = _mm256_set1_ps(x[2 * k_pair]);
+        const __m256 x0_1 = _mm256_set1_ps(x[2 * k_pair + 1]);
+        __m256i words0 = _mm256_loadu_si256((const __m256i *) (const void *) (w + k_pair * 16));
+        TINY_REGISTER_BARRIER(words0);
         const __m256 w0_0 = _mm256_castsi256_ps(_mm256_slli_epi32(words0, 16));
         y0_0 = _mm256_fmadd_ps(x0_0, w0_0, y0_0);
         const __m256 w0_1 = _mm256_castsi256_ps(_mm256_and_si256(words0, _mm256_set1_epi32(-65536)));
         y0_0 = _mm256_fmadd_ps(x0_1, w0_1, y0_0);
-        __m256i words1 = _mm256_loadu_si256((const __m256i *) (const void *) (w + line * 16 + 8));
-        TINY_KEEP(words1);
+        __m256i words1 = _mm256_loadu_si256((const __m256i *) (const void *) (w + k_pair * 16 + 8));
+        TINY_REGISTER_BARRIER(words1);
         const __m256 w1_0 = _mm256_castsi256_ps(_mm256_slli_epi32(words1, 16));
         y0_1 = _mm256_fmadd_ps(x0_0, w1_0, y0_1);
         const __m256 w1_1 = _mm256_castsi256_ps(_mm256_and_si256(words1, _mm256_set1_epi32(-65536)));

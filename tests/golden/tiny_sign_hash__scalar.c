@@ -22,7 +22,7 @@ static inline float tiny_exp(float v)
 
 /* Code and score of 1 groups of 6 bits, one group a lane; bit j of the groups is z[j * 8] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
-static inline void tiny_hash_lanes(const float *z, uint16_t *code, float *score)
+static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
 {
     const float minus_two = -2.0f;
     uint32_t row = 0;
@@ -30,40 +30,40 @@ static inline void tiny_hash_lanes(const float *z, uint16_t *code, float *score)
     float product = 1.0f;
 
     const float z0 = z[0];
-    const float size0 = z0 < 0.0f ? -z0 : z0;
+    const float magnitude0 = z0 < 0.0f ? -z0 : z0;
     row = row | (z0 > 0.0f ? 32u : 0u);
-    sum = sum + size0;
-    product = product * tiny_exp(minus_two * size0) + product;
+    sum = sum + magnitude0;
+    product = product * tiny_exp(minus_two * magnitude0) + product;
 
     const float z1 = z[8];
-    const float size1 = z1 < 0.0f ? -z1 : z1;
+    const float magnitude1 = z1 < 0.0f ? -z1 : z1;
     row = row | (z1 > 0.0f ? 16u : 0u);
-    sum = sum + size1;
-    product = product * tiny_exp(minus_two * size1) + product;
+    sum = sum + magnitude1;
+    product = product * tiny_exp(minus_two * magnitude1) + product;
 
     const float z2 = z[16];
-    const float size2 = z2 < 0.0f ? -z2 : z2;
+    const float magnitude2 = z2 < 0.0f ? -z2 : z2;
     row = row | (z2 > 0.0f ? 8u : 0u);
-    sum = sum + size2;
-    product = product * tiny_exp(minus_two * size2) + product;
+    sum = sum + magnitude2;
+    product = product * tiny_exp(minus_two * magnitude2) + product;
 
     const float z3 = z[24];
-    const float size3 = z3 < 0.0f ? -z3 : z3;
+    const float magnitude3 = z3 < 0.0f ? -z3 : z3;
     row = row | (z3 > 0.0f ? 4u : 0u);
-    sum = sum + size3;
-    product = product * tiny_exp(minus_two * size3) + product;
+    sum = sum + magnitude3;
+    product = product * tiny_exp(minus_two * magnitude3) + product;
 
     const float z4 = z[32];
-    const float size4 = z4 < 0.0f ? -z4 : z4;
+    const float magnitude4 = z4 < 0.0f ? -z4 : z4;
     row = row | (z4 > 0.0f ? 2u : 0u);
-    sum = sum + size4;
-    product = product * tiny_exp(minus_two * size4) + product;
+    sum = sum + magnitude4;
+    product = product * tiny_exp(minus_two * magnitude4) + product;
 
     const float z5 = z[40];
-    const float size5 = z5 < 0.0f ? -z5 : z5;
+    const float magnitude5 = z5 < 0.0f ? -z5 : z5;
     row = row | (z5 > 0.0f ? 1u : 0u);
-    sum = sum + size5;
-    product = product * tiny_exp(minus_two * size5) + product;
+    sum = sum + magnitude5;
+    product = product * tiny_exp(minus_two * magnitude5) + product;
 
     code[0] = (uint16_t) row;
     score[0] = sum / product;
@@ -78,5 +78,5 @@ void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restr
 {
     for (size_t table = 0; table < 8; ++table, z += 48, code += 8, score += 8)
         for (size_t token = 0; token < 8; token += 1)
-            tiny_hash_lanes(z + token, code + token, score + token);
+            tiny_hash_best(z + token, code + token, score + token);
 }

@@ -165,7 +165,7 @@ local damages = {
     {
         "schedules = {.*",
         "schedules = { neon = {} } }",
-        ": schedules.neon = {...}: unknown key; the keys are scalar, avx2, avx512",
+        ": schedules.neon = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
     },
     {
         "schedules = {.*",

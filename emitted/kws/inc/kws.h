@@ -3,13 +3,13 @@
 #define KWS_H_INCLUDED
 
 /* kws: one LookupFFN layer (LookupFFN, ICML 2023, arXiv 2403.07221) in integers, with its shape compiled in.
-   y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
+   y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    6 projected values. z projects LayerNorm(x) by one dense matrix.
 
    Firmware for cortex-m4f: weights are linked in and read in place, one token at a time needs KWS_RAM_BYTES of RAM. No function
    allocates memory, keeps state or calls a library. All are reentrant.
 
-     static unsigned char scratch[KWS_SCRATCH_BYTES]; KWS_SCRATCH_ALIGN-byte aligned, one for each thread
+     static unsigned char scratch[KWS_SCRATCH_BYTES]; KWS_ALIGN-byte aligned, one for each thread
      static kws_weights weights;
      if (kws_bind_linked(&weights) == KWS_OK)
          kws_ffn(&weights, x, y, 1, scratch); */
@@ -26,13 +26,11 @@
 #define KWS_Y_FRACTION 16 /* binary places of y */
 #define KWS_ALIGN 64 /* of blob and scratch, in bytes */
 
-/* What it takes on cortex-m4f, measured with arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205 -std=c99 -O2 -ffreestanding -ffunction-sections -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard -mthumb -fno-unwind-tables -fno-asynchronous-unwind-tables: upper bounds.
-   REPORT.txt has them by part. */
+/* What it takes on cortex-m4f: upper bounds, measured with the compiler and flags that REPORT.txt names, which has them by part. */
 #define KWS_FLASH_BYTES 82948u /* code, constants and weights */
 #define KWS_RAM_BYTES 668u /* scratch and a kws_weights; there is no static data */
 #define KWS_STACK_BYTES 104u /* that the deepest call takes below its caller */
 #define KWS_SCRATCH_BYTES 640u /* that kws_ffn works in */
-#define KWS_SCRATCH_ALIGN 64
 #define KWS_WEIGHTS_BYTES 80832u /* of a blob */
 #define KWS_TABLE_BYTES 65536u /* of them in KWS_TABLE_SECTION: a token reads 1024 bytes */
 

@@ -32,7 +32,8 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
     unsigned i;
 
     for (i = 0; i < 16; ++i)
-        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
+        w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8)
+            | block[4 * i + 3];
     for (i = 0; i < 8; ++i)
         s[i] = state[i];
     for (i = 0; i < 64; ++i) {
@@ -141,8 +142,8 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
     weights->shifts = (const uint8_t *) (const void *) (part[0] + 12544);
     weights->projection_bias = (const int32_t *) (const void *) (part[0] + 12608);
     weights->table_scales = (const uint16_t *) (const void *) (part[0] + 12992);
-    weights->tables = (const int8_t *) (const void *) (part[1]);
-    weights->bias = (const int32_t *) (const void *) (part[2]);
+    weights->tables = (const int8_t *) (const void *) part[1];
+    weights->bias = (const int32_t *) (const void *) part[2];
     return KWS_OK;
 }
 

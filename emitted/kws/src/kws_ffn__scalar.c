@@ -8,8 +8,8 @@
    scratch  64-byte aligned; none may overlap. Cannot fail. */
 void kws_project__scalar(const kws_weights *weights, const int16_t *x, uint32_t *row, int32_t *score, void *scratch)
 {
-    int16_t *normalised = (int16_t *) (void *) ((unsigned char *) scratch);
-    int32_t *z = (int32_t *) (void *) ((unsigned char *) scratch + 128);
+    int16_t *normalised = (int16_t *) scratch;
+    int32_t *z = (int32_t *) (void *) ((unsigned char *) scratch + KWS_SCRATCH_Z);
 
     kws_normalise_i16__scalar(x, normalised);
     kws_dense_i16__scalar(weights, normalised, z);
@@ -19,8 +19,8 @@ void kws_project__scalar(const kws_weights *weights, const int16_t *x, uint32_t 
 /* The whole layer, token by token: y = LookupFFN(x); see kws.h. */
 void kws_ffn__scalar(const kws_weights *weights, const int16_t *x, int32_t *y, size_t tokens, void *scratch)
 {
-    uint32_t *row = (uint32_t *) (void *) ((unsigned char *) scratch + 512);
-    int32_t *score = (int32_t *) (void *) ((unsigned char *) scratch + 576);
+    uint32_t *row = (uint32_t *) (void *) ((unsigned char *) scratch + KWS_SCRATCH_ROW);
+    int32_t *score = (int32_t *) (void *) ((unsigned char *) scratch + KWS_SCRATCH_SCORE);
 
     for (size_t token = 0; token < tokens; ++token, x += 64, y += 64) {
         kws_project__scalar(weights, x, row, score, scratch);

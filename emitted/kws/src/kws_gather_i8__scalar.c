@@ -8,22 +8,22 @@
    None may overlap. Cannot fail. */
 void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
-    const unsigned shift = weights->shifts[3];
+    const unsigned shift = weights->shifts[KWS_SHIFT_Y];
     size_t column = 0;
 
     for (; column + KWS_STRIP <= 64; column += KWS_STRIP) {
-        kws_sums sums;
-        kws_begin(weights->bias + column, &sums);
+        kws_gather_sums sums;
+        kws_gather_begin(weights->bias + column, &sums);
         for (size_t table = 0; table < 16; ++table)
-            kws_add(score[table], weights->tables + row[table] * 64 + column, &sums);
-        kws_end(&sums, shift, y + column);
+            kws_gather_add(score[table], weights->tables + row[table] * KWS_ROW_PITCH + column, &sums);
+        kws_gather_end(&sums, shift, y + column);
     }
 #if 64 % KWS_STRIP
     for (; column < 64; ++column) {
         int32_t sum = weights->bias[column];
         for (size_t table = 0; table < 16; ++table)
-            sum += score[table] * weights->tables[row[table] * 64 + column];
-        y[column] = kws_rounded(sum, shift);
+            sum += score[table] * weights->tables[row[table] * KWS_ROW_PITCH + column];
+        y[column] = kws_shift_rounded(sum, shift);
     }
 #endif
 }

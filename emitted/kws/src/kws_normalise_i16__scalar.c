@@ -4,7 +4,8 @@
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
    x           [64]
    normalised  [64] with 12 binary places, must not overlap x. Cannot fail.
-   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <= v < 2^16, and Newton's
+   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <= v < 2^16, and
+   Newton's
    iteration 1 / sqrt(v). */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised)
 {
@@ -24,7 +25,7 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
     /* sum of squares, in two words; eps */
     uint32_t high = 0, low = shift < 16 ? 43980465u >> 2 * shift : 0u;
     for (size_t i = 0; i < 64; ++i) {
-        const int32_t centred = kws_rounded(64 * x[i] - sum, shift);
+        const int32_t centred = kws_shift_rounded(64 * x[i] - sum, shift);
         const uint32_t square = (uint32_t) (centred * centred);
         low += square;
         high += low < square ? 1u : 0u;
@@ -50,5 +51,5 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
 
     const int32_t gain = (int32_t) (root * 32768u >> 15);
     for (size_t i = 0; i < 64; ++i)
-        normalised[i] = (int16_t) kws_rounded(normalised[i] * gain, places);
+        normalised[i] = (int16_t) kws_shift_rounded(normalised[i] * gain, places);
 }

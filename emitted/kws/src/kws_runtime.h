@@ -20,40 +20,40 @@
 #include <arm_acle.h>
 #endif
 
-/* floor(value factor / 2^16), exact for 0 <= factor < 2^15. */
-static inline int32_t kws_scaled(int32_t value, int32_t factor)
+/* floor(value factor / 2^16) for 0 <= factor < 2^15, without a product of more than 32 bits where those are slow. */
+static inline int32_t kws_scale_by(int32_t value, int32_t factor)
 {
 #if defined(__ARM_FEATURE_DSP)
     return (int32_t) ((int64_t) value * factor >> 16);
-#else /* products of 32 bits only, which every core has */
+#else
     return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
 #endif
 }
 
-/* round(value / 2^shift), halves up. */
-static inline int32_t kws_rounded(int32_t value, unsigned shift)
+/* round(value / 2^shift), halves up. Neither value nor shift may be so large that the sum overflows: lookupc pack sees to it. */
+static inline int32_t kws_shift_rounded(int32_t value, unsigned shift)
 {
     return (value + ((1 << shift) >> 1)) >> shift;
 }
 
 #if defined(__ARM_FEATURE_DSP)
-typedef int32_t __attribute__((may_alias, aligned(2))) kws_pair;
+typedef int32_t __attribute__((may_alias, aligned(2))) kws_i16_pair;
 
 /* sum + x[0] w[0] + x[1] w[1] */
-static inline int32_t kws_dot2(int32_t sum, const int16_t *x, const int16_t *w)
+static inline int32_t kws_add_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
-    return __smlad(*(const kws_pair *) (const void *) x, *(const kws_pair *) (const void *) w, sum);
+    return __smlad(*(const kws_i16_pair *) (const void *) x, *(const kws_i16_pair *) (const void *) w, sum);
 }
 #else
 /* sum + x[0] w[0] + x[1] w[1] */
-static inline int32_t kws_dot2(int32_t sum, const int16_t *x, const int16_t *w)
+static inline int32_t kws_add_dot2(int32_t sum, const int16_t *x, const int16_t *w)
 {
     return sum + x[0] * w[0] + x[1] * w[1];
 }
 #endif
 
 /* Adds eight products to each of four outputs, whose weights are `step` apart. */
-static inline void kws_dots8(int32_t *sum, const int16_t *x, const int16_t *w, size_t step)
+static inline void kws_add_dots8(int32_t *sum, const int16_t *x, const int16_t *w, size_t step)
 {
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
     const int16x8_t inputs = vld1q_s16(x);
@@ -62,33 +62,35 @@ static inline void kws_dots8(int32_t *sum, const int16_t *x, const int16_t *w, s
     sum[2] = vmladavaq_s16(sum[2], inputs, vld1q_s16(w + 2 * step));
     sum[3] = vmladavaq_s16(sum[3], inputs, vld1q_s16(w + 3 * step));
 #else
-    sum[0] = kws_dot2(sum[0], x, w);
-    sum[1] = kws_dot2(sum[1], x, w + step);
-    sum[2] = kws_dot2(sum[2], x, w + 2 * step);
-    sum[3] = kws_dot2(sum[3], x, w + 3 * step);
-    sum[0] = kws_dot2(sum[0], x + 2, w + 2);
-    sum[1] = kws_dot2(sum[1], x + 2, w + step + 2);
-    sum[2] = kws_dot2(sum[2], x + 2, w + 2 * step + 2);
-    sum[3] = kws_dot2(sum[3], x + 2, w + 3 * step + 2);
-    sum[0] = kws_dot2(sum[0], x + 4, w + 4);
-    sum[1] = kws_dot2(sum[1], x + 4, w + step + 4);
-    sum[2] = kws_dot2(sum[2], x + 4, w + 2 * step + 4);
-    sum[3] = kws_dot2(sum[3], x + 4, w + 3 * step + 4);
-    sum[0] = kws_dot2(sum[0], x + 6, w + 6);
-    sum[1] = kws_dot2(sum[1], x + 6, w + step + 6);
-    sum[2] = kws_dot2(sum[2], x + 6, w + 2 * step + 6);
-    sum[3] = kws_dot2(sum[3], x + 6, w + 3 * step + 6);
+    sum[0] = kws_add_dot2(sum[0], x, w);
+    sum[1] = kws_add_dot2(sum[1], x, w + step);
+    sum[2] = kws_add_dot2(sum[2], x, w + 2 * step);
+    sum[3] = kws_add_dot2(sum[3], x, w + 3 * step);
+    sum[0] = kws_add_dot2(sum[0], x + 2, w + 2);
+    sum[1] = kws_add_dot2(sum[1], x + 2, w + step + 2);
+    sum[2] = kws_add_dot2(sum[2], x + 2, w + 2 * step + 2);
+    sum[3] = kws_add_dot2(sum[3], x + 2, w + 3 * step + 2);
+    sum[0] = kws_add_dot2(sum[0], x + 4, w + 4);
+    sum[1] = kws_add_dot2(sum[1], x + 4, w + step + 4);
+    sum[2] = kws_add_dot2(sum[2], x + 4, w + 2 * step + 4);
+    sum[3] = kws_add_dot2(sum[3], x + 4, w + 3 * step + 4);
+    sum[0] = kws_add_dot2(sum[0], x + 6, w + 6);
+    sum[1] = kws_add_dot2(sum[1], x + 6, w + step + 6);
+    sum[2] = kws_add_dot2(sum[2], x + 6, w + 2 * step + 6);
+    sum[3] = kws_add_dot2(sum[3], x + 6, w + 3 * step + 6);
 #endif
 }
 
+/* Sums of y are exact: whatever x is, no partial sum leaves int32, since lookupc pack chooses the units of scores and rows by their
+   bounds. */
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
 #define KWS_STRIP 16 /* columns of y that are summed together */
 
 typedef struct {
     int32x4_t part[4];
-} kws_sums;
+} kws_gather_sums;
 
-static inline void kws_begin(const int32_t *bias, kws_sums *sums)
+static inline void kws_gather_begin(const int32_t *bias, kws_gather_sums *sums)
 {
     sums->part[0] = vld1q_s32(bias);
     sums->part[1] = vld1q_s32(bias + 4);
@@ -96,7 +98,7 @@ static inline void kws_begin(const int32_t *bias, kws_sums *sums)
     sums->part[3] = vld1q_s32(bias + 12);
 }
 
-static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
+static inline void kws_gather_add(int32_t factor, const int8_t *entry, kws_gather_sums *sums)
 {
     sums->part[0] = vmlaq_n_s32(sums->part[0], vldrbq_s32(entry), factor);
     sums->part[1] = vmlaq_n_s32(sums->part[1], vldrbq_s32(entry + 4), factor);
@@ -104,7 +106,7 @@ static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
     sums->part[3] = vmlaq_n_s32(sums->part[3], vldrbq_s32(entry + 12), factor);
 }
 
-static inline void kws_end(const kws_sums *sums, unsigned shift, int32_t *y)
+static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, int32_t *y)
 {
     vst1q_s32(y, vrshlq_s32(sums->part[0], vdupq_n_s32(-(int32_t) shift)));
     vst1q_s32(y + 4, vrshlq_s32(sums->part[1], vdupq_n_s32(-(int32_t) shift)));
@@ -116,10 +118,10 @@ static inline void kws_end(const kws_sums *sums, unsigned shift, int32_t *y)
 
 typedef struct {
     int32_t part[4];
-} kws_sums;
+} kws_gather_sums;
 
 /* sums = bias */
-static inline void kws_begin(const int32_t *bias, kws_sums *sums)
+static inline void kws_gather_begin(const int32_t *bias, kws_gather_sums *sums)
 {
     sums->part[0] = bias[0];
     sums->part[1] = bias[1];
@@ -128,7 +130,7 @@ static inline void kws_begin(const int32_t *bias, kws_sums *sums)
 }
 
 /* sums += factor entry */
-static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
+static inline void kws_gather_add(int32_t factor, const int8_t *entry, kws_gather_sums *sums)
 {
     sums->part[0] += factor * entry[0];
     sums->part[1] += factor * entry[1];
@@ -137,14 +139,25 @@ static inline void kws_add(int32_t factor, const int8_t *entry, kws_sums *sums)
 }
 
 /* y = round(sums / 2^shift) */
-static inline void kws_end(const kws_sums *sums, unsigned shift, int32_t *y)
+static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, int32_t *y)
 {
-    y[0] = kws_rounded(sums->part[0], shift);
-    y[1] = kws_rounded(sums->part[1], shift);
-    y[2] = kws_rounded(sums->part[2], shift);
-    y[3] = kws_rounded(sums->part[3], shift);
+    y[0] = kws_shift_rounded(sums->part[0], shift);
+    y[1] = kws_shift_rounded(sums->part[1], shift);
+    y[2] = kws_shift_rounded(sums->part[2], shift);
+    y[3] = kws_shift_rounded(sums->part[3], shift);
 }
 #endif
+
+/* Offsets and strides. */
+#define KWS_ROW_PITCH 64 /* bytes from row to row of the tables */
+#define KWS_SHIFT_Z 0 /* place among the shifts */
+#define KWS_SHIFT_RESIDUAL 1 /* place among the shifts */
+#define KWS_SHIFT_SCORE 2 /* place among the shifts */
+#define KWS_SHIFT_Y 3 /* place among the shifts */
+#define KWS_SCRATCH_NORMALISED 0 /* bytes into scratch */
+#define KWS_SCRATCH_Z 128 /* bytes into scratch */
+#define KWS_SCRATCH_ROW 512 /* bytes into scratch */
+#define KWS_SCRATCH_SCORE 576 /* bytes into scratch */
 
 /* scalar: normalise, project, hash and gather one token; then the stages together. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised);

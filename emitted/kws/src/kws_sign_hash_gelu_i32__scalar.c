@@ -2,7 +2,7 @@
 #include "kws_runtime.h"
 
 /* 2^15 log2(1 + exp(-2 z)) for z = 0, 2^-5, 2^-4 … 8. */
-static const uint16_t kws_log2[257] = {
+static const uint16_t kws_score_log2[257] = {
     32768, 31314, 29906, 28543, 27227, 25956, 24730, 23549, 22412, 21318, 20266, 19257, 18289, 17361, 16472, 15622,
     14809, 14033, 13291, 12584, 11910, 11268, 10656, 10075, 9522, 8996, 8497, 8024, 7574, 7149, 6745, 6362,
     6000, 5658, 5334, 5027, 4737, 4463, 4205, 3960, 3729, 3512, 3306, 3112, 2929, 2757, 2595, 2441,
@@ -23,14 +23,14 @@ static const uint16_t kws_log2[257] = {
 };
 
 /* 2^15 2^-f for f = 0, 2^-5, 2^-4 … 1. */
-static const uint16_t kws_power[33] = {
+static const uint16_t kws_score_power[33] = {
     32768, 32066, 31379, 30706, 30048, 29405, 28774, 28158, 27554, 26964, 26386, 25821, 25268, 24726, 24196, 23678,
     23170, 22674, 22188, 21713, 21247, 20792, 20347, 19911, 19484, 19066, 18658, 18258, 17867, 17484, 17109, 16743,
     16384,
 };
 
 /* Between two entries of a table, `part` of 2^places on from the first. Tables fall. */
-static inline uint32_t kws_between(const uint16_t *entry, uint32_t part, unsigned places)
+static inline uint32_t kws_score_between(const uint16_t *entry, uint32_t part, unsigned places)
 {
     return entry[0] - ((uint32_t) (entry[0] - entry[1]) * part >> places);
 }
@@ -44,22 +44,22 @@ static inline uint32_t kws_between(const uint16_t *entry, uint32_t part, unsigne
    None may overlap. Cannot fail. */
 void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
-    const unsigned z_shift = weights->shifts[0], score_shift = weights->shifts[2];
+    const unsigned z_shift = weights->shifts[KWS_SHIFT_Z], score_shift = weights->shifts[KWS_SHIFT_SCORE];
 
     for (uint32_t table = 0; table < 16; ++table, z += 6) {
         uint32_t code = table, sum = 0, log2 = 0;
         for (size_t bit = 0; bit < 6; ++bit) {
             const int32_t value = z[bit];
-            uint32_t size = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* 12 binary places */
+            uint32_t magnitude = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* 12 binary places */
             code = 2 * code + (value > 0 ? 1u : 0u);
-            if (size > 65535u)
-                size = 65535u;
-            sum += size;
-            if (size < 32768u)
-                log2 += kws_between(kws_log2 + (size >> 7), size & 127u, 7);
+            if (magnitude > 65535u)
+                magnitude = 65535u;
+            sum += magnitude;
+            if (magnitude < 32768u)
+                log2 += kws_score_between(kws_score_log2 + (magnitude >> 7), magnitude & 127u, 7);
         }
         const uint32_t part = log2 & 0x7fffu;
-        const uint32_t share = kws_between(kws_power + (part >> 10), part & 1023u, 10);
+        const uint32_t share = kws_score_between(kws_score_power + (part >> 10), part & 1023u, 10);
         const uint32_t scale = weights->table_scales[code];
         const uint32_t product = share * (sum >> 3);
         const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);

@@ -16,12 +16,12 @@ local constants = require "gen.families.integer.constants"
 local cost = require "gen.plan.cost"
 local host = require "host"
 local json = require "json"
+local lookup_sections = require "gen.families.lookup.sections"
 local names = require "gen.model.names"
 local plan = require "gen.families.lookup.plan"
 local projection_of = require "gen.families.integer.projection"
 local types = require "gen.families.integer.types"
 local validated = require "gen.model.validated"
-local lookup_sections = require "gen.families.lookup.sections"
 
 local integer_plan = {}
 

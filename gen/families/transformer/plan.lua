@@ -17,8 +17,8 @@ local schedule = require "gen.families.transformer.schedule"
 local sections_of = require "gen.families.transformer.sections"
 local shape_of = require "gen.families.transformer.shape"
 local steps_of = require "gen.families.transformer.steps"
-local variant = require "gen.families.transformer.variant"
 local validated = require "gen.model.validated"
+local variant = require "gen.families.transformer.variant"
 
 local transformer_plan = {}
 

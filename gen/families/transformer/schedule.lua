@@ -46,7 +46,7 @@ return space.new {
         key = "few.vectors",
         doc = "vectors of outputs of a token alone held in registers",
         values = function(_, isa) return parts(isa, panel, 1) end,
-        default = function(_, isa) return isa.lanes == 1 and 4 or panel // isa.lanes end,
+        default = function(_, isa) return largest(parts(isa, panel, 1), isa.lanes == 1 and 4 or panel) end,
     },
     {
         key = "few.streams",

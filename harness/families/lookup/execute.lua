@@ -39,7 +39,7 @@ local function build(path, sets, options, threads, files)
 end
 
 function execute.run(path, options)
-    local sets = runnable(options.isa, family.isa_types(options))
+    local sets = runnable.sets(options.isa, family.isa_types(options))
     local b = build(path, { sets[#sets] }, options, 1)
     local result = assert(
         kernel.run(
@@ -55,7 +55,7 @@ end
 
 function execute.verify(path, options)
     local threads = execute.threads_of(options)
-    local sets, skipped = runnable(options.isa, family.isa_types(options))
+    local sets, skipped = runnable.every(options.isa, family.isa_types(options))
     local b = build(path, sets, options, threads)
     local p = b.plan
     local results, ok = check.variants(p, b.library, b.files, options.seed, threads), true
@@ -143,7 +143,7 @@ end
 -- A build, and in `checked` the results of its verification by instruction set and regime; raises one line for a wrong
 -- kernel.
 local function verified_build(path, options, threads, files)
-    local sets = runnable(options.isa, family.isa_types(options))
+    local sets = runnable.sets(options.isa, family.isa_types(options))
     if not options.isa then sets = { sets[#sets] } end
     local b = build(path, sets, options, threads, files)
     b.checked, b.tuned = {}, options.named

@@ -456,7 +456,7 @@ end
 
 -- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
 local function sets_of(type, options)
-    local sets = runnable(options.isa, family.isa_types { type = type, cache = options.cache })
+    local sets = runnable.sets(options.isa, family.isa_types { type = type, cache = options.cache })
     return options.isa and sets or { sets[#sets] }
 end
 

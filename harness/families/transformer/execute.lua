@@ -70,9 +70,9 @@ function transformer.pack(p, path, output)
     assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
 end
 
--- One plan for every instruction set that this CPU can run, and the names of those it cannot.
-local function plans_of(path, options)
-    local sets, skipped = runnable(options.isa, family.isa_types(options))
+-- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it cannot.
+local function plans_of(path, options, choose)
+    local sets, skipped = choose(options.isa, family.isa_types(options))
     local plans = {}
     for i, set in ipairs(sets) do
         plans[i] = request.plan(path, { set }, options, machine.tuned_note)
@@ -81,7 +81,7 @@ local function plans_of(path, options)
 end
 
 function transformer.run(path, options)
-    local plans = plans_of(path, options)
+    local plans = plans_of(path, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
     local x = assert(runner.load(options.input, p.shape.input))
@@ -355,7 +355,7 @@ function transformer.check(plans, options)
 end
 
 function transformer.verify(path, options)
-    local plans, skipped = plans_of(path, options)
+    local plans, skipped = plans_of(path, options, runnable.every)
     local results, ok, p = transformer.check(plans, options), true, plans[1]
     for _, result in ipairs(results) do
         ok = ok and result.ok
