@@ -114,7 +114,7 @@ end
 local function objects(b, model, target, folder, more)
     local own, all = {}, {}
     local include =
-        { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware" }
+        { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer)
     local function compile(path, object, extra)
         call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
@@ -322,11 +322,12 @@ local function baseline_instructions(target, arithmetic)
     local flags = joined(
         toolchain.flags,
         target.flags,
-        { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", '-DWEIGHTS="' .. blob .. '"' },
+        { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", "-I.", '-DWEIGHTS="' .. blob .. '"' },
         macros_of("kws_dense", "baseline.h", arithmetic == "integer")
     )
     local sources, objects =
-        { "tests/firmware/boards/run.c", "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start }, {}
+        { "tests/firmware/boards/run.c", "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start },
+        {}
     for _, name in ipairs(host.list(folder .. "/dense")) do
         if name:find("%.c$") then sources[#sources + 1] = folder .. "/dense/" .. name end
     end
