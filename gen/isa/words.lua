@@ -268,7 +268,7 @@ for _, name in ipairs(dtype.loaded_names) do
         takes = "base",
         gives = "vector",
         tier = name,
-        doc = "as many elements as lanes, as floats",
+        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one",
     })
     table.insert(words.list, {
         name = "load_partial_" .. name,

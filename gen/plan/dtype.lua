@@ -62,6 +62,15 @@ dtype.list = {
         cache = { tolerance = 3e-2 },
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
+    {
+        -- 4 bits of exponent, 3 of fraction, no infinity (OCP's E4M3). Kernels read a byte as 1/256 of its number, a
+        -- half precision number with the same fraction and a larger exponent bias; the row's scale makes up for it.
+        name = "e4m3",
+        bytes = 1,
+        storage = "uint8_t",
+        scaled = true,
+        doc = "fp8 with 4 bits of exponent and 3 of fraction, and a float32 scale a row",
+    },
 }
 
 local function serves(row, use)

@@ -90,6 +90,8 @@ static const type_row types[] = {
     [QUANTISE_F16] = {"f16", 2, 0x1.ffcp15, nearest_float, code_float, .bits = 11, .min_exponent = -14},
     [QUANTISE_I8] = {"i8", 1, 127.0, nearest_integer, code_integer, .scaled = true},
     [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
+    /* 1/256 of what the format means, as the row's scale makes up for it: gen/plan/dtype.lua */
+    [QUANTISE_E4M3] = {"e4m3", 1, 0x1.cp0, nearest_float, code_float, .bits = 4, .min_exponent = -14, .scaled = true},
     [QUANTISE_F64] = {"f64", 8, DBL_MAX, itself, code_double},
 };
 

@@ -45,6 +45,8 @@ static const type_row types[] = {
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
     [REFERENCE_I8] = {"i8", TABLES_OR_CACHE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .rounds_inputs = true},
+    /* up to 448 in the format, in units of 2^8 here */
+    [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16 } reference_type;
+typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16, REFERENCE_E4M3 } reference_type;
 
 /* What a type is used for. */
 typedef enum {

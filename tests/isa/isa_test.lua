@@ -72,6 +72,10 @@ local domains = {
         make = function() return random(0x7c00) | random(2) << 15 end,
     },
     i8 = { edges = { 0, 127, -127 }, make = function() return random(255) - 127 end },
+    e4m3 = { -- every finite one
+        edges = { 0, 0x80, 1, 0x81, 7, 8, 0x7e, 0xfe },
+        make = function() return random(0x7f) | random(2) << 7 end,
+    },
     words = {
         edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
         make = function() return random(0x10000) | random(0x10000) << 16 end,

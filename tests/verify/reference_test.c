@@ -502,6 +502,20 @@ static void rounding_a_row_to_i16(void **state)
     assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
 }
 
+/* Floats of 4 bits in units that make the largest one 448/256; below 2^-6/256 they are multiples of 2^-9/256. */
+static void rounding_a_row_to_e4m3(void **state)
+{
+    (void)state;
+    double row[8] = {-448.0, 17.0, 19.0, 447.9, 0x1p-10, 0x1.8p-9, 0x1.01p-10, 0.0}, zeros[2] = {0.0, 0.0};
+    const double expected[8] = {-448.0, 16.0, 20.0, 448.0, 0.0, 0x1p-8, 0x1p-9, 0.0};
+    assert_true(reference_scale(REFERENCE_E4M3, row, 8) == 256.0);
+    reference_round_row(REFERENCE_E4M3, row, 8);
+    for (size_t i = 0; i < 8; ++i)
+        assert_true(row[i] == expected[i]);
+    reference_round_row(REFERENCE_E4M3, zeros, 2);
+    assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
+}
+
 /* What the blob holds of a rounded BH4 projection, H_b W times its factor, is a number of bf16 at most half a unit from the exact one, and
    the norm's offset gives what it gave. */
 static void rounded_bh4_is_folded(void **state)
@@ -674,6 +688,7 @@ int main(void)
         cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
         cmocka_unit_test(rounding_a_row_to_i16),
+        cmocka_unit_test(rounding_a_row_to_e4m3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
