@@ -7,10 +7,9 @@ model=gen/models/roberta_small.lua
 lookupc=build/lookupc
 
 # Debian package | what it is for
-packages='
+build_packages='
 gcc              | compiles lookupc and the emitted C
 g++              | compiles the measuring process
-clang            | second compiler that the emitted C is tested with
 libc6-dev        | headers of the C library
 cmake            | the build
 make             | the build
@@ -24,24 +23,32 @@ libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
-python3-numpy    | check of results that is independent of the C
-slurm-wlm        | the test of harness/fleet starts a Slurm of its own
-munge            | authentication of that Slurm
-parallel         | harness/fleet without Slurm
 '
 
-# What tests/firmware/targets_test.lua needs beside: compilers and emulators of other CPUs.
-firmware_packages='
-gcc-arm-none-eabi        | firmware for Cortex-M
-qemu-system-arm          | runs it
-gcc-aarch64-linux-gnu    | firmware for AArch64
-gcc-riscv64-unknown-elf  | firmware for RISC-V of 32 bits
-clang-19                 | firmware for RISC-V with vectors and for WebAssembly
-lld-19                   | links it
-qemu-user-static         | runs AArch64 and RISC-V
-nodejs                   | runs WebAssembly
-cppcheck                 | what MISRA.md lists
-python3-yaml             | reads the files for Zephyr and ESP-IDF
+# Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
+test_packages='
+clang                   | emit fuzz firmware verify tune commands | second compiler that the emitted C is tested with
+python3-numpy           | emit firmware verify transformer tune commands | check of results that is independent of the C
+slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
+munge                   | tune | authentication of that Slurm
+parallel                | tune | harness/fleet without Slurm
+gcc-arm-none-eabi       | firmware isa | Cortex-M: compiles for it
+qemu-system-arm         | firmware isa | Cortex-M: runs it
+gcc-aarch64-linux-gnu   | firmware isa | AArch64: compiles for it
+gcc-riscv64-unknown-elf | firmware full | RISC-V of 32 bits: compiles for it
+clang-19                | firmware isa | RISC-V with vectors and WebAssembly: compiles for them
+lld-19                  | firmware isa | links it
+qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
+nodejs                  | firmware isa | runs WebAssembly
+cppcheck                | firmware | what MISRA.md lists
+python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
+'
+
+lint_packages='
+lua-check    | luacheck, for the Lua sources
+shellcheck   | for the shell scripts
+clang-format | for the layout of C and C++
+clang-tidy   | for the C sources
 '
 
 say() { printf '%s\n' "$*" >&2; }
@@ -54,8 +61,9 @@ fail() {
 # install NAME | REASON ...: makes sure that the packages of a table are there.
 install() {
     local name reason missing=()
-    command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         fail "needs Debian's dpkg and apt-get to look for packages; elsewhere install these by hand and run cmake: $(cut -d'|' -f1 <<<"$1" | xargs)"
+    fi
     while IFS='|' read -r name reason; do
         name=${name// /}
         if [[ -n $name && $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null) != installed ]]; then
@@ -90,11 +98,93 @@ quietly() {
     }
 }
 
-build() {
-    install "$packages"
+configure() {
+    install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+}
+
+build() {
+    configure
     cmake --build build --parallel "$(nproc)" -- --no-print-directory --silent
+}
+
+# packages_of LABEL...: those of test_packages that tests of these labels need, as install takes them.
+packages_of() {
+    local name labels reason label
+    while IFS='|' read -r name labels reason; do
+        [[ -n $name && ($labels != *' full '* || ${LOOKUPC_EFFORT-} == full) ]] || continue
+        for label; do
+            [[ $labels != *" $label "* ]] || printf '%s|%s\n' "$name" "$reason"
+        done
+    done <<<"$test_packages" | sort -u
+}
+
+# run_tests [ARGS]: all tests, or those that ARGS choose, which are ctest's; the last line counts them.
+run_tests() {
+    local labels status=0
+    build
+    mapfile -t labels < <(ctest --test-dir build -N "$@" | sed -nE 's|^ +Test +#[0-9]+: ([a-z]+)/.*|\1|p' | sort -u)
+    ((${#labels[@]})) || fail "no test is called so: $*"
+    install "$(packages_of "${labels[@]}")"
+    rm -f build/tests.xml
+    SECONDS=0
+    ctest --test-dir build --output-on-failure --output-junit tests.xml -j2 "$@" || status=$?
+    [[ -e build/tests.xml ]] || exit "$status"
+    if ((${#labels[@]} > 1)); then
+        printf '\n%s: %d s; this effort is\n' "${LOOKUPC_EFFORT:-quick}" "$SECONDS"
+        lua5.4 tests/effort.lua
+    fi
+    count() { grep -m1 -oE "$1=\"[0-9]+\"" build/tests.xml | tr -dc 0-9; }
+    printf '%d passed, %d failed, %d skipped\n' $(($(count tests) - $(count failures) - $(count skipped))) "$(count failures)" "$(count skipped)"
+    exit "$status"
+}
+
+# run_test FILE[:NAME]: the test of one file, or one function in it.
+run_test() {
+    local file=${1%%:*} name=
+    [[ $1 != *:* ]] || name=${1#*:}
+    [[ -f $file ]] || fail "$file: there is no such test"
+    [[ -z $name || $file == *.c || $file == *.lua ]] || fail "$1: only tests in Lua and C have names"
+    file=${file#"${file%/*/*}/"} # folder and file, which ctest knows it by
+    [[ -z $name ]] || export LOOKUPC_TEST=$name
+    run_tests -V -R "^${file//./\\.}\$" "${@:2}"
+}
+
+# c_files: paths of all sources in C and C++ that are written by hand.
+c_files() {
+    find commands gen harness tests -path tests/golden -prune -o -regex '.*\.\(c\|h\|cc\|hh\)' -print | sort
+}
+
+# Lines of Lua end at column 120.
+long_lines() {
+    ! grep -rnE --include='*.lua' '^.{121,}' commands gen harness tests
+}
+
+fmt() {
+    install 'clang-format | formats C and C++'
+    c_files | xargs clang-format -i
+    if command -v stylua >/dev/null; then
+        stylua commands gen harness tests
+    else
+        say 'stylua is missing: Lua is not formatted; lines of more than 120 columns:'
+        long_lines
+    fi
+}
+
+lint() {
+    local status=0
+    configure
+    install "$lint_packages"
+    luacheck --quiet commands gen harness tests || status=1 # lines of more than 120 columns, too
+    find . -name build -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print | sort | xargs shellcheck -x -P SCRIPTDIR || status=1
+    c_files | xargs clang-format --dry-run -Werror || status=1
+    find commands gen harness -name '*.c' | sort | xargs -n 8 -P "$(nproc)" clang-tidy --quiet -p build --warnings-as-errors='*' 2>build/tidy.log || {
+        cat build/tidy.log
+        status=1
+    }
+    ((status)) || say 'lint: clean'
+    exit "$status"
 }
 
 # step COMMAND...: shows a command and runs it.
@@ -130,11 +220,14 @@ usage() {
     cat <<'END'
 ./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
 ./build.sh build              install missing Debian packages and build
-./build.sh test [ARGS]        build and run all tests; ARGS go to ctest, such as -R sandbox or -L lua
+./build.sh test [ARGS]        build and run the tests, in minutes; ARGS go to ctest, such as -R sandbox or -L unit
+./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about an hour
+./build.sh test FILE[:NAME]   one test, such as tests/unit/plan_test.lua, or one function in it
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
-./build.sh fmt                format the C and C++ sources
+./build.sh lint               check Lua, shell, C and C++ sources
+./build.sh fmt                format C and C++, and Lua where stylua is installed
 ./build.sh clean              remove build/
 END
 }
@@ -148,25 +241,27 @@ build)
     build
     ;;
 test)
-    build
-    install "$firmware_packages"
-    if [[ ${2-} == firmware ]]; then
-        exec build/lua_runner . "$PWD/$lookupc" tests/firmware/targets_test.lua
-    fi
-    exec ctest --test-dir build --output-on-failure -j2 "${@:2}"
+    case ${2-} in
+    full) LOOKUPC_EFFORT=full run_tests "${@:3}" ;;
+    firmware) LOOKUPC_EFFORT=full run_test tests/firmware/targets_test.lua ;;
+    tests/*) run_test "${@:2}" ;;
+    *) run_tests "${@:2}" ;;
+    esac
     ;;
 emitted)
     build
-    install "$firmware_packages"
+    install "$(packages_of firmware)"
     vendored
+    ;;
+lint)
+    lint
     ;;
 bench)
     build
     exec $lookupc bench $model "${@:2}"
     ;;
 fmt)
-    install 'clang-format | formats C and C++'
-    find gen harness tests -path tests/golden -prune -o -name '*.[ch]' -print -o -name '*.cc' -print -o -name '*.hh' -print | sort | xargs clang-format -i
+    fmt
     ;;
 clean)
     rm -rf build

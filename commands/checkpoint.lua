@@ -34,11 +34,10 @@ function commands.fuse(arguments, options)
     fuse.only_transformer(m)
     local eliminate = options.eliminate or m.attention.eliminate
     fuse.check(m, eliminate, options.eliminate ~= nil)
-    local results = fuse_weights(
-        m,
-        setmetatable({ eliminate = eliminate }, { __index = options }),
-        function(inputs) file_rules.not_over("-o", options.o, { arguments[1], options.weights, table.unpack(inputs) }) end
-    )
+    local results = fuse_weights(m, setmetatable({ eliminate = eliminate }, { __index = options }), function(inputs)
+        local read = { arguments[1], options.weights, table.unpack(inputs) }
+        file_rules.not_over("-o", options.o, read)
+    end)
     if options.report then host.print(table.concat(report_lines(results), "\n")) end
     local worst, off = largest(results, "condition"), largest(results, "error")
     host.print(

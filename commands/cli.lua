@@ -454,7 +454,8 @@ end
 
 local function dashes(option) return (#option.name == 1 and "-" or "--") .. option.name end
 
-local function usage_error(text, command) return setmetatable({ text = text, command = command }, { __name = "usage" }) end
+local usage_kind = { __name = "usage" }
+local function usage_error(text, command) return setmetatable({ text = text, command = command }, usage_kind) end
 
 local function option_words(option) return dashes(option) .. (option.value and " " .. option.value or "") end
 

@@ -55,7 +55,7 @@ end
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
     if options.profile == nil then
-        for _, name in ipairs { "target", "weights", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" } do
+        for name in ("target weights weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
             if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
         end
         local p = load_plan(path, options)

@@ -183,7 +183,8 @@ end
 local function disagreement_text(id, d)
     if d.batches then
         return string.format(
-            "key %s: hosts disagree: %s, batches %s, shard %s: host %s chose %s at %.3f of the default's time, host %s %s at %.3f",
+            "key %s: hosts disagree: %s, batches %s, shard %s: host %s chose %s at %.3f of the default's time, host \z
+                %s %s at %.3f",
             id:sub(1, 12),
             d.regime,
             d.batches,

@@ -101,10 +101,10 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
 }
 
 #ifdef ROBERTA_SMALL_OPENMP
-void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / least, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
+    const size_t worthwhile = tokens / min, ranges = worthwhile < ROBERTA_SMALL_OPENMP ? worthwhile : ROBERTA_SMALL_OPENMP;
     const size_t tiles = (tokens + tile - 1) / tile;
 
     if (ranges < 2) {

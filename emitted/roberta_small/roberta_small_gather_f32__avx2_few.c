@@ -26,7 +26,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             _mm_prefetch((const char *) (row + 16), _MM_HINT_T0);
         }
         for (size_t strip = 0; strip < 512; strip += 32) {
-            const size_t prefetch_at = strip + 64 <= 512 ? strip + 32 : 480;
+            const size_t prefetch_at = strip + 32 < 512 ? strip + 32 : strip;
             __m256 sum0 = _mm256_loadu_ps(y_from + strip);
             __m256 sum1 = _mm256_loadu_ps(y_from + strip + 8);
             __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);

@@ -142,17 +142,14 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4,
-            code, score,
-            weights->bias + column, 0, sums, 64, 0, tokens);
+            code, score, weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 4; k < 124; k += 4)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
                 : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
-                code + k * 16, score + k * 16,
-                sums, 64, sums, 64, 0, tokens);
+                code + k * 16, score + k * 16, sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
             : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
-            code + 1984, score + 1984,
-            sums, 64, y + column, 512, streams, tokens);
+            code + 1984, score + 1984, sums, 64, y + column, 512, streams, tokens);
     }
     _mm_sfence();
 }

@@ -138,17 +138,14 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8,
-            code, score,
-            weights->bias + column, 0, sums, 64, 0, tokens);
+            code, score, weights->bias + column, 0, sums, 64, 0, tokens);
         for (size_t k = 8; k < 120; k += 8)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
                 : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
-                code + k * 64, score + k * 64,
-                sums, 64, sums, 64, 0, tokens);
+                code + k * 64, score + k * 64, sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
             : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8,
-            code + 7680, score + 7680,
-            sums, 64, y + column, 512, streams, tokens);
+            code + 7680, score + 7680, sums, 64, y + column, 512, streams, tokens);
     }
     _mm_sfence();
 }

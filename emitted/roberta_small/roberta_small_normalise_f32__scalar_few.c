@@ -9,9 +9,8 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
     float lane[1];
 
     float sums = 0.0f;
-    for (size_t i = 0; i < 512; ++i) {
+    for (size_t i = 0; i < 512; ++i)
         sums = sums + x[i];
-    }
     lane[0] = sums;
     float sum = 0.0f;
     sum += lane[0];
@@ -24,6 +23,7 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
         squares = centred * centred + squares;
         rests = rests + centred;
     }
+
     lane[0] = squares;
     float variance = 1e-05f;
     variance += lane[0] * 0.001953125f;

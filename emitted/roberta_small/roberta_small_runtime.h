@@ -168,12 +168,12 @@ void roberta_small_ffn__avx512_few(const roberta_small_weights *weights, const f
 
 /* avx512, any number of tokens. */
 void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+
 #ifdef ROBERTA_SMALL_OPENMP
 
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of `least`
-   tokens
-   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
-void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to ROBERTA_SMALL_OPENMP ranges of whole tiles, each of at
+   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif
 

@@ -101,10 +101,10 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
 }
 
 #ifdef TINY_OPENMP
-void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / least, ranges = worthwhile < TINY_OPENMP ? worthwhile : TINY_OPENMP;
+    const size_t worthwhile = tokens / min, ranges = worthwhile < TINY_OPENMP ? worthwhile : TINY_OPENMP;
     const size_t tiles = (tokens + tile - 1) / tile;
 
     if (ranges < 2) {

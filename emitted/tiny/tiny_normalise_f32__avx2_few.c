@@ -15,14 +15,12 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
     float lane[8];
 
     __m256 sums = _mm256_setzero_ps();
-    for (size_t i = 0; i < 64; i += 8) {
+    for (size_t i = 0; i < 64; i += 8)
         sums = _mm256_add_ps(sums, _mm256_loadu_ps(x + i));
-    }
     _mm256_storeu_ps(lane, sums);
     float sum = 0.0f;
-    for (size_t i = 0; i < 8; ++i) {
+    for (size_t i = 0; i < 8; ++i)
         sum += lane[i];
-    }
     const __m256 mean = _mm256_set1_ps(sum * 0.015625f);
 
     __m256 squares = _mm256_setzero_ps();
@@ -32,16 +30,15 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
         squares = _mm256_fmadd_ps(centred, centred, squares);
         rests = _mm256_add_ps(rests, centred);
     }
+
     _mm256_storeu_ps(lane, squares);
     float variance = 1e-05f;
-    for (size_t i = 0; i < 8; ++i) {
+    for (size_t i = 0; i < 8; ++i)
         variance += lane[i] * 0.015625f;
-    }
     _mm256_storeu_ps(lane, rests);
     float rest = 0.0f;
-    for (size_t i = 0; i < 8; ++i) {
+    for (size_t i = 0; i < 8; ++i)
         rest += lane[i];
-    }
     const __m256 shift = _mm256_set1_ps(rest * 0.015625f);
     const __m256 padded = _mm256_set1_ps(variance);
     const __m256 gain = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded));

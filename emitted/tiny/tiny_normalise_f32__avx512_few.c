@@ -15,14 +15,12 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
     float lane[16];
 
     __m512 sums = _mm512_setzero_ps();
-    for (size_t i = 0; i < 64; i += 16) {
+    for (size_t i = 0; i < 64; i += 16)
         sums = _mm512_add_ps(sums, _mm512_loadu_ps(x + i));
-    }
     _mm512_storeu_ps(lane, sums);
     float sum = 0.0f;
-    for (size_t i = 0; i < 16; ++i) {
+    for (size_t i = 0; i < 16; ++i)
         sum += lane[i];
-    }
     const __m512 mean = _mm512_set1_ps(sum * 0.015625f);
 
     __m512 squares = _mm512_setzero_ps();
@@ -32,16 +30,15 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
         squares = _mm512_fmadd_ps(centred, centred, squares);
         rests = _mm512_add_ps(rests, centred);
     }
+
     _mm512_storeu_ps(lane, squares);
     float variance = 1e-05f;
-    for (size_t i = 0; i < 16; ++i) {
+    for (size_t i = 0; i < 16; ++i)
         variance += lane[i] * 0.015625f;
-    }
     _mm512_storeu_ps(lane, rests);
     float rest = 0.0f;
-    for (size_t i = 0; i < 16; ++i) {
+    for (size_t i = 0; i < 16; ++i)
         rest += lane[i];
-    }
     const __m512 shift = _mm512_set1_ps(rest * 0.015625f);
     const __m512 padded = _mm512_set1_ps(variance);
     const __m512 gain = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded));

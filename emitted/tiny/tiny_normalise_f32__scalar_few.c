@@ -9,9 +9,8 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
     float lane[1];
 
     float sums = 0.0f;
-    for (size_t i = 0; i < 64; ++i) {
+    for (size_t i = 0; i < 64; ++i)
         sums = sums + x[i];
-    }
     lane[0] = sums;
     float sum = 0.0f;
     sum += lane[0];
@@ -24,6 +23,7 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
         squares = centred * centred + squares;
         rests = rests + centred;
     }
+
     lane[0] = squares;
     float variance = 1e-05f;
     variance += lane[0] * 0.015625f;

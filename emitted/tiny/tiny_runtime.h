@@ -160,11 +160,12 @@ void tiny_ffn__avx512_few(const tiny_weights *weights, const float *x, float *y,
 
 /* avx512, any number of tokens. */
 void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+
 #ifdef TINY_OPENMP
 
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to TINY_OPENMP ranges of whole tiles, each of `least` tokens
-   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
-void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t least,
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to TINY_OPENMP ranges of whole tiles, each of at
+   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif
 

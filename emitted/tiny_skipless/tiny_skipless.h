@@ -3,9 +3,8 @@
 #define TINY_SKIPLESS_H_INCLUDED
 
 /* tiny_skipless: the 2 serial blocks of a transformer (without Q and P, "KV-weights are all you need for skipless
-   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row, to the
-   output
-   of the last block; embeddings and what follows the last block are the caller's.
+   transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
+   to the output of the last block; embeddings and what follows the last block are the caller's.
 
    No function allocates memory, keeps state or calls a library. All are reentrant for different caches and scratch.
 
@@ -73,9 +72,8 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
 
 /* The blocks for one token, which attends to the tokens before it and itself.
    weights   filled by tiny_skipless_bind
-   cache     TINY_SKIPLESS_CACHE_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned: filled for positions 0 … position - 1 by earlier calls;
-             need not be
-             cleared before the first one. To go back, call again with an earlier position.
+   cache     TINY_SKIPLESS_CACHE_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned: filled for positions 0 … position - 1 by earlier
+             calls; need not be cleared before the first one. To go back, call again with an earlier position.
    x         [64] floats, any float alignment: the input of the first block
    y         [64] floats: the output of the last block; may be x
    position  of the token in its sequence, below TINY_SKIPLESS_CONTEXT

@@ -244,9 +244,8 @@ static inline void tiny_skipless_attention_sums_1(const float *restrict weight, 
     tiny_skipless_attention_sums_1_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to the totals, a
-   sum
-   for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
+/* One row of an online softmax: the scores of a tile become weights relative to the largest score so far, and are added to
+   the totals, one for each lane. A tile with a larger score is rare: only then the sums of earlier tiles have to shrink, by `factor`. */
 static inline void tiny_skipless_attention_softmax(float *restrict score, float *restrict total, float *restrict largest,
     float *restrict factor)
 {
@@ -280,9 +279,8 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
     _mm256_storeu_ps(total, totals);
 }
 
-/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile, so that no more than a tile of
-   scores
-   is held.
+/* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
+   tile of scores is held.
    query    [queries][2][16], scaled, rotated
    key      [tiles][16][32]; value [positions][16]
    first    position of the first query; each attends to positions up to its own
@@ -290,8 +288,7 @@ static inline void tiny_skipless_attention_softmax(float *restrict score, float 
    score    [queries][2][32], total [queries][2][8], both overwritten
    Nothing may overlap. Cannot fail. */
 void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key, const float *restrict value, size_t first,
-    size_t queries,
-    float *restrict sums, float *restrict score, float *restrict total)
+    size_t queries, float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
     float largest[16], factor[16];

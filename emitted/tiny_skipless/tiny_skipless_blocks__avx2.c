@@ -71,8 +71,7 @@ static void tiny_skipless_blocks_rotate(const float *restrict from, const float 
 
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step,
-    const float *restrict v, size_t v_step,
-    float *restrict keys, float *restrict values, size_t first, size_t tokens)
+    const float *restrict v, size_t v_step, float *restrict keys, float *restrict values, size_t first, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
         const size_t position = first + token;
@@ -93,8 +92,7 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
 
 /* Attention of some tokens from position `first` on, 8 at a time: q and y are rows of 4 heads of 16. */
 static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, const float *restrict q, size_t q_step, const float *keys,
-    const float *values, size_t first, size_t tokens,
-    float *restrict y, size_t y_step, float *scratch)
+    const float *values, size_t first, size_t tokens, float *restrict y, size_t y_step, float *scratch)
 {
     const size_t batch = tokens < 8 ? tokens : 8;
     float *queries = scratch;
@@ -152,28 +150,23 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
                     rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = in[token * TINY_SKIPLESS_D + i];
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
-                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER,
-                k, TINY_SKIPLESS_K_PITCH, 64, 1, count);
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, 64, 1, count);
             /* V: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_ROWS_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
-                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER,
-                v, TINY_SKIPLESS_V_PITCH, 64, 1, count);
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, 64, 1, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values, first + at, count);
             tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
                 TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
             tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
-                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER,
-                gate, TINY_SKIPLESS_GATE_PITCH, 64, 5, count);
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH, 64, 5, count);
             /* M: 64 inputs, 160 outputs */
             tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
-                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER,
-                hidden, TINY_SKIPLESS_HIDDEN_PITCH, 64, 5, count);
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH, 64, 5, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__avx2(hidden, TINY_SKIPLESS_HIDDEN_PITCH, weights->o + layer * TINY_SKIPLESS_O_LAYER,
-                weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER,
-                out, TINY_SKIPLESS_OUT_PITCH, 160, 2, count);
+                weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out, TINY_SKIPLESS_OUT_PITCH, 160, 2, count);
             for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     y[(at + token) * TINY_SKIPLESS_D + i] = out[token * TINY_SKIPLESS_OUT_PITCH + i];

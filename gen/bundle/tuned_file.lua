@@ -13,7 +13,8 @@ local schema = require "gen.model.schema"
 local tuned = {}
 
 local function text(words, pattern)
-    return { words = words, holds = function(v) return type(v) == "string" and #v <= 200 and v:find(pattern) ~= nil end }
+    local function holds(v) return type(v) == "string" and #v <= 200 and v:find(pattern) ~= nil end
+    return { words = words, holds = holds }
 end
 local line = text("must be a line of text", "^[^%c]+$")
 local sha256 = text("must be 64 hexadecimal digits", "^" .. ("[0-9a-f]"):rep(64) .. "$")
@@ -171,7 +172,8 @@ function tuned.choices(data, context, p)
         end
         local new = names_of(missing, keys)
         notes[1] = string.format(
-            "%s: tuned with other templates (lookupc %s): its choices are legal, but may no longer be the fastest: tune again%s",
+            "%s: tuned with other templates (lookupc %s): its choices are legal, but may no longer be the fastest: \z
+                tune again%s",
             context.path,
             data.lookupc.version,
             new ~= "" and "; it does not have " .. new .. ", which keep their default" or ""

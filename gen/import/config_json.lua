@@ -141,7 +141,8 @@ function add.roberta(m, r)
     if kind ~= "absolute" then r.refuse("position_embedding_type", kind, 'must be "absolute"') end
     m.tied = r.boolean("tie_word_embeddings", true)
     m.positions, m.token_types = m.attention.context, r.integer("type_vocab_size", 1)
-    m.attention.context = m.attention.context - r.integer("pad_token_id", 1) - 1 -- positions count from behind the padding's
+    -- Positions count from behind the padding's.
+    m.attention.context = m.attention.context - r.integer("pad_token_id", 1) - 1
     m.attention.causal = r.boolean("is_decoder", false)
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-12), place = "post" }
 end
@@ -188,9 +189,10 @@ function import.model(path, options)
         m.skip = true
     end
 
+    local without = options.skipless and ", without skip connections and norms" or ""
     local keys, lines =
         transformer_model.keys, {
-            string.format("-- From the config.json of a %s%s.", config.model_type, options.skipless and ", without skip connections and norms" or ""),
+            string.format("-- From the config.json of a %s%s.", config.model_type, without),
             "return {",
         }
     for _, row in ipairs(keys) do

@@ -5,28 +5,28 @@ local names = {}
 local taken = {}
 for word in
     ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
-co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete
-do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
-return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
-typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq]]):gmatch(
-        "%S+"
-    )
+co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
+delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires
+restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+try typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor
+xor_eq]]):gmatch "%S+"
 do
     taken[word] = true
 end
 -- A model's header is <name>.h: it must not hide one of these.
 for header in
     ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
-stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
-wchar wctype]]):gmatch("%S+")
+stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time
+uchar wchar wctype]]):gmatch("%S+")
 do
     taken[header] = true
 end
 
 -- The rule for a model's name, and whether `text` follows it.
 names.rule =
-    "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ or a standard header"
+    "must be 1 to 40 of a-z, 0-9 and single _, start with a letter, not end with _ and not be a keyword of C or C++ \z
+        or a standard header"
 function names.valid(text)
     return #text <= 40
         and text:find("^%l[%l%d_]*$") ~= nil

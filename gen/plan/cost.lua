@@ -24,7 +24,10 @@ end
 function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.slots * shape.d_out) / 1e6 end
 
 -- The tokens from which a thread of their own pays: 8 MFLOP take over 100 µs, a thread that has to be woken about 20.
-function cost.tokens_worth_a_thread(shape, projection_flops) return math.ceil(8 / cost.folded(shape, projection_flops)) end
+function cost.tokens_worth_a_thread(shape, projection_flops)
+    local folded = cost.folded(shape, projection_flops)
+    return math.ceil(8 / folded)
+end
 
 -- The feed-forward network d -> 4d -> d_out that a LookupFFN replaces.
 function cost.dense_hidden(shape) return 4 * shape.d end

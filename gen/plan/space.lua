@@ -17,7 +17,10 @@ end
 
 -- Whether `rows` times `vectors` accumulators of a product fit, with the vectors and one scalar of the step in hand.
 -- The portable kernels leave registers to the compiler.
-function space.product_fits(isa, rows, vectors) return isa.lanes == 1 or rows * vectors + vectors + 1 <= isa.registers end
+function space.product_fits(isa, rows, vectors)
+    local registers = rows * vectors + vectors + 1
+    return isa.lanes == 1 or registers <= isa.registers
+end
 
 local function contains(list, value)
     for _, item in ipairs(list) do

@@ -175,10 +175,22 @@ function template.render(text, path, values, more)
         if from >= to then return end
         if from + step >= to then return body(indent, from) end
         local next = step == 1 and "++" .. variable or variable .. " += " .. step
-        out[#out + 1] =
-            string.format("%sfor (size_t %s = %d; %s < %d; %s) {\n", indent, variable, from, variable, to, next)
+        local head = #out + 1
+        out[head] = ""
         body(indent .. "    ", variable)
-        out[#out + 1] = indent .. "}\n"
+        local _, lines = table.concat(out, "", head):gsub("\n", "")
+        local braces = lines > 1
+        out[head] = string.format(
+            "%sfor (size_t %s = %d; %s < %d; %s)%s\n",
+            indent,
+            variable,
+            from,
+            variable,
+            to,
+            next,
+            braces and " {" or ""
+        )
+        if braces then out[#out + 1] = indent .. "}\n" end
     end
     run(environment)
     return table.concat(out)

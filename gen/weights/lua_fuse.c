@@ -1,5 +1,5 @@
-/* The Lua module `fuse`: an interpreter of the steps that gen/families/transformer/fuse.lua makes of a transformer. It knows products, inverses and streams, no
-   name and no shape of its own. Compiled with -ffp-contract=off. */
+/* The Lua module `fuse`: an interpreter of the steps that gen/families/transformer/fuse.lua makes of a transformer. It knows products,
+   inverses and streams, no name and no shape of its own. Compiled with -ffp-contract=off. */
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
 #include "gen/host/host.h"
@@ -574,9 +574,9 @@ static bool run_job(fusion *f, int job, int results)
     return shards_finish(out, f->error, sizeof f->error);
 }
 
-/* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/families/transformer/fuse.lua's: weights, files = { { path, tensors = { { name,
-   dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be; steps, work,
-   most_condition, most_error. Writes all files or none. */
+/* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/families/transformer/fuse.lua's: weights, files = { { path,
+   tensors = { { name, dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be;
+   steps, work, most_condition, most_error. Writes all files or none. */
 static int fuse_run(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

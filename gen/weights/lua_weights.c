@@ -548,8 +548,8 @@ static bool pack_all(packing *p, int job, int errors)
     return files_finish(&output, p->error, sizeof p->error);
 }
 
-/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of gen/plan/blob.lua:
-   weights, output, prefix, blocks_in_out, tensors, sections, integer, bytes, header_bytes, magic, format, digest. */
+/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of
+   gen/plan/blob.lua: weights, output, prefix, blocks_in_out, tensors, sections, integer, bytes, header_bytes, magic, format, digest. */
 static int weights_pack(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

@@ -1,7 +1,7 @@
 /* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
-#include "harness/base/modules.h"
-#include "harness/base/clock.h"
 #include "gen/host/host.h"
+#include "harness/base/clock.h"
+#include "harness/base/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -72,13 +72,17 @@ function statistics.interval(groups, seed, resamples)
     end
     table.sort(medians)
     local tail = math.max(1, resamples // 40)
-    return { median = statistics.median(sorted), low = medians[tail], high = medians[resamples + 1 - tail], samples = #sorted }
+    local low, high = medians[tail], medians[resamples + 1 - tail]
+    return { median = statistics.median(sorted), low = low, high = high, samples = #sorted }
 end
 
 -- The largest effect that nothing has had: the width of an A/A control's interval, reaching to the 1 that it should be.
 function statistics.spread(control) return math.max(control.high, 1) - math.min(control.low, 1) end
 
 -- Whether other work shared the core: a process that has it for itself uses the processor all of the time.
-function statistics.contended(cpu_times, wall_times) return statistics.median(statistics.paired(cpu_times, wall_times)) < 0.97 end
+function statistics.contended(cpu_times, wall_times)
+    local shares = statistics.paired(cpu_times, wall_times)
+    return statistics.median(shares) < 0.97
+end
 
 return statistics

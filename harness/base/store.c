@@ -1,7 +1,7 @@
 /* The Lua module `store`: SQLite databases, and locks by which processes share one or keep it to themselves. */
-#include "harness/base/modules.h"
-#include "harness/base/clock.h"
 #include "gen/host/host.h"
+#include "harness/base/clock.h"
+#include "harness/base/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>

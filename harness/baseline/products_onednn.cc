@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "harness/base/blob_memory.h"
-#include "harness/baseline/ffn.h"
 #include "harness/base/memory.h"
+#include "harness/baseline/ffn.h"
 
 // oneDNN runs on the OpenMP threads of libgomp, which has no header that every compiler finds.
 extern "C" void omp_set_num_threads(int);

@@ -2,8 +2,8 @@
  */
 #include "harness/baseline/products.h"
 
-#include "harness/baseline/ffn.h"
 #include "harness/base/memory.h"
+#include "harness/baseline/ffn.h"
 
 #include <cblas.h>
 #include <stdio.h>

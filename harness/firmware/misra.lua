@@ -15,7 +15,8 @@ local reasons = {
     ["10.4"] = "indices are size_t, constants plain integers that are not negative",
     ["10.8"] = "a product of small integers widened on purpose",
     ["11.4"] = "the alignment of memory that a caller gives is checked as an integer",
-    ["11.5"] = "parts of the weights and of scratch have their types by offset; alignment is checked, or required of the caller",
+    ["11.5"] = "parts of the weights and of scratch have their types by offset; alignment is checked, or required of \z
+        the caller",
     ["11.8"] = "no qualifier is lost: the addon takes the element for the pointer",
     ["12.1"] = "products before sums, as in arithmetic",
     ["12.3"] = "declarations of several variables, not the operator",

@@ -18,7 +18,8 @@ end
 function wasm.sizes(file)
     local sums, at = { text = 0, rodata = 0, data = 0, bss = 0 }, 9
     while at <= #file do
-        local id, bytes = file:byte(at), nil
+        local id = file:byte(at)
+        local bytes
         bytes, at = unsigned(file, at + 1)
         if id == code_section then sums.text = sums.text + bytes end
         if id == data_section then sums.rodata = sums.rodata + bytes end

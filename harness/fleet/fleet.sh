@@ -21,7 +21,9 @@ usage() {
 }
 
 # whole NAME VALUE FIRST LAST: fails unless VALUE is an integer in this range.
-whole() { [[ $2 =~ ^[1-9][0-9]{0,8}$ ]] && (($2 >= $3 && $2 <= $4)) || fail "$1: $2: must be an integer from $3 to $4"; }
+whole() {
+    if [[ ! $2 =~ ^[1-9][0-9]{0,8}$ ]] || (($2 < $3 || $2 > $4)); then fail "$1: $2: must be an integer from $3 to $4"; fi
+}
 
 # seconds TIME: 90, 90s, 1.5m or 2h in whole seconds, rounded up.
 seconds() {

@@ -8,10 +8,12 @@
 # FOLDER and lookupc (build/lookupc, or LOOKUPC) must be where all machines see them; all machines should have one kind of CPU. Without
 # --hosts all shards run here, one after the other; ":" is this machine among others. `run` again with the same arguments runs what is not
 # done; a killed shard goes on where its log ends.
+# shellcheck disable=SC2119
 set -euo pipefail
 me=parallel.sh
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 lookupc=${LOOKUPC:-$here/../../build/lookupc}
+# shellcheck source-path=SCRIPTDIR source=fleet.sh
 source "$here/fleet.sh"
 
 run() {

@@ -12,6 +12,7 @@ set -euo pipefail
 me=slurm.sh
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 lookupc=${LOOKUPC:-$here/../../build/lookupc}
+# shellcheck source-path=SCRIPTDIR source=fleet.sh
 source "$here/fleet.sh"
 
 # active: "NUMBER STATE" of the shards of this folder that Slurm has in its queue.

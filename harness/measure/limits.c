@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 
 enum {
-    ROUNDS = 18,       /* a multiple of the six ways of do_random_rows */
+    ROUND_WAYS = 6,    /* of do_random_rows: every round takes another one */
+    MAX_PASSES = 3,    /* over these ways */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
     PIECE = 8 * LINE,  /* what a loop over memory reads in one step */
@@ -199,7 +200,7 @@ static double do_memory(const bench *b, int round)
 static double do_random_rows(const bench *b, int round)
 {
     const row_order *rows = b->rows;
-    const int way = round % 6;
+    const int way = round % ROUND_WAYS;
     if (way >= 4) { /* all rows of a token, or as many as a core has lines under way */
         b->core->strips(b->memory, rows->row, rows->order, rows->count, way == 4 ? 128 : 16);
     } else {
@@ -266,13 +267,14 @@ static row_order make_rows(const limits_rows *tables)
 }
 
 /* Measures with b, which has memory, and rows[row_kinds]. */
-static void measure(bench *b, const row_order *rows, limit *found)
+static void measure(bench *b, const row_order *rows, size_t repetitions, limit *found)
 {
     const size_t count = LIMITS_OF_CORE + b->sizes->row_kinds;
     for (size_t i = 0; i < count; ++i) {
         found[i] = (limit){i < LIMITS_OF_CORE ? of_core[i].name : b->sizes->rows[i - LIMITS_OF_CORE].name, 0};
     }
-    for (int round = 0; round < ROUNDS; ++round) {
+    const int rounds = ROUND_WAYS * (repetitions < MAX_PASSES ? (int)repetitions : MAX_PASSES);
+    for (int round = 0; round < rounds; ++round) {
         for (size_t i = 0; i < count; ++i) {
             if (i >= LIMITS_OF_CORE) {
                 b->rows = &rows[i - LIMITS_OF_CORE];
@@ -288,7 +290,7 @@ void limits_read(const void *memory, size_t bytes)
     widest_loops()->stream(memory, bytes / PIECE * PIECE);
 }
 
-bool limits_measure(const limits_sizes *sizes, limit *found)
+bool limits_measure(const limits_sizes *sizes, size_t repetitions, limit *found)
 {
     /* Twice L3, so that nothing is left of it when it is read again. Of larger tables a part shows the same. */
     bench b = {.core = widest_loops(), .sizes = sizes, .streamed = clamp(2 * sizes->l3, least_memory, most_memory)};
@@ -305,7 +307,7 @@ bool limits_measure(const limits_sizes *sizes, limit *found)
     if (good) {
         madvise(b.memory, bytes, MADV_HUGEPAGE); /* where there are none, limits are those of small pages */
         memset(b.memory, 1, bytes);              /* pages that were never written are all the same page of zeros */
-        measure(&b, rows, found);
+        measure(&b, rows, repetitions, found);
     }
     if (b.memory != MAP_FAILED) {
         munmap(b.memory, bytes);

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <map>
 
-#include "harness/base/blob_memory.h"
-#include "harness/baseline/ffn.h"
 #include "gen/weights/random.h"
-#include "harness/measure/timed_variant.h"
+#include "harness/base/blob_memory.h"
 #include "harness/base/memory.h"
+#include "harness/baseline/ffn.h"
+#include "harness/measure/timed_variant.h"
 
 namespace
 {

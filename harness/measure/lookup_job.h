@@ -2,8 +2,8 @@
 #ifndef LOOKUPC_MEASURE_FFN_JOB_H
 #define LOOKUPC_MEASURE_FFN_JOB_H
 
-#include "harness/measure/timing_job.h"
 #include "harness/base/variant.h"
+#include "harness/measure/timing_job.h"
 
 #ifdef __cplusplus
 extern "C" {

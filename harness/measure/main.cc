@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "harness/measure/transformer.hh"
 #include "harness/measure/lookup.hh"
+#include "harness/measure/transformer.hh"
 
 int main(int argc, char **argv)
 {

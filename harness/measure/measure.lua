@@ -62,7 +62,7 @@ function measure.run(job, options)
     assert(host.write_file(job_path, assert(json.encode(job))))
     local program = process.executable():gsub("[^/]*$", "lookupc-measure")
     local threads = tostring(job.threads)
-    local lock <close> = alone()
+    local _ <close> = alone()
     local result = assert(process.run({ program, job_path, output_path }, {
         show_stderr = options.show_stderr,
         timeout = options.timeout,

@@ -10,7 +10,7 @@ json_t *measure_load(const measure_reader *in)
 {
     json_error_t mistake;
     json_t *root = json_load_file(in->path, JSON_REJECT_DUPLICATES, &mistake);
-    if (root && json_is_object(root)) {
+    if (json_is_object(root)) {
         return root;
     }
     if (root) {

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <map>
 
-#include "harness/base/clock.h"
 #include "gen/weights/random.h"
+#include "harness/base/clock.h"
 #include "harness/measure/limits.h"
 
 namespace
@@ -192,7 +192,7 @@ void measure_add_limits(const measure_timing_job &job)
 {
     std::vector<limit> found(LIMITS_OF_CORE + job.sizes.row_kinds);
     progress(0).note("measuring the limits of this core");
-    if (!limits_measure(&job.sizes, found.data())) {
+    if (!limits_measure(&job.sizes, job.repetitions, found.data())) {
         measure_fail("out of memory for measuring the limits of this core");
     }
     for (const limit &one : found) {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/base/blob_memory.h"
-#include "harness/baseline/products.h"
 #include "gen/weights/random.h"
+#include "harness/base/blob_memory.h"
 #include "harness/base/memory.h"
+#include "harness/baseline/products.h"
 
 namespace
 {

@@ -219,6 +219,8 @@ end
 function report.page(facts, limits, results)
     local sets = by_kernels(results)
     local best = sets[#sets]
+    local times = results[1].threads == 1 and "CPU times."
+        or "wall times; of projection and gather CPU times of one thread."
     return html.page(results[1].model .. ": LookupFFN against a dense FFN", {
         html.figures {
             html.figure(
@@ -239,8 +241,8 @@ function report.page(facts, limits, results)
         "<h2>Results</h2>",
         html.table(columns, results),
         html.paragraph(
-            "Times in µs a token: "
-                .. (results[1].threads == 1 and "medians of interleaved CPU times." or "medians of interleaved wall times; of projection and gather CPU times of one thread.")
+            "Times in µs a token: medians of interleaved "
+                .. times
                 .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
                 .. " * CPU time below 97 % of wall time: the core was shared, this line does not count."
         ),

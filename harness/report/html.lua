@@ -35,11 +35,14 @@ local function colour_classes()
 end
 
 local style = [[
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --soft: #444; --axis: #555; --rule: #ddd; --grid: #e2e2e2; --mark: #0b5cad; LIGHT }
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --soft: #444; --axis: #555; --rule: #ddd;
+    --grid: #e2e2e2; --mark: #0b5cad; LIGHT }
 @media (prefers-color-scheme: dark) {
-:root { --ink: #e4e4e4; --paper: #16181b; --soft: #b4b4b4; --axis: #999; --rule: #3a3d42; --grid: #2c2f34; --mark: #6aa5ff; DARK }
+:root { --ink: #e4e4e4; --paper: #16181b; --soft: #b4b4b4; --axis: #999; --rule: #3a3d42;
+    --grid: #2c2f34; --mark: #6aa5ff; DARK }
 }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem; margin: 0 auto; padding: 0.6rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+    max-width: 62rem; margin: 0 auto; padding: 0.6rem; }
 h1 { font-size: 1.5rem; margin: 0.5rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 1.6rem 0 0.3rem; }
 h3 { font-size: 1.1rem; margin: 1.2rem 0 0.3rem; }

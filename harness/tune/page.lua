@@ -210,7 +210,8 @@ end
 local function dense_caption(axes, dense)
     if not dense or (dense <= axes.y.to and dense >= axes.y.from) then return "" end
     return string.format(
-        " The dense FFN takes %.2f times the default's time: its line stands at the %s of the chart, which does not reach so far.",
+        " The dense FFN takes %.2f times the default's time: its line stands at the %s of the chart, which does not \z
+            reach so far.",
         dense,
         dense > 1 and "top" or "bottom"
     )
@@ -264,7 +265,8 @@ local function candidates_chart(r, candidates, choice, dense)
         ),
     }
     local caption =
-        "Each mark is a candidate, the lower the faster; time: median of its samples, of all batches the geometric mean."
+        "Each mark is a candidate, the lower the faster; time: median of its samples, of all batches the geometric \z
+            mean."
     if choice then
         caption = caption
             .. string.format(
@@ -413,8 +415,10 @@ local function finals_chart(r, positions, series, dense)
         4,
         "The race of the finalists",
         drawing,
-        "Medians after so many rounds, with 95 % intervals of the ratio to the leader; of the control, of that to the default. "
-            .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the default measured a second time."
+        "Medians after so many rounds, with 95 % intervals of the ratio to the leader; of the control, of that to the \z
+            default. "
+            .. "new: the winner in a new process, after which the finals may begin again. The A/A control is the \z
+                default measured a second time."
     )
 end
 
@@ -574,7 +578,8 @@ local function race_parts(found, r)
     local positions, series = finals_of(r)
     parts[#parts + 1] = html.paragraph(
         string.format(
-            "%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for lack of time.",
+            "%s of %s compiled and verified, %d of them timed in %.0f s; %d pruned before, %d rejected, %d left for \z
+                lack of time.",
             plural(#candidates, "candidate"),
             plural(r.total, "schedule"),
             #measured,
@@ -623,7 +628,10 @@ local function chosen_table(found)
         { "default", function(c) return found.default[c.key] end },
         {
             "chosen",
-            function(c) return found.schedule[c.key] .. (found.schedule[c.key] ~= found.default[c.key] and " *" or "") end,
+            function(c)
+                local value = found.schedule[c.key]
+                return value .. (value ~= found.default[c.key] and " *" or "")
+            end,
         },
         { "what it is", function(c) return c.doc end, long = true },
     }, found.session.schedules.choices)

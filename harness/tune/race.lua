@@ -77,7 +77,10 @@ function Race:seconds(runners, repetitions)
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
-function Race:reserve(finalists) return 1.1 * self:seconds(finalists + 2 + 3, self.rules.repetitions * self.rules.least) end
+function Race:reserve(finalists)
+    local rounds = self.rules.repetitions * self.rules.least
+    return 1.1 * self:seconds(finalists + 2 + 3, rounds)
+end
 
 -- The times of one round, from the log or measured. Candidates that could not be measured are not in it.
 function Race:run(phase, rung, number, names, repetitions)
@@ -188,7 +191,8 @@ function Race:halve(names)
             local out = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
                 if out[name] then
-                    self:note { phase = "halving", rung = rung, number = number, candidate = name, dropped = out[name] }
+                    local why = out[name]
+                    self:note { phase = "halving", rung = rung, number = number, candidate = name, dropped = why }
                 else
                     rest[#rest + 1] = name
                 end
@@ -306,7 +310,10 @@ function Race:confirms(rung, v, repetitions)
     return false, event.dropped
 end
 
-local function show(interval) return string.format("%.3f (%.3f … %.3f)", interval.median, interval.low, interval.high) end
+local function show(interval)
+    local median, low, high = interval.median, interval.low, interval.high
+    return string.format("%.3f (%.3f … %.3f)", median, low, high)
+end
 
 -- The result of the finals, whose last verdict is `v`.
 function Race:conclude(rung, v, repetitions)
@@ -464,7 +471,7 @@ function race.run(options)
         self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
         if i > 1 then names[#names + 1] = candidate.name end
     end
-    local finalists, repetitions, result = self:halve(names), self.rules.repetitions, nil
+    local finalists, repetitions = self:halve(names), self.rules.repetitions
     while #finalists > 1 and self:reserve(#finalists) > self:left() do
         self:note {
             phase = "final",
@@ -474,6 +481,7 @@ function race.run(options)
             dropped = "no time left for so many finalists",
         }
     end
+    local result
     if #finalists > 0 then
         result = self:finals(1, finalists, repetitions)
         if result.decided == "too noisy" then

@@ -66,7 +66,8 @@ record.fields = {
     { name = "seconds", kind = positive, of = "ok", only = true, optional = true }, -- and how long all of that took
     { name = "field", kind = texts, of = "entered", only = true }, -- candidates in their order, the default first
     { name = "batches", kind = kinds.text, of = "chosen" }, -- that the tuning was for; also of "entered"
-    { name = "ratio", kind = positive, of = "chosen", only = true }, -- time over the default's, with its 95 % interval from so many pairs
+    -- time over the default's, with its 95 % interval from so many pairs
+    { name = "ratio", kind = positive, of = "chosen", only = true },
     { name = "low", kind = positive, of = "chosen", only = true },
     { name = "high", kind = positive, of = "chosen", only = true },
     { name = "pairs", kind = kinds.natural, of = "chosen", only = true },

@@ -121,7 +121,7 @@ local function rebuild(path, found)
     if #lines == 0 and (found.what == "foreign" or not bytes:find("^SQLite format 3\0")) then
         error(path .. ": is no store of lookupc", 0)
     end
-    local fresh, aside, number = path .. ".new", nil, 0
+    local fresh, number = path .. ".new", 0
     for _, suffix in ipairs { "", "-wal", "-shm" } do
         host.remove(fresh .. suffix)
     end
@@ -134,6 +134,7 @@ local function rebuild(path, found)
             end
         end)
     end
+    local aside
     repeat
         number = number + 1
         aside = path .. ".damaged-" .. number
@@ -219,12 +220,9 @@ end
 
 -- Every key: { {id, key, count, first, last} } in the order of ids; count of records, times of the first and the last.
 function store:keys()
-    local list = assert(
-        self.db:query(
-            [[
-        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line FROM records GROUP BY key ORDER BY key]]
-        )
-    )
+    local list = assert(self.db:query([[
+        SELECT key AS id, count(*) AS count, min(time) AS first, max(time) AS last, min(line) AS line
+        FROM records GROUP BY key ORDER BY key]]))
     for _, row in ipairs(list) do
         row.key, row.line = assert(record.parse(row.line)).key, nil
     end

@@ -67,7 +67,7 @@ local function earlier(s, r)
 end
 
 -- Which candidates to look at: the field of the race that the log knows, or the space's, in the order of the estimate.
-local function listed(s, r, space, entered)
+local function listed(s, space, entered)
     if entered then
         local list = {}
         for i, text in ipairs(entered.field) do
@@ -174,7 +174,9 @@ local function shown(s, r, measurer, default, stop)
 end
 
 -- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with
--- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space), untried, space (see gen/plan/space.lua).
+-- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space),
+-- untried, space (see
+-- gen/plan/space.lua).
 local function run_race(s, r, base, seconds)
     local start = s.now()
     local p = tuning.plan(s, base)
@@ -185,7 +187,7 @@ local function run_race(s, r, base, seconds)
         batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches],
     })
     local entered, known_rejected = earlier(s, r)
-    local found = listed(s, r, space, entered)
+    local found = listed(s, space, entered)
     local field, failed, untried = prepare(s, r, found.list, known_rejected, entered, start + seconds)
     local runners, by_name, names = {}, {}, {}
     for i, candidate in ipairs(field) do

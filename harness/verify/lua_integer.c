@@ -6,12 +6,12 @@
    rel_err is the largest relative error of a token's y against the definition with the kernel's codes, rel_err_flips against the definition
    with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
    files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
-#include "harness/base/modules.h"
 #include "harness/base/blob_memory.h"
-#include "harness/reference/checkpoint.h"
 #include "harness/base/clock.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
+#include "harness/base/modules.h"
+#include "harness/reference/checkpoint.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/integer.h"
 

@@ -1,9 +1,9 @@
 /* Lua module `kernel`: runs a compiled variant, and reads what a job says of one. */
-#include "harness/base/modules.h"
 #include "harness/verify/lua_kernel.h"
+#include "harness/base/modules.h"
 
-#include "harness/base/blob_memory.h"
 #include "gen/host/fields.h"
+#include "harness/base/blob_memory.h"
 
 #include "gen/host/host.h"
 #include "gen/weights/npy.h"

@@ -1,21 +1,21 @@
-/* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference. Values
-   of tokens are strings of doubles, [tokens][d].
+/* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference.
+   Values of tokens are strings of doubles, [tokens][d].
 
-   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width of x),
-   context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } }
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window,
-   half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view,
-   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned =
-   ties }, views as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path, tensors,
-   numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count, below) -> list
-   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width
+   of x), context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } transformer.reference(job, x)
+   -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window, half, theta, interleaved,
+   gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view, bias = view }, …, first = {
+   gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties }, views as
+   gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path,
+   tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count,
+   below) -> list transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
-#include "harness/base/modules.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
-#include "harness/reference/transformer.h"
+#include "harness/base/modules.h"
 #include "harness/reference/fields.h"
+#include "harness/reference/transformer.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -303,8 +303,8 @@ static const char *file_of(const shards *checkpoint, const char *name, char *err
 }
 
 /* Opens the lookup FFN of the layer at the top of the stack, if it has one; `given` is the model of all layers. */
-static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type, reference_block_lookup **lookup,
-                      char *error)
+static bool lookup_at(lua_State *L, const shards *checkpoint, const reference_model *given, reference_type type,
+                      reference_block_lookup **lookup, char *error)
 {
     const int layer = lua_gettop(L);
     *lookup = NULL;

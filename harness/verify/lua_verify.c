@@ -23,10 +23,10 @@
 #include "harness/base/modules.h"
 #include "harness/verify/checks.h"
 
-#include "harness/base/clock.h"
 #include "gen/host/fields.h"
-#include "harness/verify/lua_kernel.h"
+#include "harness/base/clock.h"
 #include "harness/reference/fields.h"
+#include "harness/verify/lua_kernel.h"
 
 #include "gen/host/host.h"
 

@@ -2,8 +2,8 @@
 #ifndef LOOKUPC_HARNESS_VERIFY_SAMPLE_H
 #define LOOKUPC_HARNESS_VERIFY_SAMPLE_H
 
-#include "harness/reference/lookup.h"
 #include "harness/reference/error_bounds.h"
+#include "harness/reference/lookup.h"
 
 #include <stdint.h>
 

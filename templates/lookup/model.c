@@ -2,10 +2,10 @@
 $(include("templates/bundle/bind.c"))
 
 #ifdef $(names.macro("OPENMP"))
-void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
+void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-    const size_t worthwhile = tokens / least, ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
+    const size_t worthwhile = tokens / min, ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
     const size_t tiles = (tokens + tile - 1) / tile;
 
     if (ranges < 2) {

@@ -40,11 +40,12 @@ void $(v.names.ffn)(const $(names.weights) *weights, const float *x, float *y, s
 //$ end
 //$ end
 //$ if openmp then
+
 #ifdef $(names.macro("OPENMP"))
 
-/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to $(names.macro("OPENMP")) ranges of whole tiles, each of `least` tokens
-   or more and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
-void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t least,
+/* Calls `ffn` for contiguous ranges of the tokens at the same time: up to $(names.macro("OPENMP")) ranges of whole tiles, each of at
+   least `min` tokens and with its own part of scratch. So a tile holds the same tokens as in one call, and y the same bits. */
+void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
 #endif
 //$ end

@@ -37,7 +37,13 @@ function test.status_and_message()
     gives("return function() error('a\\nb', 0) end", "$L", 1, "lookupc: a b\n")
     gives("return function() error({}) end", "$L 2>&1 | sed s/0x.*/0x/", 0, "lookupc: table: 0x\n")
     gives("local", "$L", 1, "lookupc: commands/cli.lua:1: <name> expected near <eof>\n")
-    gives("return function() end", "$L", 1, "lookupc: commands.cli: returned neither an exit status nor nil and a message\n")
+    gives(
+        "return function() end",
+        "$L",
+        1,
+        "lookupc: commands.cli: returned neither an exit status nor nil and a \z
+        message\n"
+    )
 end
 
 function test.traceback_only_when_asked_for()

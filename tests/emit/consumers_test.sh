@@ -1,7 +1,7 @@
 #!/bin/bash
 # Emitted bundles as another project uses them: every file compiled by itself without a warning, linked, called, compared.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 lookupc=${LOOKUPC:-$PWD/build/lookupc}
 consumers=$PWD/tests/consumers
 work=$(mktemp -d)
@@ -19,17 +19,19 @@ ok() { echo "ok     consumers: $*"; }
 
 python() { /usr/bin/python3 -c "$@"; }
 
+read -ra sets < <(lua5.4 tests/support/isa.lua)
+here=" $(lua5.4 tests/support/isa.lua "$lookupc") "
+
 # can ISA: whether this CPU and its operating system run it.
-can() {
-    local flag flags
-    flags=" $(grep -m1 '^flags' /proc/cpuinfo || true) "
-    case $1 in
-    scalar) set -- ;;
-    avx2) set -- avx2 fma ;;
-    avx512) set -- avx2 fma avx512f avx512bw avx512dq avx512vl ;;
-    esac
-    for flag; do [[ $flags == *" $flag "* ]] || return 1; done
-}
+can() { [[ $here == *" $1 "* ]]; }
+
+# thinned: whether it is the turn of this one of many alike.
+stride=$(lua5.4 tests/effort.lua consumer_stride)
+turn=0
+thinned() { ((turn++ % stride == 0)); }
+
+compilers=(gcc clang)
+[[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 ]] || compilers=(clang)
 
 # bundle NAME MODEL [EMIT OPTIONS]: emits into $work/NAME; flags.txt there has a line for each source: file, flags.
 bundle() {
@@ -100,8 +102,11 @@ END
 bundle tables "$work/tables.lua" --type i8
 bundle held "$work/held.lua" --type bf16
 
+# What is called later, and every other one of the rest, is compiled by both; or all, with full effort.
+both() { [[ ${#compilers[@]} == 2 || " tiny other near fused ring held " == *" $1 "* ]]; }
 for name in tiny base other near all fused post side ring tables held; do
     for cc in gcc clang; do
+        [[ $cc == gcc ]] || both $name || continue
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
         [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
     done
@@ -145,6 +150,7 @@ bundle scalar_fused "$work/fused.lua" --isa scalar --cache f16
 bundle scalar_ring "$work/ring.lua" --isa scalar --cache i8
 for target in thumbv6m-none-eabi thumbv7em-none-eabihf aarch64-none-elf riscv32-none-elf powerpc64-none-elf wasm32 i386-none-elf; do
     for name in scalar scalar_near scalar_all scalar_fused scalar_ring; do
+        thinned || continue
         compile $name $name.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
@@ -152,6 +158,7 @@ ok "the portable kernels compile for ARM, RISC-V, PowerPC, WebAssembly"
 
 for cc in gcc clang; do
     for name in tiny base other near all fused post side ring; do
+        [[ -e $work/$name.$cc ]] || continue
         prefix=$name
         [[ $name == base ]] && prefix=roberta_base
         nm -u "$work/$name.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${prefix}_" && fail "$name: $cc needs these symbols"
@@ -167,13 +174,13 @@ ok "no library, no writable data, no symbol without the model's prefix"
 for name in tiny other; do
     model=gen/models/tiny.lua
     [[ $name == other ]] && model=$other
-    "$lookupc" sample $model --seed 3 -o "$work/$name.safetensors" >"$work/log"
-    "$lookupc" pack $model --weights "$work/$name.safetensors" -o "$work/$name.bin" >"$work/log"
+    "$lookupc" sample "$model" --seed 3 -o "$work/$name.safetensors" >"$work/log"
+    "$lookupc" pack "$model" --weights "$work/$name.safetensors" -o "$work/$name.bin" >"$work/log"
     python 'import sys, numpy as np
 x = np.random.default_rng(1).standard_normal((7, int(sys.argv[2]))).astype("<f4")
 np.save(sys.argv[1] + ".x.npy", x)
-x.tofile(sys.argv[1] + ".x")' "$work/$name" $([[ $name == tiny ]] && echo 64 || echo 13)
-    "$lookupc" run $model --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" >"$work/log"
+x.tofile(sys.argv[1] + ".x")' "$work/$name" "$([[ $name == tiny ]] && echo 64 || echo 13)"
+    "$lookupc" run "$model" --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" >"$work/log"
 done
 cat "$work/tiny.x" "$work/other.x" >"$work/both.x"
 
@@ -248,25 +255,18 @@ for cxx in g++ clang++; do
 done
 ok "wrong numbers of threads stop with #error, the header is C++ too"
 
-if [[ -e README.md ]]; then
-    python 'import sys; sys.exit(open(sys.argv[1]).read() not in open("README.md").read())' "$consumers/example.c" || fail "README.md: its example is not tests/consumers/example.c"
-    ok "the example is the one of README.md"
-else
-    echo "skipped: consumers: README.md is not there: its example is not checked"
-fi
-
 # ## Types of tables and projection
 
 for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--projection bf16"; do
     read -ra words <<<"$options"
     type=${options#--}
     type=${type/ /.}
-    for cc in gcc clang; do
+    for cc in "${compilers[@]}"; do
         for name in tiny other; do
             model=gen/models/tiny.lua
             [[ $name == other ]] && model=$other
-            bundle $name.$type $model "${words[@]}"
-            compile $name.$type $name.$type.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
+            bundle "$name.$type" "$model" "${words[@]}"
+            compile "$name.$type" "$name.$type.$cc" "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}"
             nm -u "$work/$name.$type.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${name}_" && fail "$name, $options: $cc needs these symbols"
         done
         "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" "${words[@]}" -o "$work/tiny.bin" >"$work/log"
@@ -277,9 +277,10 @@ for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--p
     done
     printf '#include "tiny.h"\n#include "tiny.h"\nint main() { return TINY_OK; }\n' |
         g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$work/tiny.$type" -fsyntax-only -x c++ - || fail "header in C++ with $options"
-    bundle portable.$type gen/models/tiny.lua "${words[@]}" --isa scalar
+    bundle "portable.$type" gen/models/tiny.lua "${words[@]}" --isa scalar
     for target in thumbv6m-none-eabi aarch64-none-elf powerpc64-none-elf; do
-        compile portable.$type portable.$type.$target clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
+        thinned || continue
+        compile "portable.$type" "portable.$type.$target" clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
 for file in "$work"/tiny.tables.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
@@ -288,13 +289,13 @@ ok "tables in bf16, f16, i8 and e4m3, a projection in bf16: no warning, no libra
 
 # ## Instruction sets
 
-for isa in scalar avx2 avx512; do
-    bundle $isa gen/models/tiny.lua --isa $isa
-    compile $isa $isa.gcc gcc -std=c99 -O2 "${warnings[@]}"
+for isa in "${sets[@]}"; do
+    bundle "$isa" gen/models/tiny.lua --isa "$isa"
+    compile "$isa" "$isa.gcc" gcc -std=c99 -O2 "${warnings[@]}"
     grep -lE 'cpuid|xgetbv' "$work/$isa"/*.[ch] && fail "$isa alone asks for the CPU"
     objdump -d "$work/$isa.gcc"/*.o | grep -E '\b(cpuid|xgetbv)\b' && fail "$isa alone asks for the CPU"
     gcc "${host[@]}" -I"$work/$isa" "$consumers/example.c" "$work/$isa.gcc"/*.o -o "$work/example"
-    if can $isa; then
+    if can "$isa"; then
         (cd "$work" && ./example <tiny.x >"$isa.y") || fail "$isa alone: exit status $?"
         same "$work/$isa.y" "$work/tiny.y.npy"
     else

@@ -11,17 +11,9 @@ cat >"$folder/bound.c" <<'END'
 #include <stdio.h>
 #include <string.h>
 
-/* Arguments of one call. */
-#if defined(ISA_avx512)
-enum { lanes = 16 };
-static void emitted(const float *v, float *e) { _mm512_storeu_ps(e, tiny_exp(_mm512_loadu_ps(v))); }
-#elif defined(ISA_avx2)
-enum { lanes = 8 };
-static void emitted(const float *v, float *e) { _mm256_storeu_ps(e, tiny_exp(_mm256_loadu_ps(v))); }
-#else
-enum { lanes = 1 };
-static void emitted(const float *v, float *e) { *e = tiny_exp(*v); }
-#endif
+enum { lanes = LANES }; /* arguments of one call */
+
+static void emitted(const float *v, float *e) { STORE; }
 
 static float one(float v)
 {
@@ -38,7 +30,9 @@ int main(void)
     const float end = 87.0f;
     uint32_t last;
     memcpy(&last, &end, sizeof last);
-    for (uint32_t bits = 0; bits <= last; bits += lanes) {
+    /* Every STRIDEth call, and all of them near 0 and near the last argument. */
+    const uint32_t edge = 4096, step = (uint32_t) lanes * STRIDE;
+    for (uint32_t bits = 0; bits <= last; bits += bits < edge || bits + step + edge > last ? lanes : step) {
         float v[lanes], e[lanes];
         for (uint32_t i = 0; i < lanes; ++i) {
             const uint32_t own = bits + i <= last ? bits + i : last;
@@ -60,20 +54,25 @@ int main(void)
     return !(worst < 0x1p-23 && clamped && isnan(one(NAN)));
 }
 END
-while read -r isa needs flags; do
-    if [[ $needs != any ]] && ! grep -qw "$needs" /proc/cpuinfo; then
-        echo "skipped: $isa $flags: this CPU has no $needs"
-        continue
-    fi
+stride=$(lua5.4 tests/effort.lua exp_stride)
+here=" $(lua5.4 tests/support/isa.lua "$LOOKUPC") "
+
+# row ISA [FLAG...]: checks the exp of one instruction set, or of portable C with other flags.
+row() {
+    local isa=$1 kernel found lanes store flags=("${@:2}")
+    read -r lanes store < <(lua5.4 -e 'local isa = require("gen.isa.list").get(arg[1])
+print(isa.lanes, isa.store_unaligned("e", 0, "tiny_exp(" .. isa.load_unaligned("v", 0) .. ")"))' - "$isa" </dev/null)
+    ((${#flags[@]})) || read -ra flags < <(lua5.4 -e 'print(table.concat(require("gen.isa.list").get(arg[1]).flags, " "))' - "$isa" </dev/null)
     "$LOOKUPC" emit gen/models/tiny.lua --isa "$isa" -o "$folder/$isa" >/dev/null
     kernel=$(echo "$folder/$isa/tiny_sign_hash_gelu_f32__${isa}_t"*.c)
-    # shellcheck disable=SC2086
-    gcc -std=c99 -D_GNU_SOURCE -D"ISA_$isa" -DKERNEL="\"$kernel\"" -O2 $flags "$folder/bound.c" -o "$folder/bound" -lm
-    found=$("$folder/bound") || { echo "FAILED $isa $flags: $found"; exit 1; }
-    echo "$isa $flags: $found"
-done <<'END'
-scalar any -ffp-contract=off
-scalar fma -mfma -ffp-contract=fast
-avx2 avx2 -mavx2 -mfma -mf16c
-avx512 avx512f -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
-END
+    gcc -std=c99 -D_GNU_SOURCE -DSTRIDE="$stride" -DLANES="$lanes" -DSTORE="$store" -DKERNEL="\"$kernel\"" -O2 "${flags[@]}" "$folder/bound.c" -o "$folder/bound" -lm
+    found=$("$folder/bound") || { echo "FAILED $isa ${flags[*]}: $found"; exit 1; }
+    echo "$isa ${flags[*]}: $found"
+}
+
+row scalar -ffp-contract=off
+if grep -qw fma /proc/cpuinfo; then row scalar -mfma -ffp-contract=fast; else echo "skipped: scalar with fma: this CPU has none"; fi
+for isa in $(lua5.4 tests/support/isa.lua); do
+    [[ $isa != scalar ]] || continue
+    if [[ $here == *" $isa "* ]]; then row "$isa"; else echo "skipped: $isa: this CPU has none"; fi
+done

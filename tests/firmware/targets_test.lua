@@ -1,6 +1,7 @@
 -- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack
 -- is taken than declared.
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local elf = require "harness.base.elf"
 local host = require "host"
 local json = require "json"
@@ -114,8 +115,7 @@ end
 -- the bundle, and of all.
 local function objects(b, model, target, folder, more)
     local own, all = {}, {}
-    local include =
-        { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-Itests/firmware", "-I." }
+    local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer)
     local function compile(path, object, extra)
         call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
@@ -282,8 +282,20 @@ local function run(case, target, folder)
     check.at_most(mapped, macro "FLASH_BYTES", 0.1, 0)
 end
 
+-- The first target of each class, which is an instruction set with or without an FPU; with effort full, all of them.
+local function chosen_targets()
+    if effort.firmware_targets == "all" then return target_list.list end
+    local list, seen = {}, {}
+    for _, target in ipairs(target_list.list) do
+        local class = target.isa .. (target.soft_float and " without FPU" or "")
+        if not seen[class] then list[#list + 1] = target end
+        seen[class] = true
+    end
+    return list
+end
+
 local only = process.variable "FIRMWARE_TARGET" -- one target alone
-for _, target in ipairs(only and { target_list.get(only) } or target_list.list) do
+for _, target in ipairs(only and { target_list.get(only) } or chosen_targets()) do
     test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
         local lacking = missing(target)
         if lacking then
@@ -323,8 +335,8 @@ local function baseline_instructions(target, arithmetic)
     local flags = joined(
         toolchain.flags,
         target.flags,
-        { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-Itests/firmware", "-I.", '-DWEIGHTS="' .. blob .. '"' },
-        macros_of("kws_dense", "baseline.h", arithmetic == "integer")
+        { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-I.", '-DWEIGHTS="' .. blob .. '"' },
+        macros_of("kws_dense", "tests/firmware/boards/baseline.h", arithmetic == "integer")
     )
     local sources, objects =
         { "tests/firmware/boards/run.c", "tests/firmware/boards/baseline.S", "tests/firmware/boards/" .. target.start },
@@ -391,7 +403,8 @@ function test.zz_table()
         host.print(line)
     end
     host.print(
-        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's log of what it executes."
+        "flash: with weights. stack: declared, and painted when one token ran. instructions of one token: by qemu's \z
+            log of what it executes."
     )
 end
 

@@ -3,6 +3,7 @@ local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local check = require "harness.families.lookup.check"
+local effort = require "tests.effort"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -13,7 +14,20 @@ local schedule = require "gen.families.lookup.schedule"
 local weights = require "weights"
 local lookup_model = require "gen.families.lookup.model"
 
-local fuzz = { models = 200 }
+local fuzz = {}
+
+-- The number of the first model. With effort full it is 1. Otherwise each commit has its own, so that the commits
+-- together test many models. LOOKUPC_SEED repeats a run.
+local function first_model()
+    local given = process.variable "LOOKUPC_SEED"
+    if given then
+        return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
+    end
+    if effort.full then return 1 end
+    local commit = process.run { "git", "rev-parse", "HEAD" }
+    local digits = commit and commit.status == 0 and commit.output:match "^%x%x%x%x%x" -- none: no clone, or no git
+    return digits and tonumber(digits, 16) or 1
+end
 
 -- A linear congruential generator: the same models on every machine.
 function fuzz.generator(seed)
@@ -145,7 +159,9 @@ end
 -- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure.
 function fuzz.verify(cc, cflags, schedules, defaults)
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
-    for index = 1, fuzz.models do
+    local first = first_model()
+    host.print(string.format("%s: models %d to %d", cc, first, first + effort.fuzz_models - 1))
+    for index = first, first + effort.fuzz_models - 1 do
         local plans, text = plans_of(index, defaults or sets, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", plans[1].tensors, index))
@@ -174,20 +190,9 @@ function fuzz.verify(cc, cflags, schedules, defaults)
             end
         end
         collectgarbage() -- the model's reference
-        if index % 25 == 0 then
-            host.note(
-                string.format(
-                    "%s: %d of %d models, %d kernels verified, %d failures",
-                    cc,
-                    index,
-                    fuzz.models,
-                    verified,
-                    #failures
-                )
-            )
-        end
     end
-    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+    host.print(string.format("%s: %d kernels verified, %d failures", cc, verified, #failures))
+    if #failures > 0 then error(table.concat(failures, "\n") .. "\nLOOKUPC_SEED=" .. first .. " repeats this", 0) end
 end
 
 -- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it

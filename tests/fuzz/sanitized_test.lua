@@ -1,4 +1,4 @@
--- 200 random models, with the default schedule and a random one, run clean under the address and undefined-behaviour
+-- Random models, with the default schedule and a random one, run clean under the address and undefined-behaviour
 -- sanitizers.
 local check = require "tests.support.check"
 return {

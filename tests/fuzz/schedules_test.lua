@@ -1,6 +1,8 @@
--- 20 random schedules of each of 200 random models, compiled with gcc, agree with the float64 reference.
+-- Random schedules of random models, compiled with gcc, agree with the float64 reference.
+local effort = require "tests.effort"
+local isa = require "gen.isa.list"
 return {
     random_schedules_agree_with_the_reference = function()
-        require("tests.fuzz.fuzz").verify("gcc", "-Og", 20, require("gen.isa.list").select "scalar")
+        require("tests.fuzz.fuzz").verify("gcc", "-Og", effort.fuzz_schedules, isa.select "scalar")
     end,
 }

@@ -83,7 +83,7 @@ local function differing_line(actual, expected)
     return line + 1, nil, next_expected()
 end
 
--- A text that was once checked by eye and kept in the file tests/golden/<name>; `./build.sh golden` writes it anew.
+-- A text that was once checked by eye and kept in the file tests/golden/<name>; `./build.sh emitted` writes it anew.
 function check.golden(name, actual)
     local path = "tests/golden/" .. name
     if check.update then
@@ -91,7 +91,7 @@ function check.golden(name, actual)
         return
     end
     local expected, message = host.read(path)
-    if not expected then error(message .. ": ./build.sh golden writes it", 2) end
+    if not expected then error(message .. ": ./build.sh emitted writes it", 2) end
     if actual ~= expected then
         local line, got, wanted = differing_line(actual, expected)
         error(string.format("%s:%d: got %s, expected %s", path, line, show(got), show(wanted)), 2)

@@ -28,15 +28,18 @@ local function view(value)
     return new
 end
 
--- `value` without views: the table behind one, a copy of a table that holds some.
-local function thaw(value)
-    if type(value) ~= "table" then return value end
-    if tables[value] then return thaw(tables[value]) end -- a plan may hold views of another family's
+-- `value` without views: the table behind one, a copy of a table that holds some. `open`: the tables around it, for
+-- one may be inside itself.
+local function thaw(value, open)
+    if type(value) ~= "table" or open[value] then return value end
+    if tables[value] then return thaw(tables[value], open) end -- a plan may hold views of another family's
+    open[value] = true
     local copy, changed = {}, false
     for key, item in next, value do
-        copy[key] = thaw(item)
+        copy[key] = thaw(item, open)
         changed = changed or not rawequal(copy[key], item)
     end
+    open[value] = nil
     return changed and setmetatable(copy, getmetatable(value)) or value
 end
 
@@ -54,7 +57,7 @@ for name in pairs(package.preload) do
             module[key] = function(...)
                 local arguments = table.pack(...)
                 for i = 1, arguments.n do
-                    arguments[i] = thaw(arguments[i])
+                    arguments[i] = thaw(arguments[i], {})
                 end
                 return value(table.unpack(arguments, 1, arguments.n))
             end

@@ -13,6 +13,16 @@ def run(*arguments):
     return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
 
 
+def effort(name):
+    """A number of tests/effort.lua."""
+    return int(subprocess.run(["lua5.4", "tests/effort.lua", name], check=True, capture_output=True, text=True).stdout)
+
+
+def instruction_sets():
+    """The names of those that this CPU runs, slowest first."""
+    return subprocess.run(["lua5.4", "tests/support/isa.lua", LOOKUPC], check=True, capture_output=True, text=True).stdout.split()
+
+
 def bf16(values):
     """float64 rounded to bfloat16, as the upper halves of float32; for values that are normal there."""
     rounded = np.ldexp(np.rint(np.ldexp(np.frexp(values)[0], 8)), np.frexp(values)[1] - 8)

@@ -79,7 +79,10 @@ def load(path):
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         data = file.read()
-    return {name: (entry["dtype"], np.frombuffer(data[slice(*entry["data_offsets"])], widths(entry["dtype"])).reshape(entry["shape"]).copy())
+    def array(entry):
+        raw = np.frombuffer(data[slice(*entry["data_offsets"])], widths(entry["dtype"]))
+        return entry["dtype"], raw.reshape(entry["shape"]).copy()
+    return {name: array(entry)
             for name, entry in header.items() if name != "__metadata__"}
 
 def save(path, tensors, metadata=None):

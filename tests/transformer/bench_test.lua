@@ -1,4 +1,4 @@
--- bench of a transformer prints every row, its JSON has the keys that README lists, and blocks that are wrong are not
+-- bench of a transformer prints every row, its JSON has the keys that docs/json.md lists, and blocks that are wrong are not
 -- timed.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
@@ -15,7 +15,8 @@ local function model(name, text)
 end
 
 local gated =
-    "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+    "layers = 3, d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { \z
+        kind = 'glu', f = 48, activation = 'silu' }"
 
 local encoder = gated:gsub("rope = {}", "causal = false")
 
@@ -40,7 +41,8 @@ function test.for_machines()
         rows[i] = r.type .. " " .. r.tokens
         positive(
             r,
-            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share gflops products_us_per_token products_gflops "
+            "us_per_token unfused_us_per_token speedup predicted_speedup speedup_share gbytes read_gbytes read_share \z
+                gflops products_us_per_token products_gflops "
                 .. "baseline_us_per_token baseline_share cpu_over_wall rel_err unfused_rel_err layers"
         )
         check.equal(
@@ -90,9 +92,13 @@ end
 -- eliminated.
 function test.other_kinds_of_blocks()
     for name, text in pairs {
-        own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }",
-        none = "layers = 1, d = 24, heads = 3, kv_heads = 1, attention = { window = 9, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'relu' }",
-        wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', f = 64, activation = 'gelu' }",
+        own = "layers = 1, d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint \z
+            = 'gpt_neox', attention = { eliminate = 'QP', rope = { share = 0.5 }, context = 40 }, ffn = { kind = \z
+            'mlp', f = 40, activation = 'gelu_tanh' }",
+        none = "layers = 1, d = 24, heads = 3, kv_heads = 1, attention = { window = 9, context = 40 }, ffn = { kind = \z
+            'mlp', f = 40, activation = 'relu' }",
+        wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', \z
+            f = 64, activation = 'gelu' }",
     } do
         local found = json.decode(program.works(bench(model(name, text), "--batch", "1,6", "--json")))
         check.equal(

@@ -47,7 +47,8 @@ function test.defaults()
         { eliminate = "none", context = 1, causal = true }
     )
     local ffn =
-        load 't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } t.attention.eliminate = "QKV"'.ffn
+        load 't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } \z
+            t.attention.eliminate = "QKV"'.ffn
     check.equal(ffn, {
         kind = "lookup",
         h = 8,
@@ -91,11 +92,13 @@ function test.rules()
         { "t.attention.eliminate = 'QKV'", 'attention.eliminate = "QKV": needs ffn.kind = "lookup" in serial blocks' },
         {
             "t.kv_heads = 2 t.attention.eliminate = 'KP'",
-            'attention.eliminate = "KP": needs kv_heads = heads: K is a 64 by 16 matrix and has no inverse; Q can be eliminated',
+            'attention.eliminate = "KP": needs kv_heads = heads: K is a 64 by 16 matrix and has no inverse; Q can be \z
+                eliminated',
         },
         {
             "t.kv_heads = 1 t.attention.eliminate = 'VP'",
-            'attention.eliminate = "VP": needs kv_heads = heads: V is a 64 by 8 matrix and has no inverse; Q can be eliminated',
+            'attention.eliminate = "VP": needs kv_heads = heads: V is a 64 by 8 matrix and has no inverse; Q can be \z
+                eliminated',
         },
         { "t.norm = { kind = 'batchnorm' }", 'norm.kind = "batchnorm": must be "layernorm" or "rmsnorm"' },
         { "t.checkpoint = 'bert'", 'checkpoint = "bert": must be "llama" or' },
@@ -112,7 +115,8 @@ function test.an_error_names_its_line()
     local path = program.model(
         folder,
         "line",
-        'return {\n    name = "m", d = 64, heads = 8, layers = 2, vocab = 100,\n    attention = { context = 8,\n        rope = { theta = 0 } },\n    ffn = {} }\n'
+        'return {\n    name = "m", d = 64, heads = 8, layers = 2, vocab = 100,\n    attention = { context = \z
+            8,\n        rope = { theta = 0 } },\n    ffn = {} }\n'
     )
     refuses(1, path .. ":4: attention.rope.theta = 0: must be a number from 1 to 1e12", { "plan", path })
 end
@@ -171,7 +175,8 @@ function test.plan_counts_what_is_eliminated()
     )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.
     local lookup =
-        "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } t.attention.eliminate = 'QKV'"
+        "t.kv_heads = 2 t.ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' } \z
+            t.attention.eliminate = 'QKV'"
     check.equal(weights(lookup).total, 2 * (2 * 64 * 64 + 2 * 64 * 16 + 8 * 4 * 64 + 8 * 16 * 64) + 2 * 64 * 100)
     check.equal(
         weights(lookup).total_without - weights(lookup).total,

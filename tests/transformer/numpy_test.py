@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 
 import transformer
-from lookupc import read_safetensors, run, write_safetensors
+from lookupc import effort, read_safetensors, run, write_safetensors
 from transformer import Shape
 
 TOLERANCE = 1e-5  # float32 weights, relative
@@ -93,7 +93,7 @@ seeds = itertools.count(100)
 
 def check_eliminations():
     worst, count = 0.0, 0
-    for layers, kv_heads, ffn in ((1, 4, "mlp"), (2, 4, "glu"), (4, 4, "mlp"), (1, 2, "glu"), (2, 2, "mlp"), (4, 2, "glu"), (2, 1, "glu"), (4, 1, "mlp")):
+    for layers, kv_heads, ffn in ((1, 4, "mlp"), (2, 4, "glu"), (4, 4, "mlp"), (1, 2, "glu"), (2, 2, "mlp"), (4, 2, "glu"), (2, 1, "glu"), (4, 1, "mlp"))[:: effort("numpy_stride")]:
         bias = layers == 2
         for eliminate in ("none", "QP", "KP", "VP"):
             if kv_heads == 4 or eliminate in ("none", "QP"):
@@ -121,7 +121,7 @@ def check_families():
 
 def check_lookups():
     worst, count = 0.0, 0
-    for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4")):
+    for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4"))[:: effort("numpy_stride")]:
         for eliminate in ("none", "Q", "QP", "QKV", "QKVP") if projection == "dense" else ("none", "Q", "QKV"):
             given = {"ffn": "lookup", "layers": layers, "kv_heads": kv_heads, "projection": projection, "bias": layers == 3, "d": 40 if projection == "dense" else 32}
             worst = max(worst, check_case(next(seeds), eliminate, **given))

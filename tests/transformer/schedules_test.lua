@@ -15,10 +15,14 @@ local test = {}
 local folder = program.folder()
 
 local shapes = {
-    "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 150 }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
-    "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', window = 45, context = 64, rope = { share = 0.5 } }, ffn = { kind = 'mlp', f = 66, activation = 'relu' }",
-    "d = 33, heads = 3, attention = { causal = false, window = 20, context = 100 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }",
-    "d = 34, heads = 1, parallel = true, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, window = 70, context = 90 }, ffn = { kind = 'mlp', f = 100, activation = 'gelu_tanh' }",
+    "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 150 }, ffn = { kind = \z
+        'glu', f = 70, activation = 'silu' }",
+    "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', window = 45, context = 64, rope = { share = 0.5 \z
+        } }, ffn = { kind = 'mlp', f = 66, activation = 'relu' }",
+    "d = 33, heads = 3, attention = { causal = false, window = 20, context = 100 }, ffn = { kind = 'mlp', f = 40, \z
+        activation = 'gelu' }",
+    "d = 34, heads = 1, parallel = true, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', \z
+        rope = {}, window = 70, context = 90 }, ffn = { kind = 'mlp', f = 100, activation = 'gelu_tanh' }",
 }
 
 local function random_schedule(random, shape, set)
@@ -73,7 +77,7 @@ function test.choices_of_a_transformer()
     local found = json.decode(program.works { "schedules", path, "--json", "--schedule", "attention.rows=2" })
     check.equal(
         { #found.sets, found.sets[1].choices[2].key, #found.sets[1].choices },
-        { #isa.names, "few.vectors", #space.choices }
+        { #isa.bundled, "few.vectors", #space.choices }
     )
     program.refuses(
         1,

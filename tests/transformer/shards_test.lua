@@ -10,7 +10,8 @@ local path = program.model(
     folder,
     "sharded",
     [[
-return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_heads = 2, attention = { eliminate = "QP", rope = {}, context = 40 },
+return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_heads = 2,
+    attention = { eliminate = "QP", rope = {}, context = 40 },
     ffn = { kind = "glu", f = 200, activation = "silu" } }
 ]]
 )

@@ -18,7 +18,8 @@ local function found_with(margin, neighbours)
         folder,
         "ties",
         string.format(
-            [[return { name = "ties", d = %d, heads = 2, layers = 2, vocab = 20, attention = { eliminate = "QKV", context = 12 },
+            [[return { name = "ties", d = %d, heads = 2, layers = 2, vocab = 20,
+        attention = { eliminate = "QKV", context = 12 },
         ffn = { kind = "lookup", h = 5, tau = 4, projection = { kind = "dense" }, score = "gelu", neighbours = %d } }]],
             width,
             neighbours

@@ -10,7 +10,8 @@ local space = require "gen.families.transformer.schedule"
 
 local test = {}
 local model =
-    "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 30, attention = { eliminate = 'QP', rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
+    "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 30, attention = { eliminate = 'QP', \z
+        rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
 
 -- Words of a tuning in a folder of its own with a store and a cache of its own.
 local function new_place()
@@ -75,7 +76,9 @@ function test.a_tuned_file_is_found_and_taken()
         json.decode(assert(host.read(place.folder .. "/bundle/MANIFEST.json"))).options.schedule,
         { [set.isa] = chosen }
     )
-    program.works { "verify", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned, "--cflags", "-O1" }
+    local words = { "verify", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned }
+    words[#words + 1], words[#words + 2] = "--cflags", "-O1"
+    program.works(words)
     program.refuses(
         1,
         'cache = "f16": the command asks for f32: give --cache f16, or tune again',

@@ -34,39 +34,48 @@ end
 function test.norms_and_skip_connections()
     verified(
         "fig4a",
-        "d = 40, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'silu' }"
+        "d = 40, heads = 4, kv_heads = 2, skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', \z
+            rope = {}, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'silu' }"
     )
     verified(
         "fig4b",
-        "d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu_tanh' }"
+        "d = 32, heads = 2, parallel = true, skip = true, norm = { kind = 'layernorm' }, checkpoint = 'gpt_neox', \z
+            attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'mlp', f = 40, activation = \z
+            'gelu_tanh' }"
     )
     verified(
         "post",
-        "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = 'roberta', positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+        "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = 'roberta', \z
+            positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = 'mlp', f = \z
+            64, activation = 'gelu' }"
     )
 end
 
 function test.windows_and_rotations()
     local found = verified(
         "window",
-        "d = 40, heads = 5, attention = { eliminate = 'KP', rope = { share = 0.5, pairs = 'interleaved' }, window = 37, context = 230 }, ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+        "d = 40, heads = 5, attention = { eliminate = 'KP', rope = { share = 0.5, pairs = 'interleaved' }, window = \z
+            37, context = 230 }, ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
     )
     -- tokens behind the context and the ring
     check.equal({ found.results[1].tokens, found.results[4].call }, { 389, "far" })
     verified(
         "narrow",
-        "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn = { kind = 'glu', f = 7, activation = 'gelu' }"
+        "d = 12, heads = 6, kv_heads = 1, attention = { eliminate = 'QP', window = 1, context = 70, scale = 1 }, ffn \z
+            = { kind = 'glu', f = 7, activation = 'gelu' }"
     )
 end
 
 function test.windows_to_both_sides()
     verified(
         "near",
-        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, causal = false, window = 41, context = 200 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, causal = false, window = 41, \z
+            context = 200 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
     )
     verified(
         "alone",
-        "d = 32, heads = 2, attention = { causal = false, window = 1, context = 40 }, ffn = { kind = 'mlp', f = 64, activation = 'gelu' }"
+        "d = 32, heads = 2, attention = { causal = false, window = 1, context = 40 }, ffn = { kind = 'mlp', f = 64, \z
+            activation = 'gelu' }"
     )
 end
 
@@ -138,7 +147,8 @@ function test.types()
     for _, type in ipairs(dtype.loaded_names) do
         local found = verified(
             "typed",
-            "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
+            "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind \z
+                = 'glu', f = 70, activation = 'silu' }",
             "--type",
             type
         )
@@ -172,7 +182,8 @@ function test.lookup_ffns()
     verified(
         "encoded",
         d
-            .. "layers = 3, checkpoint = 'roberta', positions = 70, token_types = 1, attention = { eliminate = 'QKV', causal = false, context = 64 }, "
+            .. "layers = 3, checkpoint = 'roberta', positions = 70, token_types = 1, attention = { eliminate = 'QKV', \z
+                causal = false, context = 64 }, "
             .. lookup(bh4 .. ", score = 'gelu', neighbours = 32")
     )
     verified(
@@ -220,11 +231,13 @@ end
 function test.wrong_templates_are_found()
     local ring = model(
         "wrong_ring",
-        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, window = 40, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, window = 40, context = 40 }, ffn \z
+            = { kind = 'glu', f = 48, activation = 'silu' }"
     )
     local path = model(
         "wrong",
-        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
+        "d = 32, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind = \z
+            'glu', f = 48, activation = 'silu' }"
     )
     local function replace(a, b)
         return function(text) return (text:gsub(a:gsub("%p", "%%%0"), (b:gsub("%%", "%%%%")))) end

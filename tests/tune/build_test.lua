@@ -69,8 +69,9 @@ function test.what_is_right_is_kept_and_not_compiled_again()
 end
 
 function test.a_compiler_that_hangs_rejects_its_candidate_only()
-    local cc =
-        compiler [[case "$*" in *unit_scalar*) if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;; esac]]
+    local cc = compiler [[case "$*" in *unit_scalar*)
+            if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;;
+        esac]]
     local start = process.clock()
     local made = new_builder(cc, program.folder(), 15):make(
         { plan_of(), plan_of { ["gather.group"] = 2 }, plan_of { ["gather.group"] = 8 } },

@@ -20,10 +20,8 @@ end
 
 -- Two tables of four rows of 16 floats behind a dense projection: small enough to count by hand.
 local function smallest(regime, options)
-    local p = plan.build(
-        model.validate({ name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }, "", "m"),
-        isa.select("scalar")
-    )
+    local m = { name = "m", d = 16, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }
+    local p = plan.build(model.validate(m, "", "m"), isa.select("scalar"))
     return candidates.space(p, p.variants[1], regime, options)
 end
 
@@ -61,7 +59,7 @@ function test.spaces_counted_by_hand()
 end
 
 function test.the_count_is_what_is_walked()
-    for _, set in ipairs { "scalar", "avx2", "avx512" } do
+    for _, set in ipairs(isa.names) do
         for _, tables in ipairs { "f32", "i8" } do
             for _, choices in ipairs {
                 { "tile.vectors", "product.outputs", "project.tiles", "chunk.tokens" },
@@ -142,7 +140,7 @@ function test.the_default_is_first_then_schedules_one_choice_away()
 end
 
 function test.only_choices_of_the_regime_vary()
-    for _, set in ipairs { "scalar", "avx2", "avx512" } do
+    for _, set in ipairs(isa.names) do
         for _, regime in ipairs { "many", "few" } do
             local space = space_of("roberta_base", set, regime)
             local varied = {}
@@ -209,7 +207,7 @@ function test.the_order_is_always_the_same()
 end
 
 function test.no_candidate_twice_and_none_that_was_rejected()
-    for _, set in ipairs { "scalar", "avx2", "avx512" } do
+    for _, set in ipairs(isa.names) do
         local found = candidates.list(space_of("roberta_small", set, "many"), 400)
         local seen = {}
         for _, other in ipairs(found.list) do
@@ -239,7 +237,7 @@ end
 
 function test.all_candidates_are_legal_and_are_emitted()
     for _, name in ipairs { "tiny", "roberta_small" } do
-        for _, set in ipairs { "scalar", "avx2", "avx512" } do
+        for _, set in ipairs(isa.names) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan_of(name, set)
                 legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), 16)
@@ -249,7 +247,7 @@ function test.all_candidates_are_legal_and_are_emitted()
     for index = 1, 15 do
         local given, tables = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
-        for _, set in ipairs { "scalar", "avx2", "avx512" } do
+        for _, set in ipairs(isa.names) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan.build(m, isa.select(set), nil, tables)
                 legal_and_emitted(p, m, tables, candidates.space(p, p.variants[1], regime), 6)

@@ -2,7 +2,7 @@
 # Shards of a tuning through a real Slurm of two nodes on this machine, and through GNU parallel: a killed one goes on where its log ends, and
 # the choices are those of one log, in whatever order the logs are merged.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export LOOKUPC=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 daemons=()
@@ -137,7 +137,7 @@ until_true 300 queue_empty || fail "jobs do not end: $(squeue)"
 [[ ! -e $run/shard-2-of-3.done && -e $run/shard-1-of-3.done && -e $run/shard-3-of-3.done ]] || fail "not shard 2 alone was killed: $(ls "$run")"
 status=0
 harness/fleet/slurm.sh status "$run" >"$work/status" || status=$?
-((status == 4)) && grep -q '^shard   2  unfinished' "$work/status" && grep -q '^2 of 3 shards done, 0 queued or running' "$work/status" ||
+{ ((status == 4)) && grep -q '^shard   2  unfinished' "$work/status" && grep -q '^2 of 3 shards done, 0 queued or running' "$work/status"; } ||
     fail "a killed shard is not told: $status $(cat "$work/status")"
 ok "three shards on two nodes, one of them killed: $(wc -l <"$(log 2)") records are left"
 
@@ -163,7 +163,7 @@ assert len(own) == len(set(own)) >= 3, "a candidate is in two shards, or one has
 # A finished shard measures nothing.
 cp "$(log 2)" "$work/finished.jsonl"
 "$LOOKUPC" tune $model --shard 2/3 --out "$(log 2)" --time 60s --batch 64 --choices gather.vectors >"$work/again" 2>&1 || fail "$(cat "$work/again")"
-grep -q '^shard 2/3 was finished before: nothing measured$' "$work/again" && cmp "$work/finished.jsonl" "$(log 2)" && cmp "$work/before.jsonl" "$(log 1)" ||
+{ grep -q '^shard 2/3 was finished before: nothing measured$' "$work/again" && cmp "$work/finished.jsonl" "$(log 2)" && cmp "$work/before.jsonl" "$(log 1)"; } ||
     fail "a finished shard is measured again: $(cat "$work/again")"
 ok "a finished shard measures nothing"
 

@@ -255,7 +255,8 @@ end
 function test.what_was_left_out_is_counted()
     check.matches(
         whole,
-        "24 candidates of 5000 schedules compiled and verified, 21 of them timed in 12 s; 3 pruned before, 1 rejected, 7 left for lack of time%."
+        "24 candidates of 5000 schedules compiled and verified, 21 of them timed in 12 s; 3 pruned before, 1 \z
+            rejected, 7 left for lack of time%."
     )
     check.matches(whole, '<td>2</td><td class="text long">registers: needs … of …</td>')
     check.matches(whole, "registers: needs 40 of 32")

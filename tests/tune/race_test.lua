@@ -165,7 +165,7 @@ end
 -- Candidates c1, c2 … by their true times, and perhaps their bytes.
 local function small(times, bytes)
     local candidates = {}
-    for i, time in ipairs(times) do
+    for i in ipairs(times) do
         candidates[i] = { name = "c" .. i, bytes = bytes and bytes[i] }
     end
     local by_name = {}

@@ -237,7 +237,8 @@ function test.hosts_that_choose_apart_are_told()
     check.equal({ result.status, result.errors }, {
         0,
         string.format(
-            "lookupc tuned: key %s: hosts disagree: many, batches 1,64, shard 1/2: host h1 chose %s at 0.800 of the default's time, host h2 %s at 0.900\n",
+            "lookupc tuned: key %s: hosts disagree: many, batches 1,64, shard 1/2: host h1 chose %s at 0.800 of the \z
+                default's time, host h2 %s at 0.900\n",
             key.id(records.key()):sub(1, 12),
             text(4),
             text(2)

@@ -1,6 +1,7 @@
 -- The local store keeps every record once, whatever the order, survives damage and crowds, and finds the nearest
 -- records with reasons.
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local json = require "json"
@@ -45,7 +46,10 @@ local function filled(list)
     return path
 end
 
-local function shell(script, ...) return assert(process.run({ "bash", "-c", script, "bash", ... }, { timeout = 100 })) end
+local function shell(script, ...)
+    local words = { "bash", "-c", script, "bash", ... }
+    return assert(process.run(words, { timeout = 100 }))
+end
 
 local function log_file(list)
     paths = paths + 1
@@ -168,7 +172,8 @@ function test.what_is_no_store_is_refused_and_left_alone()
     local text, foreign, newer = folder .. "/letter.txt", new_path(), new_path()
     assert(host.write_file(text, "Dear reader\n"))
     shell(
-        'python3 -c "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(\'CREATE TABLE letters (text)\'); db.commit()" "$1"',
+        'python3 -c "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(\'CREATE TABLE letters \z
+            (text)\'); db.commit()" "$1"',
         foreign
     )
     with_store(newer)
@@ -245,7 +250,7 @@ function test.a_bit_flipped_store_is_rebuilt_from_whole_records()
             check.equal(problem ~= nil, true)
         end
     end
-    for index = 1, 130 do
+    for index = 1, 130, effort.flip_stride do
         flip(index, index % 8)
     end -- header and the first page's cells
     local places = {}
@@ -255,7 +260,7 @@ function test.a_bit_flipped_store_is_rebuilt_from_whole_records()
     for i = 1, 20 do
         flip(places[3 * i] + 31 * i, i % 8)
     end
-    for _ = 1, 60 do
+    for _ = 1, 60 // effort.flip_stride do
         state = (state * 6364136223846793005 + 1442695040888963407)
         flip(1 + (state >> 33) % #bytes, (state >> 20) % 8)
     end
@@ -289,7 +294,8 @@ function test.damage_is_told_by_the_command_that_meets_it()
     check.equal(result.status, 0)
     check.matches(
         result.errors,
-        "^lookupc tuned: [^\n]*: is damaged %(a record does not match its check%): moved to [^\n]*%.damaged%-1, 9 records recovered\n$"
+        "^lookupc tuned: [^\n]*: is damaged %(a record does not match its check%): moved to [^\n]*%.damaged%-1, 9 \z
+            records recovered\n$"
     )
     check.matches(result.output, "\n9 records of 1 key in ")
     check.equal(run(path, "list").errors, "")
@@ -297,12 +303,12 @@ end
 
 -- Many merge at once into a store that is not there yet.
 function test.writers_at_once()
-    local path, words, expected = new_path(), {}, 0
+    local path, words = new_path(), {}
     for i = 1, 8 do
         local list = records.many(40, { run = "run" .. i // 2 }) -- two of each run bring the same records
         words[i] = log_file(list)
     end
-    expected = 5 * 40
+    local expected = 5 * 40
     local result = shell(
         [[store=$1 program=$2; shift 2; for log; do LOOKUPC_STORE=$store "$program" tuned merge "$log" & done; wait]],
         path,
@@ -431,7 +437,8 @@ function test.look_up_goes_from_near_to_far()
     check.equal(got, {
         "isa",
         key.id(other_cpu),
-        "cpu_vendor differs (GenuineIntel, not AuthenticAMD), cpu_family differs (6, not 25), cpu_model differs (143, not 17), cpu_name differs (Xeon, not AMD EPYC)",
+        "cpu_vendor differs (GenuineIntel, not AuthenticAMD), cpu_family differs (6, not 25), cpu_model differs (143, \z
+            not 17), cpu_name differs (Xeon, not AMD EPYC)",
     })
     check.equal({ #found.refused, #found.records }, { 4, 3 })
 
@@ -439,7 +446,8 @@ function test.look_up_goes_from_near_to_far()
     check.equal(look(), {
         "microarchitecture",
         key.id(other_compiler),
-        "compiler differs (gcc (Debian 13.1.0-1) 13.1.0, not gcc (Debian 12.2.0-14) 12.2.0), l2 differs (2097152, not 1048576)",
+        "compiler differs (gcc (Debian 13.1.0-1) 13.1.0, not gcc (Debian 12.2.0-14) 12.2.0), l2 differs (2097152, not \z
+            1048576)",
     })
     add(other_step)
     check.equal(look(), { "microarchitecture", key.id(other_step), "cpu_stepping differs (2, not 1)" })
@@ -475,7 +483,8 @@ function test.hosts_that_disagree_are_told()
     local id = key.id(records.key()):sub(1, 12)
     local line = "lookupc tuned: key "
         .. id
-        .. ": hosts disagree: many, batch 4096, uniform codes, warm tables: the best of host h1 is 12.5 %% slower on host h3 than its own: a=1, not a=2\n"
+        .. ": hosts disagree: many, batch 4096, uniform codes, warm tables: the best of host h1 is 12.5 %% slower on \z
+            host h3 than its own: a=1, not a=2\n"
     check.equal(result.errors, line:format())
     check.equal(#json.decode(tuned(path, "merge", log_file(more), "--json")).disagreements, 1)
     check.equal(#json.decode(tuned(path, "show", id, "--json")).disagreements, 1)
@@ -499,9 +508,11 @@ function test.list_and_show_are_for_people_and_machines()
     check.equal(
         tuned(path, "list"),
         table.concat({
-            "key          model        isa     tables proj.   records candidates rejected first      last       machine",
+            "key          model        isa     tables proj.   records candidates rejected first      last       \z
+                machine",
             id:sub(1, 12)
-                .. " bbbbbbbbbbbb avx512  f32    f32           5          4        1 2023-11-14 2024-02-29 AMD EPYC, gcc (Debian 12.2.0-14) 12.2.0, 1 thread",
+                .. " bbbbbbbbbbbb avx512  f32    f32           5          4        1 2023-11-14 2024-02-29 AMD EPYC, \z
+                    gcc (Debian 12.2.0-14) 12.2.0, 1 thread",
             "  best of   1    11.000 us/token  few, batch 1, uniform codes, warm tables",
             "  best of   2     5.625 us/token  many, batch 4096, uniform codes, warm tables",
             "5 records of 1 key in " .. path,
@@ -512,7 +523,8 @@ function test.list_and_show_are_for_people_and_machines()
     check.matches(text, "^key " .. id .. "\n  templates     a+\n")
     check.matches(
         text,
-        "\nmany, batch 4096, uniform codes, warm tables; all with tile%.vectors=2\n   us/token samples   bytes  choices\n      5%.625       4   12345  gather%.group=8\n      7%.500       2   12345  gather%.group=4\n"
+        "\nmany, batch 4096, uniform codes, warm tables; all with tile%.vectors=2\n   us/token samples   bytes  \z
+            choices\n      5%.625       4   12345  gather%.group=8\n      7%.500       2   12345  gather%.group=4\n"
     )
     check.matches(text, "\nrejected\n  many tile%.vectors=1,gather%.group=4: verify: y differs\n$")
     local machine = json.decode(tuned(path, "show", id, "--json"))

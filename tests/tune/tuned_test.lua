@@ -95,7 +95,8 @@ function test.the_text_is_sorted_and_says_what_was_measured()
     check.matches(text, '\n            %["chunk.tokens"%] = 128, %-%- default\n')
     check.matches(
         text,
-        '\n            %["gather.group"%] = 4, %-%- 1.07x the speed of the default %(1.05 … 1.09, 40 samples, batch 4096%)\n'
+        '\n            %["gather.group"%] = 4, %-%- 1.07x the speed of the default %(1.05 … 1.09, 40 samples, batch \z
+            4096%)\n'
     )
     check.matches(text, '\n            %["few.tokens"%] = 1,\n')
     local keys = {}
@@ -313,7 +314,8 @@ function test.other_templates_are_said_and_used()
         "lookupc: "
             .. path
             .. ": tuned with other templates (lookupc 0.0.9): "
-            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.prefetch_next, few.prefetch, which keep their default\n"
+            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.prefetch_next, \z
+                few.prefetch, which keep their default\n"
     )
     local bundle = folder .. "/other"
     notes { "emit", tiny, "-o", bundle, "--isa", "avx2", "--tuned", path }
@@ -337,7 +339,8 @@ function test.another_cpu_is_said_by_commands_that_run()
         notes { "verify", tiny, "--isa", "scalar", "--tuned", path },
         "lookupc: "
             .. path
-            .. ": tuned on Some CPU 9000, with other instruction sets than this CPU: another schedule may be faster here\n"
+            .. ": tuned on Some CPU 9000, with other instruction sets than this CPU: another schedule may be faster \z
+                here\n"
     )
     check.equal(notes { "plan", tiny, "--isa", "scalar", "--tuned", path }, "")
 end
@@ -372,7 +375,8 @@ function test.levels()
     )
     check.matches(
         machine.tuned_note({ cpu = zen }, { path = "t.lua" }, setmetatable({ l2 = 524288 }, { __index = zen })),
-        "^t.lua: tuned on another AMD %(l2 1048576, here 524288%), of this CPU's microarchitecture: another schedule may be faster here$"
+        "^t.lua: tuned on another AMD %(l2 1048576, here 524288%), of this CPU's microarchitecture: another schedule \z
+            may be faster here$"
     )
 end
 

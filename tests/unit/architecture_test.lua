@@ -37,7 +37,8 @@ local rooms = {
     "commands",
 }
 
--- What a room may see at most, where that is less than all rooms below: the reference shares no code with the generator.
+-- What a room may see at most, where that is less than all rooms below: the reference shares no code with the
+-- generator.
 local only = {
     ["harness/reference"] = { "harness/reference/", "gen/host/files", "gen/host/fields", "gen/weights/safetensors" },
 }

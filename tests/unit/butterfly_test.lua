@@ -11,8 +11,8 @@ local function hadamard(row, column)
     return sign
 end
 
--- Does what templates/lookup/shared/butterfly.c prints for one pass, in place. Integers, so that sums are exact; a row that is not
--- there (nil) must never be read. Counts the additions.
+-- Does what templates/lookup/shared/butterfly.c prints for one pass, in place. Integers, so that sums are exact; a row
+-- that is not there (nil) must never be read. Counts the additions.
 local function run(pass, v)
     local additions = 0
     for group = 0, pass.groups - 1 do

@@ -8,7 +8,8 @@ local test = {}
 
 function test.sections_with_instructions_are_summed()
     check.equal(elf.code_bytes("no library"), 10)
-    local function section(flags, size) return string.pack("<I4I4I8I8I8I8I4I4I8I8", 0, 1, flags, 0, 0, size, 0, 0, 1, 0) end
+    local layout = "<I4I4I8I8I8I8I4I4I8I8"
+    local function section(flags, size) return layout:pack(0, 1, flags, 0, 0, size, 0, 0, 1, 0) end
     local head = "\x7fELF\2\1"
         .. ("\0"):rep(0x28 - 6)
         .. string.pack("<I8", 0x40)

@@ -269,7 +269,8 @@ function test.the_first_of_several_errors_is_always_the_same()
     for _ = 1, 20 do
         refuses(
             with(bh4, { aaaaaaa = 1, bbbbbbb = 2, tau = 99 }),
-            "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget"
+            "aaaaaaa = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, \z
+                neighbours, integer, budget"
         )
     end
 end
@@ -387,11 +388,8 @@ end
 
 function test.lines_of_unknown_and_missing_keys()
     local function source(top, projection)
-        return "return {\n name = 'm', d = 64, h = 8, tau = 6, score = 'gelu',\n projection = {\n kind = 'bh4', block = 16"
-            .. projection
-            .. "\n},\n"
-            .. top
-            .. "\n}\n"
+        return "return {\n name = 'm', d = 64, h = 8, tau = 6, score = 'gelu',\n projection = {\n kind = 'bh4', block \z
+            = 16" .. projection .. "\n},\n" .. top .. "\n}\n"
     end
     check.equal(load(source("", "")).name, "m")
     refuses_source(
@@ -401,13 +399,15 @@ function test.lines_of_unknown_and_missing_keys()
     -- The same key is known one level deeper, or belongs one level higher.
     refuses_source(
         source("block = 16", ""),
-        ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget"
+        ":6: block = 16: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, \z
+            neighbours, integer, budget"
     )
     refuses_source(source("", ", tau = 6"), ":4: projection.tau = 6: unknown key; the keys are kind, block, decay")
     refuses_source(source("norm = {}", ""), ':6: norm.kind: required key is missing; it must be "layernorm"')
     refuses_source(
         source("norm = {\n}, kind = 1", ""),
-        ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, integer, budget"
+        ":7: kind = 1: unknown key; the keys are name, d, d_out, h, tau, projection, score, scale, norm, neighbours, \z
+            integer, budget"
     )
     refuses_source("return {\n name = 'm' }", ": d: required key is missing; it must be an integer from 1 to 65536")
 end
@@ -444,9 +444,8 @@ end
 function test.the_help_lists_every_key()
     local text = table.concat(model.describe(), "\n")
     for key in
-        ("name d d_out h tau projection projection.kind projection.block projection.decay score scale norm norm.kind norm.eps neighbours budget"):gmatch(
-            "%S+"
-        )
+        ("name d d_out h tau projection projection.kind projection.block projection.decay score scale norm norm.kind \z
+            norm.eps neighbours budget"):gmatch("%S+")
     do
         check.matches("\n" .. text, "\n  " .. key:gsub("%p", "%%%0") .. " ")
     end

@@ -1,5 +1,6 @@
 -- Models have names that C, C++ and file systems take, and nothing emitted is named without its model's prefix.
 local check = require "tests.support.check"
+local sets = require "tests.support.sets"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -66,14 +67,13 @@ end
 
 function test.keywords_of_c_and_cplusplus()
     for word in
-        ([[auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
-        return short signed sizeof static struct switch typedef union unsigned void volatile while
+        ([[auto break case char const continue default do double else enum extern float for goto if inline int long
+        register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
         alignas alignof bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual
-        and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constinit co_await co_return co_yield
-        decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq operator or or_eq private protected public
-        reinterpret_cast requires static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq]]):gmatch(
-            "%S+"
-        )
+        and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constinit
+        co_await co_return co_yield decltype delete dynamic_cast explicit export friend mutable namespace new noexcept
+        not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast template this throw
+        try typeid typename using virtual wchar_t xor xor_eq]]):gmatch "%S+"
     do
         if names.valid(word) then error(word .. " is taken as a name") end
         check.equal(names.valid(word .. "1"), true)
@@ -83,10 +83,10 @@ end
 -- A model's header would hide them from all files that are compiled with -I and the bundle's folder.
 function test.standard_headers()
     for header in
-        (
-            "assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio "
-            .. "stdlib string tgmath threads time wchar cpuid"
-        ):gmatch("%S+")
+        ("assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg \z
+                stdatomic stdbool stddef stdint stdio " .. "stdlib string tgmath threads time wchar cpuid"):gmatch(
+            "%S+"
+        )
     do
         if names.valid(header) then error(header .. " is taken as a name") end
     end
@@ -229,17 +229,21 @@ local function bundles()
     local list = {}
     for _, file in ipairs(assert(host.list("gen/models"))) do
         local m = model.load("gen/models/" .. file)
-        if not m.attention then list[#list + 1] = { m, "scalar,avx2,avx512" } end
+        if not m.attention then list[#list + 1] = { m, sets.bundled } end
     end
     list[#list + 1] = { list[1][1], "scalar" }
     list[#list + 1] = { list[1][1], "avx512" }
     list[#list + 1] = {
-        model.validate(
-            { name = "odd_one", d = 23, d_out = 17, h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax" },
-            "",
-            ""
-        ),
-        "scalar,avx2,avx512",
+        model.validate({
+            name = "odd_one",
+            d = 23,
+            d_out = 17,
+            h = 5,
+            tau = 3,
+            projection = { kind = "dense" },
+            score = "softmax",
+        }, "", ""),
+        sets.bundled,
     }
     list[#list + 1] = {
         model.validate({
@@ -251,7 +255,7 @@ local function bundles()
             projection = { kind = "bh4", block = 4 },
             score = "softmax",
         }, "", ""),
-        "scalar,avx2,avx512",
+        sets.bundled,
     }
     return list
 end
@@ -263,7 +267,7 @@ function test.every_name_in_emitted_files_has_the_models_prefix()
     end
     for _, name in ipairs { "mistral_7b_skipless", "lookup_skipless" } do
         plans[#plans + 1] =
-            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select "scalar,avx2,avx512", {})
+            transformer_plan.build(model.load("gen/models/" .. name .. ".lua"), isa.select(sets.bundled), {})
     end
     for _, p in ipairs(plans) do
         local m = p.model
@@ -308,7 +312,7 @@ function test.the_public_header_shows_no_variant()
 end
 
 function test.a_kernel_file_is_named_by_its_function()
-    local p = plan.build(model.load("gen/models/tiny.lua"), isa.select("scalar,avx2,avx512"))
+    local p = plan.build(model.load("gen/models/tiny.lua"), isa.select(sets.bundled))
     for _, file in ipairs(emit.files(p)) do
         local stem = file.name:match("^(.*)%.c$")
         if stem and file.isa then check.equal(names_in(file.text)[stem], "function") end

@@ -1,6 +1,8 @@
 -- The plan's figures are those of the paper, and its layouts have neither gaps nor overlaps.
 local check = require "tests.support.check"
+local sets_of = require "tests.support.sets"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local json = require "json"
@@ -11,13 +13,13 @@ local process = require "process"
 local product = require "gen.families.lookup.product"
 local lookup_model = require "gen.families.lookup.model"
 
-local sets = isa.select("scalar,avx2,avx512")
+local sets = isa.select(sets_of.bundled)
 
 local function plan_of(name) return plan.build(model.load("gen/models/" .. name .. ".lua"), sets) end
 
--- Calls `tried(plan, model)` for the 200 random models; a failure says which.
+-- Calls `tried(plan, model)` for random models; a failure says which.
 local function for_random_models(tried)
-    for index = 1, fuzz.models do
+    for index = 1, effort.plan_models do
         local given, tables, projection = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         local good, message = pcall(function() tried(plan.build(m, sets, nil, tables, projection), m) end)
@@ -208,7 +210,8 @@ function test.many_rows_a_token_take_little_scratch()
         }
         return plan.build(model.validate(given, "", "m"), sets, wanted and schedule.for_all(sets, wanted))
     end
-    for _, case in ipairs { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } } do
+    local cases = { { 128, 8, 256 }, { 170, 9, 512 }, { 16, 16, 65536 }, { 65536, 4, 16 }, { 32, 16, 20000 } }
+    for _, case in ipairs(cases) do
         check.equal(build(table.unpack(case)).scratch_bytes <= 256 << 20, true)
     end
     check.equal(build(16, 16, 65536, { ["tile.vectors"] = 4 }).scratch_bytes < 1 << 32, true)

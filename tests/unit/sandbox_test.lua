@@ -35,7 +35,13 @@ function test.infinite_loop()
     fails(":2: took more than 10000000 instructions", "local function f()\n return f() end return f()")
 end
 
-function test.allocation_without_end() fails(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = {} end") end
+function test.allocation_without_end()
+    fails(
+        ": needs more than 16 MiB",
+        "local t = {} for i = 1, 1e9 do t[i] = {} \z
+    end"
+    )
+end
 
 function test.doubled_string() fails(": needs more than 16 MiB", 'local s = "x" while true do s = s .. s end') end
 
@@ -53,8 +59,8 @@ end
 function test.compiled_code() fails(": is compiled Lua: must be text", string.dump(assert(_ENV.load "return {}"))) end
 
 function test.no_libraries()
-    local names =
-        "os io package require debug string table math print pcall load setmetatable getmetatable _G rawget collectgarbage"
+    local names = "os io package require debug string table math print pcall load setmetatable getmetatable _G rawget \z
+            collectgarbage"
     for name in names:gmatch("%S+") do
         fails((":1: unknown name '%s'"):format(name), "return " .. name .. " and {}")
     end

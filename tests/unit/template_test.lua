@@ -92,7 +92,12 @@ end
 
 function test.a_loop_of_one_turn_is_none()
     local text = "//$ loop('  ', 'i', from, 8, 4, function(i, at)\n$(i)f($(at));\n//$ end)\n"
-    gives(text, { from = 0 }, "  for (size_t i = 0; i < 8; i += 4) {\n      f(i);\n  }\n")
+    gives(text, { from = 0 }, "  for (size_t i = 0; i < 8; i += 4)\n      f(i);\n")
+    gives(
+        "//$ loop('', 'i', 0, n, 1, function(i, at)\n$(i)f($(at));\n$(i)g();\n//$ end)\n",
+        { n = 2 },
+        "for (size_t i = 0; i < 2; ++i) {\n    f(i);\n    g();\n}\n"
+    )
     gives(text, { from = 4 }, "  f(4);\n")
     gives(text, { from = 8 }, "")
 end

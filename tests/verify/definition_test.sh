@@ -1,7 +1,7 @@
 #!/bin/bash
 # Results of lookupc run against the definition computed by tests/verify/definition_check.py, which shares nothing with lookupc.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 lookupc=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -10,6 +10,8 @@ fail() {
     echo "FAILED definition: $*"
     exit 1
 }
+
+read -ra sets < <(lua5.4 tests/support/isa.lua "$lookupc")
 
 python() { /usr/bin/python3 -c "$@"; }
 
@@ -28,8 +30,8 @@ random = np.random.default_rng(11)
 tokens, d = int(sys.argv[2]), int(sys.argv[3])
 x = (random.standard_normal((tokens, d)) + random.standard_normal((tokens, 1))) * 10.0 ** random.uniform(-2, 2, (tokens, 1))
 np.save(sys.argv[1], x.astype("<f4"))' "$work/$name.x.npy" $tokens "$d"
-        for isa in scalar scalar,avx2 scalar,avx2,avx512; do
-            "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" --isa $isa "$@" >"$work/log"
+        for isa in "${sets[@]}"; do
+            "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" --isa "$isa" --cflags -O1 "$@" >"$work/log"
             agrees "$name" "$@" || fail "$name, $tokens tokens, $isa: $(cat "$work/log")"
         done
     done

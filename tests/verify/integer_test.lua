@@ -69,7 +69,14 @@ function test.random_models_equal_the_reference_bit_by_bit()
         if given.d_out ~= nil and given.d_out < 16 or given.d < 16 then most = math.huge end
         if result.rel_err > most then
             error(
-                string.format("%s, seed %d: relative error %g\n%s", projection, index, result.rel_err, fuzz.text(given)),
+                string.format(
+                    "%s, seed %d: relative error \z
+                    %g\n%s",
+                    projection,
+                    index,
+                    result.rel_err,
+                    fuzz.text(given)
+                ),
                 0
             )
         end
@@ -156,7 +163,7 @@ function test.zero_counts_as_bit_zero()
     check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
--- The tables of the score as they are emitted, at every size and every fraction that there is: README states these
+-- The tables of the score as they are emitted, at every size and every fraction that there is: docs/types.md states these
 -- bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
@@ -187,8 +194,9 @@ function test.tables_of_the_score_are_within_their_bounds()
     if not (worst[1] < 2.5e-4 and worst[2] < 1.3e-4) then error(string.format("%g, %g", worst[1], worst[2])) end
 end
 
-local strict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes -Wundef"
-    .. " -Wcast-qual -Wvla -Wfloat-conversion -Wswitch-default -Werror -ffreestanding"
+local strict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion \z
+    -Wstrict-prototypes -Wmissing-prototypes -Wundef \z
+    -Wcast-qual -Wvla -Wfloat-conversion -Wswitch-default -Werror -ffreestanding"
 
 local function shell(script, ...)
     local result = assert(process.run({ "bash", "-c", script, "shell", ... }, { timeout = 120 }))
@@ -235,7 +243,8 @@ function test.kernels_need_neither_floats_nor_a_library()
         )
         check.equal(
             shell(
-                'cd "$1" && echo "#include \\"kws.h\\"" | g++ -DKWS_FLOATS -Wall -Wextra -Wpedantic -Werror -x c++ -c - -o x.o -I.',
+                'cd "$1" && echo "#include \\"kws.h\\"" | g++ -DKWS_FLOATS -Wall -Wextra -Wpedantic -Werror -x c++ -c \z
+                    - -o x.o -I.',
                 bundle
             ),
             0
@@ -255,7 +264,8 @@ function test.floats_of_a_host_saturate()
 int main(void)
 {
     const float zero = 0.0f;
-    printf("%d %d %d %d %d %d %g\n", kws_from_float(1.0f), kws_from_float(-1.0f), kws_from_float(100.0f), kws_from_float(-100.0f), kws_from_float(zero / zero),
+    printf("%d %d %d %d %d %d %g\n", kws_from_float(1.0f), kws_from_float(-1.0f), kws_from_float(100.0f),
+        kws_from_float(-100.0f), kws_from_float(zero / zero),
         kws_from_float(0.4f * KWS_X_SCALE), (double) kws_to_float(98304));
     return 0;
 }

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "gen/weights/random.h"
+#include "harness/reference/error_bounds.h"
 #include "harness/reference/lookup.h"
 #include "harness/reference/projection.h"
-#include "harness/reference/error_bounds.h"
 
 #include <math.h>
 #include <stdlib.h>

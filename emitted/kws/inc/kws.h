@@ -26,7 +26,7 @@
 #define KWS_Y_FRACTION 16 /* binary places of y */
 #define KWS_ALIGN 64 /* of blob and scratch, in bytes */
 
-/* What it takes on cortex-m4f: upper bounds, measured with the compiler and flags that REPORT.txt names, which has them by part. */
+/* What it takes on cortex-m4f: upper bounds, measured with the compiler and flags that REPORT.txt names. */
 #define KWS_FLASH_BYTES 82948u /* code, constants and weights */
 #define KWS_RAM_BYTES 668u /* scratch and a kws_weights; there is no static data */
 #define KWS_STACK_BYTES 104u /* that the deepest call takes below its caller */

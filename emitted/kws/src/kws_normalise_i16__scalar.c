@@ -4,9 +4,8 @@
 /* LayerNorm of one token without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + eps).
    x           [64]
    normalised  [64] with 12 binary places, must not overlap x. Cannot fail.
-   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares, v 2^(2 n) with 2^14 <= v < 2^16, and
-   Newton's
-   iteration 1 / sqrt(v). */
+   64 (x - mean) is an integer. Shifted right until it has 14 bits, it gives the sum of squares,
+   v 2^(2 n) with 2^14 <= v < 2^16, and Newton's iteration 1 / sqrt(v). */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised)
 {
     int32_t sum = 0;

@@ -322,7 +322,8 @@ function fuse.steps(m, found, path, eliminate, dtype)
         b.load { map }
         b.factor(map, true)
     end
-    local function output(layer) return m.ffn.kind ~= "lookup" and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
+    local has_products = m.ffn.kind ~= "lookup"
+    local function output(layer) return has_products and checkpoint.linear(m, layer, "O", m.d, m.ffn.f) or nil end
     for layer = 0, m.layers - 1 do
         p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
     end

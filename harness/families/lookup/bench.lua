@@ -159,9 +159,11 @@ local function print_table(host_facts, cflags, limits, results)
         add(function(column) return string.format(column[3], column[4](r)) end, mark and " *" or "")
     end
     lines[#lines + 1] = threads == 1
-            and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by the gather."
+            and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by \z
+                the gather."
         or string.format(
-            "us/token: medians of interleaved wall times, FFN and dense FFN on up to %d threads; project, gather, GFLOP/s and GB/s: of one thread, CPU time.",
+            "us/token: medians of interleaved wall times, FFN and dense FFN on up to %d threads; project, gather, \z
+                GFLOP/s and GB/s: of one thread, CPU time.",
             threads
         )
     local rows = {}
@@ -169,7 +171,8 @@ local function print_table(host_facts, cflags, limits, results)
         rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes)
     end
     lines[#lines + 1] = string.format(
-        "of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s) over us/token.",
+        "of limit: least time by %sFMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f, random rows %s \z
+            GB/s) over us/token.",
         threads == 1 and "this core's limits (" or "the limits of the cores at work (each ",
         limits.fma_gflops,
         limits.l1_gbytes,

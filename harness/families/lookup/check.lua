@@ -91,6 +91,9 @@ function check.variants(p, library, files, seed, threads, options)
 end
 
 -- `count` tokens and what the reference makes of them: { {x, y} }.
-function check.vectors(p, files, seed, count) return assert(verify.vectors(check.reference_of(p, files, seed), count)) end
+function check.vectors(p, files, seed, count)
+    local reference = check.reference_of(p, files, seed)
+    return assert(verify.vectors(reference, count))
+end
 
 return check

@@ -72,7 +72,7 @@ function estimate.registers(isa, s, regime)
 end
 
 -- Code of the innermost loops of all stages, in bytes.
-function estimate.text_bytes(shape, isa, s, regime)
+function estimate.text_bytes(shape, s, regime)
     local few = regime == "few"
     local vectors, weights = s["tile.vectors"], s["product.outputs"]
     if few then

@@ -1,4 +1,4 @@
--- What tuning asks of LookupFFNs; harness/families/list.lua says what the fields mean.
+-- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
 local check = require "harness.families.lookup.check"
 local compile = require "harness.base.compile"
 local gather_i8 = require "gen.families.lookup.gather_i8"

@@ -415,9 +415,11 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
         add_table(lines, attention_columns, attention)
     end
     lines[#lines + 1] =
-        "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of reading the same memory in the same run."
+        "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of \z
+            reading the same memory in the same run."
     lines[#lines + 1] =
-        "baseline's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a mask for what is not seen."
+        "baseline's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a \z
+            mask for what is not seen."
     local in_i8 = false
     for _, r in ipairs(results) do
         in_i8 = in_i8 or r.baseline_in_i8_us_per_token

@@ -42,6 +42,7 @@ $(i)rests = $(isa.add("rests", centred));
     squares = $(isa.fma("last", "last", "squares"));
     rests = $(isa.add("rests", "last"));
 //$ end
+
     $(isa.store_unaligned("lane", 0, "squares"));
     float variance = $(eps);
 //$ loop("    ", "i", 0, lanes, 1, function(i, at)

@@ -173,11 +173,11 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
 $(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
-$(i)    $(at("code", call.code_at)), $(at("score", call.code_at)),
+$(i)    $(at("code", call.code_at)), $(at("score", call.code_at)), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     else
 $(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_at)), $(at("score", call.code_at)),
-//$     end
 $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+//$     end
 //$ end
 //$ end
 //$ if t.count > 1 or parts then

@@ -12,7 +12,11 @@ $(i)}
 //$ if s.count > 1 then
 $(i)for (size_t strip = 0; strip < $(s.count * s.floats); strip += $(s.floats)) {
 //$     if v.prefetch_strip then
+//$     if s.rest == 0 then
+$(i)    const size_t prefetch_at = strip + $(s.floats) < $(s.rest_at) ? strip + $(s.floats) : strip;
+//$     else
 $(i)    const size_t prefetch_at = strip + $(2 * s.floats) <= $(s.rest_at + s.rest) ? strip + $(s.floats) : $(s.rest_at + s.rest - s.floats);
+//$     end
 //$     end
 $(include(strip, { at = "strip", width = s.floats, prefetches = v.prefetch_strip, i = i .. "    ", token = token }))
 $(i)}

@@ -19,8 +19,9 @@ int main(int count, char **arguments)
         MODEL(bind)(NULL, MACRO(WEIGHTS_BYTES), &weights) != MACRO(ERROR_NULL) ||
         MODEL(bind)(blob, MACRO(WEIGHTS_BYTES), NULL) != MACRO(ERROR_NULL))
         return 4;
-    /* All bits of the header, of both ends of every part, and every 997th of the others. */
-    for (unsigned long bit = 0; bit < 8ul * MACRO(WEIGHTS_BYTES); bit += bit < 512 || bit + 512 > 8ul * MACRO(WEIGHTS_BYTES) ? 1 : 997) {
+    /* All bits of the header and of the end, and every FLIP_STRIDEth of the others. */
+    for (unsigned long bit = 0; bit < 8ul * MACRO(WEIGHTS_BYTES);
+         bit += bit < 512 || bit + 512 > 8ul * MACRO(WEIGHTS_BYTES) ? 1 : FLIP_STRIDE) {
         blob[bit / 8] = (unsigned char)(blob[bit / 8] ^ 1u << bit % 8);
         if (MODEL(bind)(blob, MACRO(WEIGHTS_BYTES), &weights) != MACRO(ERROR_CHECKSUM)) {
             printf("bit %lu\n", bit);

@@ -1,0 +1,34 @@
+-- How much the tests do: quick, or full where the environment says LOOKUPC_EFFORT=full. Every quantity that differs is
+-- one row here. Tests in other languages ask for one: lua5.4 tests/effort.lua exp_stride
+local rows = {
+    -- name, quick, full, meaning
+    { "fuzz_models", 6, 200, "random models of each fuzz test" },
+    { "fuzz_schedules", 5, 20, "random schedules of each such model" },
+    { "plan_models", 60, 200, "random models whose plans and names are checked" },
+    { "numpy_stride", 3, 1, "every so many-th shape of a transformer beside NumPy's" },
+    { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
+    { "exp_stride", 509, 1, "every so many-th argument of exp" },
+    { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
+    { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
+    { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
+    { "consumer_stride", 3, 1, "every so many-th bundle and target of other CPUs is compiled" },
+    { "consumer_compilers", 1, 2, "compilers that take bundles of every kind and type" },
+}
+
+local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c
+local level = variable "LOOKUPC_EFFORT" or "quick"
+if level ~= "quick" and level ~= "full" then error('LOOKUPC_EFFORT: "' .. level .. '": must be quick or full', 0) end
+
+local effort = setmetatable({ level = level, full = level == "full" }, {
+    __index = function(_, name) error("tests/effort.lua: " .. name .. ": no such quantity", 2) end,
+})
+local lines = {}
+for i, row in ipairs(rows) do
+    effort[row[1]] = row[effort.full and 3 or 2]
+    lines[i] = string.format("%-18s %-15s %s", row[1], effort[row[1]], row[4])
+end
+
+if arg then -- a script: prints the quantity that is named, or all
+    print(arg[1] and effort[arg[1]] or table.concat(lines, "\n"))
+end
+return effort

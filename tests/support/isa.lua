@@ -1,0 +1,15 @@
+-- Prints the names of all instruction sets of gen/isa/list.lua, slowest first; with the path of lookupc behind, of
+-- those that this CPU runs: lua5.4 tests/support/isa.lua [LOOKUPC]
+local names = table.concat(require("gen.isa.list").names, ",")
+if not arg[1] then
+    print((names:gsub(",", " ")))
+    return
+end
+local command = string.format("'%s' verify gen/models/tiny.lua --isa %s --cflags -O0 --json 2>/dev/null", arg[1], names)
+local pipe <close> = assert(io.popen(command))
+local found, list = {}, {}
+for name in pipe:read("a"):gmatch '"isa": *"(%w+)"' do
+    if not found[name] then list[#list + 1] = name end
+    found[name] = true
+end
+print(table.concat(list, " "))
