@@ -1,6 +1,6 @@
 -- What the templates of the gather print: loads of rows, sums of integers, and the arguments of its calls.
 local literal = require "gen.print.literal"
-local steps = require "gen.families.lookup.print.steps"
+local steps = require "gen.families.lookup.print_steps"
 
 local sum = literal.sum
 
