@@ -303,7 +303,7 @@ static double largest_score(const integer_tables *t, size_t k)
     for (size_t i = 0; i < t->rows; ++i)
         row = fmax(row, t->largest_row[k * t->rows + i]);
     const double scale = fmin(ceil(row / 127.0 / t->unit), 65535.0);
-    if (!t->gelu)
+    if (!t->along)
         return 32768.0 * scale;
     const double sum = fmin(floor(ldexp(t->largest[k], t->magnitude_fraction - t->sum_shift)) + 1.0, 65535.0);
     return 32768.0 * sum * scale / 65536.0;
@@ -322,7 +322,7 @@ bool integer_plan_tables(integer_tables *t, char *error, size_t size)
     t->unit = ldexp(1.0, -t->fraction - 40);
     while (largest / 127.0 > 65535.0 * t->unit)
         t->unit *= 2.0;
-    const int places = t->gelu ? 15 + t->magnitude_fraction - t->sum_shift - 16 : 15;
+    const int places = t->along ? 15 + t->magnitude_fraction - t->sum_shift - 16 : 15;
     for (;; t->unit *= 2.0) {
         double sum = 0.0;
         for (size_t k = 0; k < t->h; ++k)

@@ -390,12 +390,12 @@ static bool pack_integer_tables(packing *p, int job, int errors, const double *b
     double *largest = lua_newuserdatauv(L, h * sizeof *largest, 0), *largest_row = lua_newuserdatauv(L, h * rows * sizeof *largest_row, 0);
     char error[256];
     size_t count;
-    lua_getfield(L, job, "gelu");
+    lua_getfield(L, job, "along");
     integer_tables tables = {.d_out = field_size(L, job, where, "d_out"),
                              .h = h,
                              .rows = rows,
                              .pitch = field_size(L, job, where, "pitch"),
-                             .gelu = lua_toboolean(L, -1),
+                             .along = lua_toboolean(L, -1),
                              .sum_shift = (int)field_size(L, job, where, "sum_shift"),
                              .magnitude_fraction = (int)field_size(L, job, where, "magnitude_fraction"),
                              .fraction = (int)field_size(L, job, where, "fraction"),

@@ -231,17 +231,17 @@ bool error_bounds_project(const error_bounds *bounds, const double *x, double *b
     return true;
 }
 
-/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; gelu's <z, S> has the
-   derivative +1 or -1. */
+/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; <z, S> has the derivative +1
+   or -1. What is no factor counts for nothing. */
 double error_bounds_score(const reference_model *model, const double *z, const double *bound, size_t code)
 {
-    const bool gelu = model->score == REFERENCE_GELU;
-    const double share = reference_share(model, z, code), score = fabs(reference_score(model, z, code));
+    const reference_score_row *row = &reference_scores[model->score];
+    const double share = reference_score_share(model, z, code), score = fabs(reference_score(model, z, code));
     double error = 0.0;
     for (size_t j = 0; j < model->tau; ++j) {
         const bool differs = ((code ^ reference_code(model, z)) >> (model->tau - 1 - j) & 1) != 0;
         const double exponent = differs ? -2.0 * fabs(z[j]) : 2.0 * fabs(z[j]);
-        error += bound[j] * ((gelu ? share : 0.0) + score * 2.0 / (1.0 + exp(exponent)));
+        error += bound[j] * ((row->along ? share : 0.0) + (row->share ? score * 2.0 / (1.0 + exp(exponent)) : 0.0));
     }
     return error;
 }

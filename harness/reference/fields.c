@@ -8,7 +8,6 @@
 #include <string.h>
 
 static const char *const projections[] = {[REFERENCE_BH4] = "bh4", [REFERENCE_DENSE] = "dense", NULL};
-static const char *const scores[] = {[REFERENCE_GELU] = "gelu", [REFERENCE_SOFTMAX] = "softmax", NULL};
 
 /* Which of `words`, which end with NULL, the field is. */
 static int word_field(lua_State *L, int index, const char *where, const char *name, const char *const *words)
@@ -18,6 +17,16 @@ static int word_field(lua_State *L, int index, const char *where, const char *na
         if (strcmp(word, words[i]) == 0)
             return i;
     return luaL_error(L, "%s%s: %s: unknown word", where, name, word);
+}
+
+static reference_score_kind score_field(lua_State *L, int index, const char *where, const char *name)
+{
+    const char *word = field_text(L, index, where, name, NULL);
+    for (size_t kind = 0; kind < REFERENCE_SCORES; ++kind)
+        if (strcmp(word, reference_scores[kind].name) == 0)
+            return (reference_score_kind)kind;
+    luaL_error(L, "%s%s: %s: unknown score", where, name, word);
+    return REFERENCE_SCORES;
 }
 
 reference_model reference_model_at(lua_State *L, int index, const char *where)
@@ -30,7 +39,7 @@ reference_model reference_model_at(lua_State *L, int index, const char *where)
         .tau = (size_t)field_integer(L, index, where, "tau", 1, 0),
         .neighbours = (size_t)field_integer(L, index, where, "neighbours", 1, 0),
         .projection = (reference_projection)word_field(L, index, where, "projection", projections),
-        .score = (reference_score_kind)word_field(L, index, where, "score", scores),
+        .score = score_field(L, index, where, "score"),
         .scale = field_number(L, index, where, "scale"),
     };
     if (model.tau > 16)

@@ -9,8 +9,8 @@
 
 /* Both raise a Lua error, which starts with `where`, for a field that is absent or wrong: such a job is a mistake in the program. */
 
-/* The table { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale, norm_eps or nil }.
- */
+/* The table { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = a name of reference_scores, scale,
+   norm_eps or nil }. */
 reference_model reference_model_at(lua_State *L, int index, const char *where);
 
 /* The type that the field names, which must be one for that use; f32 for an absent one. */

@@ -209,8 +209,10 @@ static void hash(work *k, uint32_t *row, int32_t *score)
             log += reference_integer_log2(log2_table, size);
         }
         const int64_t place = (int64_t)table * ((int64_t)1 << model->tau) + code, scale = k->w->table_scales[place];
+        if (!reference_scores[model->score].share)
+            log = 0;
         int64_t scaled = reference_integer_power(power_table, log % 32768);
-        scaled = model->score == REFERENCE_GELU ? (scaled * (sum >> sum_shift)) * scale >> 16 : scaled * scale;
+        scaled = reference_scores[model->score].along ? (scaled * (sum >> sum_shift)) * scale >> 16 : scaled * scale;
         row[table] = (uint32_t)place;
         score[table] = (int32_t)fits(k, scaled >> (log / 32768 + k->w->shifts[2]), 32, "score");
     }

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const reference_score_row reference_scores[REFERENCE_SCORES] = {
+    [REFERENCE_GELU] = {.name = "gelu", .share = true, .along = true},
+    [REFERENCE_SOFTMAX] = {.name = "softmax", .share = true, .along = false},
+    [REFERENCE_ONE] = {.name = "one", .share = false, .along = false},
+};
+
 size_t reference_padded(const reference_model *model)
 {
     size_t padded = 1;
@@ -176,10 +182,20 @@ double reference_along(const reference_model *model, const double *z, size_t cod
     return sum;
 }
 
+double reference_score_share(const reference_model *model, const double *z, size_t code)
+{
+    return reference_scores[model->score].share ? reference_share(model, z, code) : 1.0;
+}
+
 double reference_score(const reference_model *model, const double *z, size_t code)
 {
-    const double share = reference_share(model, z, code);
-    return model->score == REFERENCE_GELU ? share * reference_along(model, z, code) : share;
+    const double share = reference_score_share(model, z, code);
+    return reference_scores[model->score].along ? share * reference_along(model, z, code) : share;
+}
+
+double reference_score_terms(const reference_model *model, const double *z)
+{
+    return reference_scores[model->score].along ? reference_along(model, z, reference_code(model, z)) : 1.0;
 }
 
 bool reference_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score, double *y)

@@ -12,7 +12,16 @@
 #include <stddef.h>
 
 typedef enum { REFERENCE_BH4, REFERENCE_DENSE } reference_projection;
-typedef enum { REFERENCE_GELU, REFERENCE_SOFTMAX } reference_score_kind;
+typedef enum { REFERENCE_GELU, REFERENCE_SOFTMAX, REFERENCE_ONE, REFERENCE_SCORES } reference_score_kind;
+
+/* What a score is, a row for each kind: its name in model files, and which factors it has: the vertex's share of the softmax, and beside
+   it <z, S>. Without factors it is 1: each of the rows that a token takes counts once. */
+typedef struct {
+    const char *name;
+    bool share, along;
+} reference_score_row;
+
+extern const reference_score_row reference_scores[REFERENCE_SCORES];
 
 typedef struct {
     size_t d, d_out;   /* widths of input and output */
@@ -79,8 +88,11 @@ bool reference_vertices(const reference_model *model, const double *z, size_t *c
 double reference_share(const reference_model *model, const double *z, size_t code);
 double reference_along(const reference_model *model, const double *z, size_t code);
 
-/* The score of a vertex, without model->scale: its share, and for gelu times <z, S>.  z [tau] */
+/* The score of a vertex, without model->scale, its factor of the softmax (1: none), and the largest magnitude that its other factor has
+   for any vertex (1: none).  z [tau] */
 double reference_score(const reference_model *model, const double *z, size_t code);
+double reference_score_share(const reference_model *model, const double *z, size_t code);
+double reference_score_terms(const reference_model *model, const double *z);
 
 /* y = output bias + scale * sum_k sum_n score[k][n] * table_k[code[k][n]].  code, score [h][neighbours], y [d_out]. False when a row cannot
    be read or memory is short. */

@@ -141,6 +141,13 @@ static hashed make_hashed(const context *c, size_t tokens, guard_place place)
                     need_guarded(c, places * sizeof(float), MEMORY_ALIGNMENT, place)};
 }
 
+/* Whether the variant's rows have a factor; else its kernels neither write nor read scores. */
+static bool is_weighted(const context *c)
+{
+    const verify_reference *reference = c->job->reference;
+    return reference_scores[reference->model.score].share || reference->weights.row_scale;
+}
+
 /* code, score[tokens][slots] <- the variant's for x[tokens][d], tokens at most chunk. */
 static void run_project(context *c, const float *x, size_t tokens, guard_place place, size_t *code, float *score)
 {
@@ -160,7 +167,7 @@ static void run_project(context *c, const float *x, size_t tokens, guard_place p
     ++c->calls;
     for (size_t i = 0; i < tokens * slots; ++i) {
         code[i] = codes[variant_place(v, i / slots, i % slots)];
-        score[i] = scores[variant_place(v, i / slots, i % slots)];
+        score[i] = is_weighted(c) ? scores[variant_place(v, i / slots, i % slots)] : 1.0f;
     }
     release(c, &input, "x");
     release(c, &scratch, "scratch");
@@ -178,12 +185,13 @@ static void run_gather(context *c, size_t tokens, guard_place place, float *y)
     guarded scratch = need_guarded(c, v->scratch_bytes, MEMORY_ALIGNMENT, place == GUARD_START ? GUARD_START : GUARD_END);
     hashed h = make_hashed(c, tokens, place == GUARD_UNALIGNED ? GUARD_END : place);
     uint16_t *codes = (uint16_t *)(void *)h.code.data;
-    float *scores = (float *)(void *)h.score.data; /* places of no token: row 0 with a NaN for a score */
+    float *scores = (float *)(void *)h.score.data; /* NaN where there is no token, and where kernels read none; codes there: row 0 */
     memset(codes, 0, h.code.bytes);
     for (size_t i = 0; i < tokens * slots; ++i) {
         const size_t from = i % (s->tokens * slots);
         codes[variant_place(v, i / slots, i % slots)] = (uint16_t)s->code[from];
-        scores[variant_place(v, i / slots, i % slots)] = (float)(s->score[from] * s->row_scale[from]);
+        if (is_weighted(c))
+            scores[variant_place(v, i / slots, i % slots)] = (float)(s->score[from] * s->row_scale[from]);
     }
     guard_read_only(&h.code);
     guard_read_only(&h.score);
@@ -329,8 +337,8 @@ static void compare_score(const sample *s, size_t token, size_t slot, size_t cod
         moved = error_bounds_score(model, z, s->bound + z_at, code);
         factor = s->weights->row_scale ? s->weights->row_scale(s->weights->row_source, table, code) : 1.0;
     }
-    const double terms = model->score == REFERENCE_GELU ? reference_along(model, z, reference_code(model, z)) : 1.0;
-    const double magnitude = factor * terms * reference_share(model, z, code), error = fabs(score - factor * expected);
+    const double terms = reference_score_terms(model, z);
+    const double magnitude = factor * terms * reference_score_share(model, z, code), error = fabs(score - factor * expected);
     const double allowed = SAMPLE_TOLERANCE * magnitude + factor * (moved + SMALLEST_SHARE * terms);
     if (!(error <= allowed) && tally->wrong_scores++ == 0)
         snprintf(tally->first_score, sizeof tally->first_score, "token %zu, table %zu, code %zu: score %.9g, must be %.9g", token, table,
@@ -635,7 +643,7 @@ static const char *poison(context *c, size_t victim, float value, float *y)
             wrong = "a NaN gives a bit";
     }
     for (size_t o = 0; isnan(value) && o < v->d_out; ++o)
-        if (!isnan(y[victim * v->d_out + o]))
+        if (!isnan(y[victim * v->d_out + o]) && reference_scores[s->model->score].share)
             wrong = "y of a token with a NaN is not all NaN";
     for (size_t token = 0; token < s->tokens; ++token)
         if (token != victim && memcmp(y + token * v->d_out, c->y + token * v->d_out, row) != 0)

@@ -1,7 +1,7 @@
 /* Lua module `verify`: checks compiled variants against the reference, each in a process of its own that may crash or hang.
 
    verify.reference{
-        model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|"softmax", scale = number,
+        model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|…, scale = number,
                   norm_eps = number or nil },
         weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path,
         tables, projection = names of types that the reference knows (harness/reference/type.c), seed = 1,

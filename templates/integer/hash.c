@@ -1,6 +1,7 @@
 //$ takes prologue, symbol, score, initialiser
 //$ lines("", prologue)
 
+//$ if shape.score.share then
 /* 2^15 log2(1 + exp(-2 z)) for z = 0, 2^-5, 2^-4 … 8. */
 static const uint16_t $(model)_score_log2[$(#score.log2)] = {
 //$ lines("    ", initialiser(score.log2))
@@ -17,28 +18,30 @@ static inline uint32_t $(model)_score_between(const uint16_t *entry, uint32_t pa
     return entry[0] - ((uint32_t) (entry[0] - entry[1]) * part >> places);
 }
 
-/* Sign hash and score of one token (LookupFFN, section "Put it together"), table by table.
+//$ end
+/* $(shape.score.share and "Sign hash and score" or "Sign hash and the unit of the row") of one token (LookupFFN, section "Put it together"), table by table.
    weights  bound weights
    z        [$(shape.h) tables][$(shape.tau) bits]
    row      [$(shape.h)]  row of all tables: $(shape.rows) k + code; bit j is z > 0, the first bit the most significant
+//$ if shape.score.share then
    score    [$(shape.h)]  in units of y's sums, the unit of the table's row in it
-//$ if score.kind == "gelu" then
-   score = sum of |z| / product of (1 + exp(-2 |z|)), the product by its logarithm.
+   score = $(shape.score.best), the product by its logarithm.
 //$ else
-   score = 1 / product of (1 + exp(-2 |z|)), the product by its logarithm.
+   score    [$(shape.h)]  the unit of the table's row, in units of y's sums
 //$ end
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score)
 {
+//$ if shape.score.share then
     const unsigned z_shift = weights->shifts[$(names.macro("SHIFT_Z"))], score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
 
     for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
-        uint32_t code = table, $(score.kind == "gelu" and "sum = 0, " or "")log2 = 0;
+        uint32_t code = table, $(shape.score.along and "sum = 0, " or "")log2 = 0;
         for (size_t bit = 0; bit < $(shape.tau); ++bit) {
             const int32_t value = z[bit];
             uint32_t magnitude = (uint32_t) (value < 0 ? -value : value) >> z_shift; /* $(score.fraction) binary places */
             code = 2 * code + (value > 0 ? 1u : 0u);
-//$ if score.kind == "gelu" then
+//$ if shape.score.along then
             if (magnitude > 65535u)
                 magnitude = 65535u;
             sum += magnitude;
@@ -49,7 +52,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint3
         const uint32_t part = log2 & 0x7fffu;
         const uint32_t share = $(model)_score_between($(model)_score_power + (part >> $(score.power_step)), part & $((1 << score.power_step) - 1)u, $(score.power_step));
         const uint32_t scale = weights->table_scales[code];
-//$ if score.kind == "gelu" then
+//$ if shape.score.along then
         const uint32_t product = share * $(score.sum_shift > 0 and "(sum >> " .. score.sum_shift .. ")" or "sum");
         const uint32_t scaled = (product >> 16) * scale + ((product & 0xffffu) * scale >> 16);
 //$ else
@@ -58,4 +61,15 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *restrict z, uint3
         row[table] = code;
         score[table] = (int32_t) (scaled >> ((log2 >> 15) + score_shift));
     }
+//$ else
+    const unsigned score_shift = weights->shifts[$(names.macro("SHIFT_SCORE"))];
+
+    for (uint32_t table = 0; table < $(shape.h); ++table, z += $(shape.tau)) {
+        uint32_t code = table;
+        for (size_t bit = 0; bit < $(shape.tau); ++bit)
+            code = 2 * code + (z[bit] > 0 ? 1u : 0u);
+        row[table] = code;
+        score[table] = (int32_t) (32768u * weights->table_scales[code] >> score_shift);
+    }
+//$ end
 }

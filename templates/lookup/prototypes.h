@@ -7,7 +7,7 @@ $(load)
 //$ end
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(v)), size_t tiles);
-void $(v.names.hash)(const float *restrict z, uint16_t *restrict code, float *restrict score$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
+void $(v.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.score.share and ", float *restrict score" or "")$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);

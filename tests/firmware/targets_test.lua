@@ -23,6 +23,7 @@ local cases = { -- of every target; soft: also where there is no FPU
         name = "odd 16",
         options = { "--tables", "f16", "--projection", "bf16" },
     },
+    { model = "plain", path = "tests/firmware/plain.lua", name = "plain", options = {} },
 }
 
 local warnings = {

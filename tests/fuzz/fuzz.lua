@@ -11,6 +11,7 @@ local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local schedule = require "gen.families.lookup.schedule"
+local score = require "gen.plan.score"
 local weights = require "weights"
 local lookup_model = require "gen.families.lookup.model"
 
@@ -60,7 +61,7 @@ function fuzz.model(index)
     else
         m.projection = { kind = "dense" }
     end
-    m.score = random(0, 1) == 0 and "gelu" or "softmax"
+    m.score = score.names[random(1, #score.names)]
     if random(0, 1) == 0 then m.norm = { kind = "layernorm", eps = 1e-5 } end
     if random(0, 2) == 0 then m.scale = "1/h" end
     if random(0, 1) == 0 then
@@ -72,6 +73,7 @@ function fuzz.model(index)
     if random(0, 2) == 0 then
         local rows = 1 << m.tau
         m.neighbours = math.min(rows, ({ 2, 3, 4, 7, 21, math.min(rows, 256) })[random(1, 6)])
+        if not score.get(m.score).share then m.neighbours = math.min(rows - 1, m.neighbours) end
     end
     return m, tables, projection
 end

@@ -193,6 +193,18 @@ function test.lookup_ffns()
             .. lookup(dense .. ", score = 'gelu'")
     )
     verified(
+        "plain",
+        d
+            .. "layers = 2, attention = { eliminate = 'QKV', context = 60 }, "
+            .. lookup(dense .. ", score = 'one', scale = '1/h'")
+    )
+    verified(
+        "probing",
+        d
+            .. "kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 60 }, "
+            .. lookup(bh4 .. ", score = 'one', neighbours = 3")
+    )
+    verified(
         "normed",
         d
             .. "skip = true, norm = { kind = 'rmsnorm' }, attention = { eliminate = 'QP', rope = {}, context = 40 }, "
@@ -205,7 +217,7 @@ function test.types_of_tables()
         local found = verified(
             "tables",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
-                .. lookup(bh4 .. ", score = 'gelu'"),
+                .. lookup(bh4 .. (type == "i8" and ", score = 'one'" or ", score = 'gelu'")),
             "--type",
             type
         )

@@ -5,8 +5,10 @@ local host = require "host"
 local model = require "gen.families.model_file"
 local process = require "process"
 local schema = require "gen.model.schema"
+local score = require "gen.plan.score"
 
 local path = process.temporary_directory() .. "/m.lua"
+local scores = 'must be "' .. table.concat(score.names, '" or "') .. '"'
 
 local function load(source)
     assert(host.write_file(path, source))
@@ -154,8 +156,13 @@ function test.ends_of_the_ranges()
 end
 
 function test.words_out_of_a_list()
-    refuses(with(bh4, { score = "GELU" }), 'score = "GELU": must be "gelu" or "softmax"')
-    refuses(with(bh4, { score = 1 }), 'score = 1: must be "gelu" or "softmax"')
+    refuses(with(bh4, { score = "GELU" }), 'score = "GELU": ' .. scores)
+    refuses(with(bh4, { score = 1 }), "score = 1: " .. scores)
+    accepts(with(bh4, { score = "one", neighbours = 63 }))
+    refuses(
+        with(bh4, { score = "one", neighbours = 64 }),
+        'neighbours = 64: must be below 2^tau = 64 with score "one": the sum of all rows would be the same for every token'
+    )
     refuses(with(bh4, { scale = "1/d" }), 'scale = "1/d": must be "none" or "1/h"')
     refuses(with(bh4, { scale = 1 }), 'scale = 1: must be "none" or "1/h"')
     refuses(with(bh4, { projection = { kind = "fft" } }), 'projection.kind = "fft": must be "bh4" or "dense"')
@@ -207,7 +214,7 @@ function test.required_keys()
         h = "must be an integer from 1 to 65536",
         tau = "must be an integer from 1 to 16",
         projection = "must be a table of kind, block, decay",
-        score = 'must be "gelu" or "softmax"',
+        score = scores,
     } do
         refuses(with(bh4, { [key] = false }), key .. ": required key is missing; it " .. rule)
     end
@@ -382,7 +389,7 @@ function test.lines_of_keys()
     changed("decay = 0.7", "decay = 7", ":10: projection.decay = 7: must be a number from 0 to 1")
     changed("eps = 1e-5", "eps = 2", ":12: norm.eps = 2: must be a number from 1e-12 to 1")
     changed('kind = "layernorm"', 'kind = "bh4"', ':11: norm.kind = "bh4": must be "layernorm"')
-    changed("score = 'gelu'", "score = 'tau = 6'", ':13: score = "tau = 6": must be "gelu" or "softmax"')
+    changed("score = 'gelu'", "score = 'tau = 6'", ':13: score = "tau = 6": ' .. scores)
     changed('name = "tiny"', "name = 'd\\'= {'", ':7: name = "d\'= {": ' .. require("gen.model.names").rule)
 end
 

@@ -132,7 +132,8 @@ end
 local function bytes_to_choose(regime, m)
     if m.neighbours == 1 then return nil end
     local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
-    local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * 6 or 0
+    local slot = m.score == "one" and 2 or 6 -- bytes of a row's code and score
+    local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * slot or 0
     return regime.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
 end
 
@@ -146,6 +147,7 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     end
     local slots = regime.chunk * m.h * m.neighbours
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
+    if m.score == "one" and not shape.tables.scaled then bytes.score = nil end
     for name, count in pairs(rows) do
         bytes[name] = count * tokens * 4
     end

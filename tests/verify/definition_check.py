@@ -83,7 +83,7 @@ def vertices(z, kind):
     bits = (np.arange(1 << tau)[:, None] >> np.arange(tau - 1, -1, -1)) & 1
     cost = np.maximum(z, 0.0) @ (1 - bits).T + np.maximum(-z, 0.0) @ bits.T
     share = np.exp(-2.0 * cost - np.log1p(np.exp(-2.0 * np.abs(z))).sum(axis=2, keepdims=True))
-    return cost, share * (z @ (2 * bits - 1).T) if kind == "gelu" else share
+    return cost, {"gelu": share * (z @ (2 * bits - 1).T), "softmax": share, "one": np.ones_like(share)}[kind]
 
 
 def near_swaps(cost, taken, bound):

@@ -49,6 +49,12 @@ cat >"$work/odd.lua" <<'END'
 return { name = "odd", d = 37, d_out = 11, h = 23, tau = 7, projection = { kind = "bh4", block = 4, decay = 0.25 }, score = "softmax",
     norm = { kind = "layernorm", eps = 1e-3 } }
 END
+cat >"$work/one.lua" <<'END'
+return { name = "one", d = 30, d_out = 45, h = 21, tau = 6, projection = { kind = "bh4", block = 8 }, score = "one", norm = { kind = "layernorm" } }
+END
+cat >"$work/probes.lua" <<'END'
+return { name = "probes", d = 24, d_out = 33, h = 7, tau = 5, neighbours = 3, projection = { kind = "dense" }, score = "one", scale = "1/h" }
+END
 cat >"$work/deep.lua" <<'END'
 return { name = "deep", d = 3, h = 2, tau = 16, projection = { kind = "dense" }, score = "gelu", norm = { kind = "layernorm" } }
 END
@@ -73,6 +79,8 @@ model tiny 64
 model dense 24
 model scaled 32
 model odd 37
+model one 30
+model probes 24
 model deep 3
 model whole 50
 model near 40

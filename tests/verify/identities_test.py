@@ -55,7 +55,7 @@ def ffns(work):
 
 def softmax(work):
     """Rows of the identity show every weight: m rows of a table are the m largest terms of the softmax over all vertices. One row is the
-    argmax and p its term."""
+    argmax and p its term. With the score one every row that is taken counts once."""
     random = np.random.default_rng(5)
     h, tau = 19, 4
     rows = 1 << tau
@@ -71,7 +71,9 @@ def softmax(work):
         for neighbours in (1, 2, 3, 5, 8, 15, 16)[:: effort("identities_stride")]:
             taken = np.zeros(share.shape, dtype=bool)
             np.put_along_axis(taken, order[:, :, :neighbours], True, axis=2)
-            for score, weight in (("softmax", share), ("gelu", share * along)):
+            for score, weight in (("softmax", share), ("gelu", share * along), ("one", np.ones_like(share))):
+                if score == "one" and neighbours == rows:
+                    continue  # refused: the same sum for every token
                 expected = np.where(taken, weight, 0.0)
                 for isa in SETS:
                     text = f"{neighbours} of {rows} rows, {score}, {tokens} tokens, {isa}"

@@ -200,7 +200,8 @@ static void codes_and_scores_are_the_softmax(void **state)
     (void)state;
     random_state random = random_seed(2);
     for (size_t tau = 1; tau <= 8; ++tau) {
-        const reference_model softmax = {.tau = tau, .score = REFERENCE_SOFTMAX}, gelu = {.tau = tau, .score = REFERENCE_GELU};
+        const reference_model softmax = {.tau = tau, .score = REFERENCE_SOFTMAX}, gelu = {.tau = tau, .score = REFERENCE_GELU},
+                              one = {.tau = tau, .score = REFERENCE_ONE};
         for (int repeat = 0; repeat < 50; ++repeat) {
             double *z = random_values(&random, tau, 1.0), total = 0.0;
             size_t best = 0;
@@ -220,6 +221,7 @@ static void codes_and_scores_are_the_softmax(void **state)
                 assert_near(reference_cost(&softmax, z, vertex), (along_vertex(z, tau, best) - along) / 2.0, 1e-14);
                 assert_near(reference_score(&softmax, z, vertex), share, 1e-14);
                 assert_near(reference_score(&gelu, z, vertex), share * along, 1e-13);
+                assert_true(reference_score(&one, z, vertex) == 1.0);
                 assert_true(i == 0 ||
                             reference_score(&softmax, z, vertex) <= reference_score(&softmax, z, vertices[i - 1]) * (1.0 + 1e-14));
                 seen += vertex;
@@ -234,7 +236,8 @@ static void codes_and_scores_are_the_softmax(void **state)
 static void score_at_its_ends(void **state)
 {
     (void)state;
-    const reference_model softmax = {.tau = 2, .score = REFERENCE_SOFTMAX}, gelu = {.tau = 2, .score = REFERENCE_GELU};
+    const reference_model softmax = {.tau = 2, .score = REFERENCE_SOFTMAX}, gelu = {.tau = 2, .score = REFERENCE_GELU},
+                          one = {.tau = 2, .score = REFERENCE_ONE};
     assert_true(reference_score(&softmax, (double[]){-1e300, 1e300}, 1) == 1.0);
     assert_true(reference_score(&gelu, (double[]){-1e300, 1e300}, 1) == 2e300);
     for (size_t code = 0; code < 4; ++code) {
@@ -243,6 +246,8 @@ static void score_at_its_ends(void **state)
         assert_true(reference_score(&gelu, (double[]){0, 0}, code) == 0.0);
         assert_true(isnan(reference_score(&softmax, (double[]){NAN, 1}, code)));
         assert_true(isnan(reference_score(&gelu, (double[]){NAN, 1}, code)));
+        assert_true(reference_score(&one, (double[]){-1e300, 1e300}, code) == 1.0);
+        assert_true(reference_score(&one, (double[]){NAN, 1}, code) == 1.0);
     }
 }
 
@@ -286,6 +291,26 @@ static void one_bit_is_half_a_sigmoid(void **state)
         assert_true(reference_gather(&model, &weights, &code, &score, y));
         assert_near(y[0], 3.0 * sigmoid, 1e-15);
         assert_near(y[1], -4.0 * sigmoid, 1e-15);
+    }
+}
+
+/* With the score one the rows of the best vertices are summed as they are: z = 3 -1 takes 10, 11 and 00 in turn. */
+static void score_one_adds_rows(void **state)
+{
+    (void)state;
+    const double z[2] = {3, -1}, output_bias[2] = {0.5, 0}, table[8] = {1, 2, 4, 8, 16, 32, 64, 128}; /* [4][2] */
+    const double sums[3][2] = {{16.5, 32}, {80.5, 160}, {81.5, 162}};
+    for (size_t m = 1; m <= 3; ++m) {
+        const reference_model model = {.d_out = 2, .h = 1, .tau = 2, .neighbours = m, .score = REFERENCE_ONE, .scale = 1.0};
+        memory_tables tables = {&model, table};
+        const reference_weights weights = {NULL, NULL, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+        size_t vertices[4];
+        double scores[3], y[2];
+        assert_true(reference_vertices(&model, z, vertices));
+        for (size_t n = 0; n < m; ++n)
+            scores[n] = reference_score(&model, z, vertices[n]);
+        assert_true(reference_gather(&model, &weights, vertices, scores, y));
+        assert_true(y[0] == sums[m - 1][0] && y[1] == sums[m - 1][1]);
     }
 }
 
@@ -653,8 +678,8 @@ static void score_error_follows_z(void **state)
     (void)state;
     random_state random = random_seed(3);
     for (int repeat = 0; repeat < 200; ++repeat) {
-        const reference_model model = {.tau = 3, .score = repeat % 2 == 0 ? REFERENCE_GELU : REFERENCE_SOFTMAX};
-        const size_t code = (size_t)repeat / 2 % 8;
+        const reference_model model = {.tau = 3, .score = (reference_score_kind)(repeat % REFERENCE_SCORES)};
+        const size_t code = (size_t)repeat / REFERENCE_SCORES % 8;
         double z[3], moved[3], bound[3], largest = 0.0;
         for (size_t j = 0; j < 3; ++j) {
             z[j] = random_normal(&random);
@@ -671,7 +696,9 @@ static void score_error_follows_z(void **state)
             assert_true(error <= 1.001 * largest + 1e-15);
     }
     const reference_model gelu = {.tau = 2, .score = REFERENCE_GELU};
+    const reference_model one = {.tau = 2, .score = REFERENCE_ONE};
     assert_near(error_bounds_score(&gelu, (double[]){0, 0}, (double[]){4e-7, 4e-7}, 0), 0.25 * 8e-7, 1e-20);
+    assert_true(error_bounds_score(&one, (double[]){1, -2}, (double[]){4e-7, 4e-7}, 2) == 0.0);
 }
 
 int main(void)
@@ -687,8 +714,8 @@ int main(void)
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),
         cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
-        cmocka_unit_test(rounding_a_row_to_i16),
-        cmocka_unit_test(rounding_a_row_to_e4m3),
+        cmocka_unit_test(rounding_a_row_to_i16),   cmocka_unit_test(rounding_a_row_to_e4m3),
+        cmocka_unit_test(score_one_adds_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ local function packing_of(m, shape, p)
         unit = p.normalise and 2.0 ^ -p.normalise.fraction or p.unit, -- of the projection's input
         -- its largest Euclidean norm, 0: only its elements are bounded
         length = p.normalise and (m.d ^ 0.5 * (1 + 2 ^ -9)) or 0,
-        gelu = m.score == "gelu",
+        along = shape.score.along,
         sum_shift = p.score.sum_shift,
         magnitude_fraction = p.score.fraction,
         fraction = p.fraction,
@@ -171,7 +171,7 @@ local function variant_of(p, set)
     v.names = {
         normalise = names.variant(m.name, "normalise_i16", v.isa.name),
         projection = names.variant(m.name, shape.kind .. "_" .. shape.projection.name, v.isa.name),
-        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_i32", v.isa.name),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_i32", v.isa.name),
         gather = names.variant(m.name, "gather_i8", v.isa.name),
         project = names.variant(m.name, "project", v.isa.name),
         ffn = names.variant(m.name, "ffn", v.isa.name),

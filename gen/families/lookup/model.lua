@@ -1,6 +1,7 @@
 -- The model file of a LookupFFN: its keys, and the rules between them.
 local names = require "gen.model.names"
 local schema = require "gen.model.schema"
+local score = require "gen.plan.score"
 
 local lookup_model = { title = "A LookupFFN" }
 
@@ -55,8 +56,11 @@ lookup_model.keys = {
     },
     {
         key = "score",
-        rule = schema.choice("gelu", "softmax"),
-        doc = "factor of a row: p_k times the sum of |z|, or p_k",
+        rule = schema.choice(table.unpack(score.names)),
+        doc = "factor of a row: "
+            .. table.concat(score.docs, ", ", 1, #score.docs - 1)
+            .. ", or "
+            .. score.docs[#score.docs],
     },
     { key = "scale", rule = schema.choice("none", "1/h"), default = "none", doc = "optional factor of every table" },
     {
@@ -108,6 +112,17 @@ function lookup_model.check(context, m, chain)
     end
     if m.neighbours > 1 << m.tau then
         refuse({ "neighbours" }, m.neighbours, string.format("must be at most 2^tau = %d", 1 << m.tau))
+    end
+    if m.neighbours > 1 and m.neighbours == 1 << m.tau and not score.get(m.score).share then
+        refuse(
+            { "neighbours" },
+            m.neighbours,
+            string.format(
+                'must be below 2^tau = %d with score "%s": the sum of all rows would be the same for every token',
+                1 << m.tau,
+                m.score
+            )
+        )
     end
     if m.h * m.neighbours > 1 << 20 then
         refuse(

@@ -16,6 +16,7 @@ local names = require "gen.model.names"
 local neighbours = require "gen.families.lookup.top_m"
 local schedule = require "gen.families.lookup.schedule"
 local lookup_sections = require "gen.families.lookup.sections"
+local score = require "gen.plan.score"
 
 local plan = {}
 
@@ -27,6 +28,7 @@ local few_chunk = 32
 
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
+--   weighted        whether rows have a factor: their score, or the unit that they are in
 function plan.shape(m, tables, projection)
     local shape = {
         tables = tables,
@@ -39,6 +41,8 @@ function plan.shape(m, tables, projection)
         bits = m.h * m.tau,
         kind = m.projection.kind,
         neighbours = m.neighbours,
+        score = score.get(m.score),
+        weighted = score.get(m.score).share or tables.scaled,
         slots = m.h * m.neighbours, -- slots: rows that a token takes
         x_step = m.d,
         y_step = m.d_out,
@@ -108,8 +112,8 @@ local function work_of(shape, projection, tokens, lanes, many)
 end
 
 local function buffers_of(shape, projection, hash, chunk, tokens, work)
-    local list =
-        { { name = "code", bytes = chunk * shape.slots * 2 }, { name = "score", bytes = chunk * shape.slots * 4 } }
+    local list = { { name = "code", bytes = chunk * shape.slots * 2 } }
+    if shape.weighted then list[2] = { name = "score", bytes = chunk * shape.slots * 4 } end
     for _, name in ipairs { "x", "a", "b", "z" } do
         if projection.rows[name] then list[#list + 1] = { name = name, bytes = projection.rows[name] * tokens * 4 } end
     end
@@ -156,7 +160,7 @@ local function few_of(m, shape, isa, choices, chunk)
         prefetch_first = choices["few.prefetch"] == 2 and gather.prefetch_first(shape) or nil,
         x_step = m.norm == nil and shape.x_step or shape.d, -- floats from token to token of the projection's input
         projection = projection,
-        hash = neighbours.plan(m, shape, isa.lanes, isa.lanes > 1),
+        hash = neighbours.plan(shape, isa.lanes, isa.lanes > 1),
         gather = gather_tiles(shape, isa, shape.d_out, choices["few.accumulators"]),
     }
     few.gather_i8 = gather_i8.plan(shape, few, math.min(few.group, shape.h))
@@ -176,7 +180,7 @@ local function few_of(m, shape, isa, choices, chunk)
             isa.name,
             "few_v" .. few.vectors .. "_n" .. few.tokens
         ),
-        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, "few"),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_f32", isa.name, "few"),
         gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "few"),
         project = names.variant(m.name, "project", isa.name, "few"),
         ffn = names.variant(m.name, "ffn", isa.name, "few"),
@@ -215,7 +219,7 @@ local function variant_of(m, shape, isa, choices, openmp)
         -- tokens: a tile alone meets too few rows of a slice; to copy only those that it meets takes 1.2 to 4 times as
         -- long as none
         packs_from = 2 * tile,
-        hash = neighbours.plan(m, shape, isa.lanes, false),
+        hash = neighbours.plan(shape, isa.lanes, false),
         gather = gather_tiles(shape, isa, choices["gather.columns"], choices["gather.vectors"]),
         x_step = shape.d, -- floats from token to token of the projection's input
     }
@@ -246,7 +250,7 @@ local function variant_of(m, shape, isa, choices, openmp)
             isa.name,
             t .. "_o" .. v.outputs .. "_m" .. v.tiles
         ),
-        hash = names.variant(m.name, "sign_hash_" .. m.score .. "_f32", isa.name, t),
+        hash = names.variant(m.name, "sign_hash_" .. shape.score.name .. "_f32", isa.name, t),
         gather = names.variant(
             m.name,
             "gather_" .. shape.tables.name,

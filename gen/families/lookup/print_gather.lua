@@ -73,12 +73,23 @@ local function add_places(values)
     end
 end
 
+-- What y is the sum of, in words.
+local function sum_text(shape)
+    local m, tables = shape.neighbours, shape.h == 1 and "the one table"
+    if shape.weighted then
+        local all = tables or (m > 1 and "each of " or "the ") .. shape.h .. " tables"
+        return "over " .. (m > 1 and m .. " rows of " or "") .. all .. " of score times row"
+    end
+    return "of " .. (m > 1 and m .. " rows" or "one row") .. " of " .. (tables or "each of " .. shape.h .. " tables")
+end
+
 -- Adds to `values` what the template of the gather of `v` reads beside what kernels have in common.
 return function(p, v, values)
     local shape, m = p.shape, p.shape.neighbours
     -- Rows that a token takes in a call.
     local full, last = math.min(v.group, shape.h) * m, shape.h % v.group * m
     add_places(values)
+    values.sum_text, values.product_text = sum_text(shape), shape.weighted and "score times row" or "rows"
     values.tables, values.pack, values.prefetch_next = p.tables, v.pack or false, v.prefetch_next or false
     values.sums_of_integers = v.gather_i8 ~= nil and v.regime == "many"
     values.loads, values.unroll = {}, v.unroll

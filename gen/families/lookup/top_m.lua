@@ -9,7 +9,7 @@ local neighbours = {}
 --   at        offsets of the parts of that buffer: lists [count][lanes] and, to be spread, scores and codes [m][lanes]
 --   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
 --   spread
-function neighbours.plan(m, shape, lanes, spread)
+function neighbours.plan(shape, lanes, spread)
     if shape.neighbours == 1 then
         return { name = "hash_best", template = "templates/lookup/shared/hash_best.c", bytes = 0 }
     end
@@ -33,13 +33,13 @@ function neighbours.plan(m, shape, lanes, spread)
     local function add_list(name) add(name, plan.count * lanes * 4) end
     if all then
         add_list "share"
-        if m.score == "gelu" then add_list "along" end
+        if shape.score.along then add_list "along" end
     else
         add_list "cost"
         add_list "flips"
     end
     if spread then
-        add("score", shape.neighbours * lanes * 4)
+        if shape.score.share then add("score", shape.neighbours * lanes * 4) end
         add("code", shape.neighbours * lanes * 2)
     end
     return plan

@@ -169,15 +169,16 @@ function block_lookup.add_sections(m, parts, add, piece)
 end
 
 -- The tensors of a layer's FFN, with rows of that width, as `sample` writes them. A wide bias, and tables that make up
--- for gelu scores, which grow with z: values neither grow nor vanish from block to block.
+-- for scores that grow with z: values neither grow nor vanish from block to block.
 function block_lookup.samples(m, layer, width)
     local ffn = model_of(m, { word = "lookup", d_out = width })
-    local list = lookup_sections.tensors(ffn, plan.shape(ffn, dtype.get "f32", dtype.get "f32"))
+    local shape = plan.shape(ffn, dtype.get "f32", dtype.get "f32")
+    local list = lookup_sections.tensors(ffn, shape)
     for _, tensor in ipairs(list) do
         if tensor.name == "bias" then tensor.deviation = 0.7 end
         if tensor.name == "tables" then
             tensor.deviation = tensor.deviation
-                * (ffn.score == "gelu" and 1 / ffn.tau or 1)
+                * (shape.score.along and 1 / ffn.tau or 1)
                 * (ffn.scale == "1/h" and ffn.h or 1)
         end
         tensor.name = block_lookup.prefix(m, layer) .. tensor.name

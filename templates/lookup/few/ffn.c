@@ -1,4 +1,4 @@
-//$ takes in_scratch, prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes score, weighted, in_scratch, prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ takes prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines("", prologue)
 //$ if makes_codes then
@@ -7,16 +7,22 @@
 $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
 
-/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens"), features and tables in the lanes.
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens"), features and tables in the lanes.
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
-   code     [tokens]$(slots_text); score likewise
+   code     [tokens]$(slots_text)$(weighted and "; score likewise" or "")
+//$ if not weighted then
+   score    not written: rows count alike
+//$ end
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "\n   prefetch  weights whose rows to prefetch, those of the first token, or NULL" or "") */
 $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
 //$ for _, buffer in ipairs(buffers) do
     $(buffer.storage) *$(buffer.name == "x" and "normalised" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
+//$ end
+//$ if not weighted then
+    (void) score;
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(in_scratch("vertices", "void"));
@@ -28,7 +34,7 @@ $(prefetch_first and "static void " .. helper .. "_codes" or "void " .. few.name
 //$ end
     $(few.names.projection)($(projection_arguments), tokens);
     for (size_t token = 0; token < tokens; ++token)
-        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots), score + token * $(shape.slots)$(vertices_argument)$(prefetch_argument));
+        $(few.names.hash)(z + token * $(few.projection.rows.z), code + token * $(shape.slots)$(score.share and ", score + token * " .. shape.slots or "")$(vertices_argument)$(prefetch_argument));
 //$ if tables.scaled then
     $(helper)_scale_scores(weights->table_scales, code, score, tokens);
 //$ end

@@ -1,4 +1,4 @@
-//$ takes isa, prologue, symbol, helper, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
+//$ takes isa, prologue, symbol, helper, score, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
 //$ takes prefetch_first, each_table, aligned_floats, panel_floats, line_elements
 //$ lines("", prologue)
 //$ if lanes > 1 then
@@ -6,25 +6,29 @@ $(include("templates/lookup/shared/transpose.c"))
 //$ end
 $(include(hash.template))
 
-/* Sign hash and score of one token (LookupFFN, section "Put it together"), $(lanes > 1 and lanes .. " tables side by side" or "table by table").
+/* $(score.share and "Sign hash and score" or "Sign hash") of one token (LookupFFN, section "Put it together"), $(lanes > 1 and lanes .. " tables side by side" or "table by table").
    z      [$(shape.h) tables][$(shape.tau) bits]
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)]  row of each table: bit j is z > 0, the first bit the most significant
+//$ if score.share then
    score  [$(shape.h)]
+//$ end
 //$ else
    code   [$(shape.h)][$(shape.neighbours)]  $(rows_text)
+//$ if score.share then
    score  [$(shape.h)][$(shape.neighbours)]
+//$ end
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
 //$ end
 //$ if prefetch_first then
    prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
 //$ end
    None may overlap. Cannot fail. 0 and NaN count as bit 0. */
-void $(symbol)(const float *restrict z, uint16_t *restrict code, float *restrict score$(vertices_parameter)$(prefetch_parameter))
+void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if lanes == 1 then
     for (size_t table = 0; table < $(shape.h); ++table)
-        $(helper)_$(hash.name)(z + table * $(shape.tau), code + $(each_table), score + $(each_table)$(vertices_argument));
+        $(helper)_$(hash.name)(z + table * $(shape.tau), code + $(each_table)$(score.share and ", score + " .. each_table or "")$(vertices_argument));
 //$ else
     const float *row[$(lanes)];
 //$ if aligned_floats then
@@ -39,7 +43,9 @@ $(i)$(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(c
 //$ end
 //$ end
 //$ if hash.spread then
+//$ if score.share then
     float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score));
+//$ end
     uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
 
     for (size_t table = 0; table < $(shape.h); table += $(lanes)) { /* lanes without a table repeat the last one */
@@ -47,12 +53,14 @@ $(i)$(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(c
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
 //$ transposed("        ")
-        $(helper)_$(hash.name)(bits, lane_code, lane_score, vertices);
+        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or ""), vertices);
         for (size_t i = 0; i < tables; ++i)
-            for (size_t n = 0; n < $(shape.neighbours); ++n) {
+            for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.share and " {" or "")
                 *code++ = lane_code[n * $(lanes) + i];
+//$ if score.share then
                 *score++ = lane_score[n * $(lanes) + i];
             }
+//$ end
     }
 //$ else
 
@@ -76,21 +84,25 @@ $(i)    }
 $(i)for (size_t i = 0; i < $(lanes); ++i)
 $(i)    row[i] = z + $(table == "table" and "(table + i)" or "i") * $(shape.tau);
 //$ transposed(i)
-$(i)$(helper)_$(hash.name)(bits, $(on("code")), $(on("score")));
+$(i)$(helper)_$(hash.name)(bits, $(on("code"))$(score.share and ", " .. on("score") or ""));
 //$ if prefetch_first then prefetch_found(i, table == "table" and "(table + i)" or "i", lanes, "code[" .. (table == "table" and "table + i" or "i") .. "]") end
 //$ end)
 //$ if rest > 0 then
     { /* the last $(rest) tables; the other lanes repeat the last one */
         uint16_t last_code[$(lanes)];
+//$ if score.share then
         float last_score[$(lanes)];
+//$ end
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
 //$ transposed("        ")
-        $(helper)_$(hash.name)(bits, last_code, last_score);
-        for (size_t i = 0; i < $(rest); ++i) {
+        $(helper)_$(hash.name)(bits, last_code$(score.share and ", last_score" or ""));
+        for (size_t i = 0; i < $(rest); ++i)$(score.share and " {" or "")
             code[$(sum("i", whole))] = last_code[i];
+//$ if score.share then
             score[$(sum("i", whole))] = last_score[i];
         }
+//$ end
 //$ if prefetch_first then prefetch_found("        ", (whole > 0 and "(" .. sum("i", whole) .. ")" or "i"), rest, "last_code[i]") end
     }
 //$ end

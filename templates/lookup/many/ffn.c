@@ -1,4 +1,4 @@
-//$ takes in_scratch, constant, prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes score, weighted, in_scratch, constant, prologue, helper, v, few, hash, tile, makes_codes, tables, openmp, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ lines("", prologue)
 //$ if makes_codes then
 //$ if tables.scaled then
@@ -7,16 +7,22 @@ $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
 //$ local step = v.tiles * tile
 
-/* Codes and scores$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of up to $(v.chunk) tokens, $(step) at a time.
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
-   code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]; score likewise, both 64-byte aligned
+   code     [tiles of $(tile) tokens]$(slots_text)[$(tile)]$(weighted and "; score likewise, both" or ",") 64-byte aligned
+//$ if not weighted then
+   score    not written: rows count alike
+//$ end
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail. */
 void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch)
 {
 //$ for _, buffer in ipairs(buffers) do
     $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
+//$ end
+//$ if not weighted then
+    (void) score;
 //$ end
 //$ if hash.bytes > 0 then
     void *vertices = $(in_scratch("vertices", "void"));
@@ -32,8 +38,12 @@ void $(v.names.project)(const $(names.weights) *weights, const float *x, size_t 
         }
         $(v.names.projection)($(projection_arguments), tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
+//$ if score.share then
             $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots),
                 score + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
+//$ else
+            $(v.names.hash)(z + tile * $(v.projection.rows.z * tile), code + (first + tile * $(tile)) * $(shape.slots)$(vertices_argument));
+//$ end
 //$ if tables.scaled then
         $(helper)_scale_scores(weights->table_scales, code + first * $(shape.slots), score + first * $(shape.slots), tiles);
 //$ end
@@ -56,7 +66,9 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
 {
     const size_t worthwhile = tokens / $(v.split.min), ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
     uint16_t *code = $(in_scratch("code", "uint16_t"));
+//$ if weighted then
     float *score = $(in_scratch("score", "float"));
+//$ end
 
     if (ranges < 2 || ranges > $(v.parts)) {
         $(names.split)($(v.names.many), $(v.split.tile), $(v.split.min), weights, x, y, tokens, scratch);
@@ -68,11 +80,11 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
         for (size_t range = 0; range < ranges; ++range) {
             const size_t at = range * tiles / ranges * $(tile), next = (range + 1) * tiles / ranges * $(tile);
             $(v.names.project)(weights, x + (first + at) * $(shape.x_step), (next < left ? next : left) - at,
-                code + at * $(shape.slots), score + at * $(shape.slots), (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
+                code + at * $(shape.slots), $(weighted and "score + at * " .. shape.slots or "NULL"), (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
         }
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
         for (size_t range = 0; range < ranges; ++range)
-            $(v.names.columns)(weights, code, score, y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
+            $(v.names.columns)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, range * $(v.parts) / ranges,
                 (range + 1) * $(v.parts) / ranges, (unsigned char *) scratch + range * $(constant("THREAD_SCRATCH_BYTES")));
     }
 }

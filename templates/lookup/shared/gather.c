@@ -1,5 +1,5 @@
 //$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, v, isa, tile, tables, loads, pack, prefetch_next, row_pitch, count
-//$ takes sums_of_integers, slots_text, lane_axis, y_rows
+//$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines("", prologue)
 //$ for _, load in ipairs(loads) do
 
@@ -32,15 +32,15 @@ $(include("templates/lookup/shared/pack.c", { t = t }))
 $(include("templates/lookup/gather_i8/columns.c", { t = t }))
 //$     else
 
-/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of score times row.
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to $(t.width) columns of every token: y = from + sum of $(product_text).
    table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
-   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on; score likewise
+   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the tables on$(weighted and "; score likewise" or "")
    from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
    y       the columns of every token$(v.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
 //$ if prefetch_next then
    next_table  [$(v.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code, const float *score,
+static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(pack and "size_t row_step, " or "")size_t tables, const uint16_t *code$(weighted and ", const float *score" or ""),
     const float *from, size_t from_step, float *y, size_t y_step, $(v.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
 //$ local i = tile == 1 and "    " or "        "
@@ -50,7 +50,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
 //$     if v.gather_i8 then
         uint32_t token_words[$(2 * v.gather_i8.low_at)];
         const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", tables, token_words)"));
-//$     else
+//$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
 //$     end
         const float *y_from = from + token * from_step;
@@ -60,7 +60,9 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * $(shape.slots) + token;
+//$     if weighted then
             const float *token_score = score + first * $(shape.slots) + token;
+//$     end
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
 //$ end
@@ -76,7 +78,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$     end
 //$ end
 
-/* Gather: y = bias + sum over $(shape.neighbours > 1 and shape.neighbours .. " rows of " or "")$(shape.h == 1 and "the one table" or shape.neighbours > 1 and "each of " .. shape.h .. " tables" or "the " .. shape.h .. " tables") of score times row (LookupFFN, section "Put it together").
+/* Gather: y = bias + sum $(sum_text) (LookupFFN, section "Put it together").
 //$ if tables.scaled then
    Rows are in units of their scale, which the score has as a factor.
 //$ end
@@ -85,13 +87,13 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ end
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
-   score    the same shape
-   y        [tokens]$(y_rows), any alignment, must not overlap code, score or weights
+   score    $(weighted and "the same shape" or "not read: rows count alike")
+   y        [tokens]$(y_rows), any alignment, must not overlap $(weighted and "code, score or weights" or "code or weights")
 //$ local sums = v.scratch.sums
 //$ if sums_of_integers then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a part: scores as integers$(sums and pack and ", sums of a tile of columns and a slice of the tables" or sums and " and sums of a tile of columns" or pack and " and a slice of the tables" or "") wait there
 //$ elseif sums or pack then
-   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code and score may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, 64-byte aligned, of which code $(weighted and "and score " or "")may be a part: $(sums and "sums of a tile of columns" or "")$(sums and pack and " and " or "")$(pack and "a slice of the tables" or "") wait there
 //$ else
    scratch  not used
 //$ end
@@ -107,6 +109,9 @@ void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, c
 void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
+//$ end
+//$ if not weighted then
+    (void) score;
 //$ end
 //$ local function buffer(type, name)
     $(type) *$(name) = $(in_scratch(name, type));
@@ -173,9 +178,9 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
 $(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
-$(i)    $(at("code", call.code_at)), $(at("score", call.code_at)), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+$(i)    $(at("code", call.code_at))$(weighted and ", " .. at("score", call.code_at) or ""), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_at)), $(at("score", call.code_at)),
+$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_at))$(weighted and ", " .. at("score", call.code_at) or ""),
 $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

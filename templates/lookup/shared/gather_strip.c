@@ -1,21 +1,24 @@
-//$ takes v, isa, helper, tables, at, width, prefetches, token, i, unroll, rest_rows, line_elements, load_row, load_row_partial, row_of, slot
-//$ -- One strip of a tile of columns of one token: one row of every table times its score.
+//$ takes v, isa, helper, tables, weighted, at, width, prefetches, token, i, unroll, rest_rows, line_elements, load_row, load_row_partial, row_of, slot
+//$ -- One strip of a tile of columns of one token: one row of every table, times its score if rows are weighted.
 //$ local vectors, partial = width // isa.lanes, width % isa.lanes
+//$ local function added(number, row, to) return weighted and isa.fma("s" .. number, row, to) or isa.add(to, row) end
 //$ local function rows(k, count, i)
 //$     for r = 0, count - 1 do
 //$         local number, k_r = count > 1 and r or "", sum(k, r)
 $(i)const $(tables.storage) *row$(number) = $(row_of(k_r));
+//$         if weighted then
 $(i)const $(isa.vector) s$(number) = $(isa.broadcast("token_score[" .. slot(k_r) .. "]"));
+//$         end
 //$         if prefetches then
 //$             for element = 0, width - 1, line_elements do
 $(i)$(isa.prefetch_l1("row" .. number, sum("prefetch_at", element)));
 //$             end
 //$         end
 //$         for n = 0, vectors - 1 do
-$(i)sum$(n) = $(isa.fma("s" .. number, load_row("row" .. number, sum(at, n * isa.lanes)), "sum" .. n));
+$(i)sum$(n) = $(added(number, load_row("row" .. number, sum(at, n * isa.lanes)), "sum" .. n));
 //$         end
 //$         if partial > 0 then
-$(i)sum$(vectors) = $(isa.fma("s" .. number, load_row_partial("row" .. number, sum(at, vectors * isa.lanes), partial), "sum" .. vectors));
+$(i)sum$(vectors) = $(added(number, load_row_partial("row" .. number, sum(at, vectors * isa.lanes), partial), "sum" .. vectors));
 //$         end
 //$     end
 //$ end

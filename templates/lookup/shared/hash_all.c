@@ -3,25 +3,21 @@ $(include("templates/math/exp.c"))
 
 /* Codes and scores of all $(shape.rows) vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, in the order of codes; bit j of the groups is
    z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.
-//$ if score == "gelu" then
-   score = product of (exp(-2 |z|) where the vertex differs from the best one) <z, vertex> / product of (1 + exp(-2 |z|)). */
-//$ else
-   score = product of (exp(-2 |z|) where the vertex differs from the best one) / product of (1 + exp(-2 |z|)). */
-//$ end
+   score = $(score.all). */
 static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *score, void *vertices)
 {
     const $(isa.vector) none = $(isa.zero());
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
     $(isa.vector) *share = ($(isa.vector) *) vertices;
-//$ if score == "gelu" then
+//$ if score.along then
     $(isa.vector) *along = ($(isa.vector) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.along)));
 //$ end
     $(isa.vector) product = one;
 
     /* Each bit, the least significant first, doubles the list: vertices without it, then with it. */
     share[0] = one;
-//$ if score == "gelu" then
+//$ if score.along then
     along[0] = none;
 //$ end
     for (size_t bit = $(shape.tau), count = 1; bit > 0; --bit, count *= 2) {
@@ -36,7 +32,7 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
         for (size_t i = 0; i < count; ++i) {
             share[count + i] = $(isa.mul("share[i]", "with"));
             share[i] = $(isa.mul("share[i]", "without"));
-//$ if score == "gelu" then
+//$ if score.along then
             along[count + i] = $(isa.add("along[i]", "z_bit"));
             along[i] = $(isa.sub("along[i]", "z_bit"));
 //$ end
@@ -48,7 +44,7 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
         const $(isa.index) vertex = $(isa.index_broadcast("n"));
         const $(isa.vector) weight = $(isa.mul("share[n]", "best"));
         $(isa.index_store("code", "n * " .. step, "vertex"));
-//$ if score == "gelu" then
+//$ if score.along then
         $(isa.store_unaligned("score", "n * " .. step, isa.mul("weight", "along[n]")));
 //$ else
         $(isa.store_unaligned("score", "n * " .. step, "weight"));

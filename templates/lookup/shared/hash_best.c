@@ -1,20 +1,18 @@
 //$ takes isa, helper, lanes, score, step
+//$ if score.share then
 $(include("templates/math/exp.c"))
-
-/* Code and score of $(lanes) groups of $(shape.tau) bits, one group a lane; bit j of the groups is z[j * $(step)] and on.
-//$ if score == "gelu" then
-   score = sum of |z| / product of (1 + exp(-2 |z|)). */
-//$ else
-   score = 1 / product of (1 + exp(-2 |z|)). */
 //$ end
-static inline void $(helper)_hash_best(const float *z, uint16_t *code, float *score)
+
+/* $(score.share and "Code and score" or "Code") of $(lanes) groups of $(shape.tau) bits, one group a lane; bit j of the groups is z[j * $(step)] and on.$(score.share and "" or " */")
+//$ if score.share then
+   score = $(score.best). */
+//$ end
+static inline void $(helper)_hash_best(const float *z, uint16_t *code$(score.share and ", float *score" or ""))
 {
 $(include("templates/lookup/shared/hash_bits.c"))
 
     $(isa.index_store("code", 0, "row"));
-//$ if score == "gelu" then
-    $(isa.store_unaligned("score", 0, isa.div("sum", "product")));
-//$ else
-    $(isa.store_unaligned("score", 0, isa.div(isa.broadcast("1.0f"), "product")));
+//$ if score.share then
+    $(isa.store_unaligned("score", 0, isa.div(score.along and "sum" or isa.broadcast("1.0f"), "product")));
 //$ end
 }

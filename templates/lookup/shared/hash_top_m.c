@@ -1,5 +1,7 @@
 //$ takes isa, helper, lanes, score, step, hash
+//$ if score.share then
 $(include("templates/math/exp.c"))
+//$ end
 
 /* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
    flips has these bits. Puts the cheaper of two vertices first. */
@@ -37,14 +39,12 @@ static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *f
 }
 
 //$ end
-/* Codes and scores of the $(shape.neighbours) best vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, the best first; bit j of the groups is
-   z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.
-//$ if score == "gelu" then
-   score = exp(-2 cost) (sum of |z| - 2 cost) / product of (1 + exp(-2 |z|)). */
-//$ else
-   score = exp(-2 cost) / product of (1 + exp(-2 |z|)). */
+/* $(score.share and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, the best first; bit j of the groups is
+   z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.$(score.share and "" or " */")
+//$ if score.share then
+   score = $(score.top_m). */
 //$ end
-static inline void $(helper)_hash_top_m(const float *z, uint16_t *code, float *score, void *vertices)
+static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.share and ", float *score" or ""), void *vertices)
 {
     $(isa.vector) *cost = ($(isa.vector) *) vertices;
     $(isa.index) *flips = ($(isa.index) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
@@ -82,17 +82,21 @@ $(include("templates/lookup/shared/hash_bits.c"))
     }
 //$ end
 
+//$ if score.share then
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) best = $(isa.div("one", "product"));
+//$ end
     for (size_t n = 0; n < $(shape.neighbours); ++n) {
         const $(isa.index) vertex = $(isa.index_xor("row", "flips[n]"));
+//$ if score.share then
         const $(isa.vector) loss = $(isa.mul("minus_two", "cost[n]"));
         const $(isa.vector) share = $(isa.mul(helper .. "_exp(loss)", "best"));
+//$ end
         $(isa.index_store("code", "n * " .. step, "vertex"));
-//$ if score == "gelu" then
+//$ if score.along then
         const $(isa.vector) along = $(isa.add("sum", "loss"));
         $(isa.store_unaligned("score", "n * " .. step, isa.mul("share", "along")));
-//$ else
+//$ elseif score.share then
         $(isa.store_unaligned("score", "n * " .. step, "share"));
 //$ end
     }
