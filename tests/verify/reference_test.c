@@ -303,7 +303,7 @@ static void score_one_adds_rows(void **state)
     for (size_t m = 1; m <= 3; ++m) {
         const reference_model model = {.d_out = 2, .h = 1, .tau = 2, .neighbours = m, .score = REFERENCE_ONE, .scale = 1.0};
         memory_tables tables = {&model, table};
-        const reference_weights weights = {NULL, NULL, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+        const reference_weights weights = {.output_bias = output_bias, .row = memory_row, .row_source = &tables};
         size_t vertices[4];
         double scores[3], y[2];
         assert_true(reference_vertices(&model, z, vertices));
