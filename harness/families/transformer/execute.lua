@@ -70,7 +70,8 @@ function transformer.pack(p, path, output)
     assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
 end
 
--- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it cannot.
+-- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it
+-- cannot.
 local function plans_of(path, options, choose)
     local sets, skipped = choose(options.isa, family.isa_types(options))
     local plans = {}
