@@ -45,6 +45,20 @@ function avx2.load_i8(base)
     local eight = expression.call("_mm_loadl_epi64", cast("const __m128i *", cast("const void *", base)))
     return call("cvtepi32_ps", call("cvtepi8_epi32", eight))
 end
+-- fp8 with the sign extended to 16 bits, moved to where half precision has fraction and exponent; of the copies of the
+-- sign only the first one is left. The exponent's bias is larger by 8: 1/256 of each number, exactly.
+local function from_e4m3(bytes)
+    local halves = expression.call("_mm_slli_epi16", bytes, 7)
+    return call(
+        "cvtph_ps",
+        expression.call("_mm_and_si128", halves, expression.call("_mm_set1_epi16", cast("short", "0xbf80")))
+    )
+end
+function avx2.load_e4m3(base)
+    local eight = expression.call("_mm_loadl_epi64", cast("const __m128i *", cast("const void *", base)))
+    return from_e4m3(expression.call("_mm_cvtepi8_epi16", eight))
+end
+function avx2.load_partial_e4m3(base, n) return from_e4m3(few_elements(base, n, "_mm_setr_epi16", "int8_t")) end
 function avx2.store_f16(base, offset, v) return store_bytes(128, at(base, offset), call("cvtps_ph", v, "0")) end
 function avx2.store_i8(base, offset, v)
     local whole = call("cvtps_epi32", v)
@@ -59,7 +73,8 @@ end
 function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n, "_mm256_setr_epi32")) end
 function avx2.load_partial_f16(base, n) return call("cvtph_ps", few_elements(base, n, "_mm_setr_epi16", "short")) end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n, "_mm256_setr_epi32")) end
-avx2.type_needs = { f16 = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" } }
+local f16c = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" }
+avx2.type_needs = { f16 = f16c, e4m3 = f16c }
 
 function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
 function avx2.store_i16(base, offset, a, b) -- packs_epi32 packs each half on its own

@@ -24,9 +24,24 @@ function avx512.load_words_partial(base, offset, n) return call("maskz_loadu_epi
 local function upper_half(v) return call("castsi512_ps", call("slli_epi32", call("cvtepu16_epi32", v), "16")) end
 local function integers(v) return call("cvtepi32_ps", call("cvtepi8_epi32", v)) end
 local function few_halves(base, n) return "_mm256_maskz_loadu_epi16(" .. first(n) .. ", " .. base .. ")" end
+local function few_bytes(base, n) return expression.call("_mm_maskz_loadu_epi8", first(n), base) end
 function avx512.load_bf16(base) return upper_half(load_bytes(256, base)) end
 function avx512.load_f16(base) return call("cvtph_ps", load_bytes(256, base)) end
 function avx512.load_i8(base) return integers(load_bytes(128, base)) end
+-- As in gen/isa/avx2.lua.
+local function from_e4m3(bytes)
+    local halves = expression.call("_mm256_slli_epi16", expression.call("_mm256_cvtepi8_epi16", bytes), 7)
+    return call(
+        "cvtph_ps",
+        expression.call(
+            "_mm256_and_si256",
+            halves,
+            expression.call("_mm256_set1_epi16", expression.cast("short", "0xbf80"))
+        )
+    )
+end
+function avx512.load_e4m3(base) return from_e4m3(load_bytes(128, base)) end
+function avx512.load_partial_e4m3(base, n) return from_e4m3(few_bytes(base, n)) end
 function avx512.store_f16(base, offset, v)
     return store_bytes(256, at(base, offset), call("maskz_cvtps_ph", "0xffff", v, "0"))
 end
@@ -35,7 +50,7 @@ function avx512.store_i8(base, offset, v)
 end
 function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)) end
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
-function avx512.load_partial_i8(base, n) return integers("_mm_maskz_loadu_epi8(" .. first(n) .. ", " .. base .. ")") end
+function avx512.load_partial_i8(base, n) return integers(few_bytes(base, n)) end
 
 -- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
 avx512.type_needs = {

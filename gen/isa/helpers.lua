@@ -78,6 +78,16 @@ static inline float $from_f16(uint16_t half)
 }]],
     },
     {
+        name = "from_e4m3",
+        text = [[
+/* 1/256 of an fp8 number, finite: sign, 4 bits of exponent with a bias of 7, 3 of fraction. Exact: half precision has
+   one bit more of exponent, a bias of 15, and these three bits first in its fraction. */
+static inline float $from_e4m3(uint8_t byte)
+{
+    return $from_f16((uint16_t) ((byte & 0x80u) << 8 | (byte & 0x7fu) << 7));
+}]],
+    },
+    {
         name = "to_f16",
         text = [[
 /* IEEE half precision of a finite number up to 65504, the nearest, ties to even. NaN stays NaN. */
@@ -107,7 +117,8 @@ static inline int8_t $to_i8(float v)
     {
         name = "pair",
         text = [[
-/* Two floats as 16-bit integers in one word, each the nearest: 1.5 2^23 leaves no place for fractions. Any word for NaN. */
+/* Two floats as 16-bit integers in one word, each the nearest: 1.5 2^23 leaves no place for fractions. Any word for
+   NaN. */
 static inline uint32_t $pair(float low, float high)
 {
     $float_bits first, second;

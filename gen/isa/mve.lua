@@ -114,6 +114,15 @@ function mve.load_i8(base) return call("vcvtq_f32_s32", call("vldrbq_s32", base)
 function mve.load_partial_bf16(base, n) return upper_half(call("vldrhq_z_u32", base, first(n))) end
 function mve.load_partial_f16(base, n) return from_half(call("vldrhq_z_u32", base, first(n))) end
 function mve.load_partial_i8(base, n) return call("vcvtq_f32_s32", call("vldrbq_z_s32", base, first(n))) end
+-- fp8 with the sign extended, moved to where half precision has fraction and exponent; of the copies of the sign only
+-- the first one is left. The exponent's bias is larger by 8: 1/256 of each number, exactly.
+local function from_e4m3(bytes)
+    local halves = call("vshlq_n_u32", call("vreinterpretq_u32_s32", bytes), 7)
+    return from_half(call("vandq_u32", halves, call("vdupq_n_u32", "0xbf80u")))
+end
+local function signed(base) return expression.cast("const int8_t *", base) end
+function mve.load_e4m3(base) return from_e4m3(call("vldrbq_s32", signed(base))) end
+function mve.load_partial_e4m3(base, n) return from_e4m3(call("vldrbq_z_s32", signed(base), first(n))) end
 function mve.load_words(base, offset) return call("vldrwq_u32", at(base, offset)) end
 function mve.load_words_partial(base, offset, n) return call("vldrwq_z_u32", at(base, offset), first(n)) end
 function mve.unpack_bf16(words)

@@ -33,6 +33,7 @@ for _, row in ipairs {
         lane = "int32_t",
         make = "vcvtq_f32_s32(vld1q_s32(lane))",
     },
+    { name = "_e4m3", type = "uint8_t", result = "uint16x4_t", lane = "uint16_t", make = "vld1_u16(lane)" },
 } do
     neon.helpers[#neon.helpers + 1] = {
         name = "neon_load_first" .. row.name,
@@ -103,6 +104,14 @@ function neon.load_i8(base) return call("$neon_load_first_i8", base, 4) end
 function neon.load_partial_bf16(base, n) return upper_half(call("$neon_load_first_halves", base, n)) end
 function neon.load_partial_f16(base, n) return from_half(call("$neon_load_first_halves", base, n)) end
 function neon.load_partial_i8(base, n) return call("$neon_load_first_i8", base, n) end
+-- fp8 in 16 bits each, moved to where half precision has fraction and exponent, whose bias is larger by 8: 1/256 of
+-- each number, exactly. The sign is then one bit too low; added to itself it moves to its place.
+local function from_e4m3(bytes)
+    local halves = call("vshl_n_u16", bytes, 7)
+    return from_half(call("vadd_u16", halves, call("vand_u16", halves, call("vdup_n_u16", "0x4000"))))
+end
+function neon.load_partial_e4m3(base, n) return from_e4m3(call("$neon_load_first_e4m3", base, n)) end
+function neon.load_e4m3(base) return neon.load_partial_e4m3(base, 4) end
 function neon.load_words(base, offset) return call("vld1q_u32", at(base, offset)) end
 function neon.load_words_partial(base, offset, n) return call("$neon_load_first_words", at(base, offset), n) end
 function neon.unpack_bf16(words)

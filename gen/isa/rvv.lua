@@ -4,6 +4,7 @@
 -- Every word has a vector length of its own, four or fewer: panels of weights and rows of tables are short, so that
 -- longer vectors would mostly wait for memory.
 
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at = expression.address
@@ -82,10 +83,23 @@ function rvv.load_partial_f16(base, n)
     local sign = call("vreinterpret_v_u32m1_f32m1", call("vsll_vx_u32m1", halves(base, n), 16, 4))
     return call("vfsgnj_vv_f32m1", call("vfmul_vf_f32m1", magnitude, "0x1p+112f", 4), sign, 4)
 end
-for _, type in ipairs { "bf16", "f16", "i8" } do
+-- fp8 with the sign extended, moved to where a float32 has fraction and exponent; of the copies of the sign only the
+-- first one is left. The exponent's bias is larger by 120: 2^112 times that is 1/256 of each number, exactly, also of 0
+-- and subnormal ones.
+function rvv.load_partial_e4m3(base, n)
+    local from = expression.cast("const int8_t *", base)
+    local bytes = call("vsext_vf4_i32m1", first("vle8_v_i8mf4", call("vmv_v_x_i8mf4", 0, 4), from, n), 4)
+    local moved = call("vsll_vx_u32m1", call("vreinterpret_v_i32m1_u32m1", bytes), 20, 4)
+    local float = call("vreinterpret_v_u32m1_f32m1", call("vand_vx_u32m1", moved, "0x87f00000u", 4))
+    return call("vfmul_vf_f32m1", float, "0x1p+112f", 4)
+end
+for _, type in ipairs(dtype.loaded_names) do
     rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end
 end
-function rvv.load_words_partial(base, offset, n) return first("vle32_v_u32m1", rvv.index_zero(), at(base, offset), n) end
+function rvv.load_words_partial(base, offset, n)
+    local address = at(base, offset)
+    return first("vle32_v_u32m1", rvv.index_zero(), address, n)
+end
 function rvv.load_words(base, offset) return rvv.load_words_partial(base, offset, 4) end
 function rvv.unpack_bf16(words)
     return { upper_half(words), call("vreinterpret_v_u32m1_f32m1", call("vand_vx_u32m1", words, "0xffff0000u", 4)) }

@@ -26,6 +26,7 @@ return {
     load_bf16 = function(base) return call("$from_bf16", at(base, 0)) end,
     load_f16 = function(base) return call("$from_f16", at(base, 0)) end,
     load_i8 = function(base) return cast("float", at(base, 0)) end,
+    load_e4m3 = function(base) return call("$from_e4m3", at(base, 0)) end,
     load_words = at,
     unpack_bf16 = function(words)
         return {

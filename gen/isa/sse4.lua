@@ -3,8 +3,7 @@
 local expression = require "gen.isa.expression"
 
 local sse4, tools = require "gen.isa.x86"(128)
-local at, cast, call, load_bytes, store_bytes =
-    expression.address, expression.cast, tools.call, tools.load_bytes, tools.store_bytes
+local at, cast, call = expression.address, expression.cast, tools.call
 
 sse4.name, sse4.lanes, sse4.registers = "sse4", 4, 16
 sse4.l2_bytes = 256 << 10
@@ -102,6 +101,16 @@ end
 function sse4.load_partial_bf16(base, n) return upper_half(few_elements(base, n)) end
 function sse4.load_partial_f16(base, n) return expression.call("$sse4_from_f16", few_elements(base, n)) end
 function sse4.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n)) end
+-- As in gen/isa/avx2.lua, of bytes with the sign extended to 32 bits.
+local function from_e4m3(bytes)
+    local halves = call("and_si128", call("slli_epi32", bytes, 7), call("set1_epi32", "0xbf80"))
+    return expression.call("$sse4_from_f16", halves)
+end
+function sse4.load_e4m3(base)
+    local bytes = call("cvtsi32_si128", four_bytes(base, "const "))
+    return from_e4m3(call("cvtepi8_epi32", bytes))
+end
+function sse4.load_partial_e4m3(base, n) return from_e4m3(few_elements(base, n, "int8_t")) end
 function sse4.store_f16(base, offset, v) return expression.call("$sse4_store_f16", at(base, offset), v) end
 function sse4.store_i8(base, offset, v)
     local whole = call("cvtps_epi32", v)

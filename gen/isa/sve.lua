@@ -4,6 +4,7 @@
 -- 128 bits on have. Panels of weights and rows of tables are short, so that longer vectors would mostly wait for
 -- memory.
 
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at, call = expression.address, expression.call
@@ -61,7 +62,14 @@ function sve.load_partial_f16(base, n)
     return call("svcvt_f32_f16_x", four, call("svreinterpret_f16_u32", call("svld1uh_u32", first(n), base)))
 end
 function sve.load_partial_i8(base, n) return call("svcvt_f32_s32_x", four, call("svld1sb_s32", first(n), base)) end
-for _, type in ipairs { "bf16", "f16", "i8" } do
+-- fp8 with the sign extended, moved to where half precision has fraction and exponent; of the copies of the sign only
+-- the first one is left. The exponent's bias is larger by 8: 1/256 of each number, exactly.
+function sve.load_partial_e4m3(base, n)
+    local bytes = call("svld1sb_s32", first(n), expression.cast("const int8_t *", base))
+    local halves = call("svlsl_n_u32_x", four, call("svreinterpret_u32_s32", bytes), 7)
+    return call("svcvt_f32_f16_x", four, call("svreinterpret_f16_u32", call("svand_n_u32_x", four, halves, "0xbf80u")))
+end
+for _, type in ipairs(dtype.loaded_names) do
     sve["load_" .. type] = function(base) return sve["load_partial_" .. type](base, 4) end
 end
 function sve.load_words_partial(base, offset, n) return call("svld1_u32", first(n), at(base, offset)) end

@@ -1,5 +1,6 @@
 -- SIMD128 of WebAssembly: 4 lanes; a browser or runtime has at least 16 registers for them.
 
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 
 local at = expression.address
@@ -29,6 +30,7 @@ for _, row in ipairs {
     { name = "_bf16", type = "uint16_t", lane = "uint32_t", value = "(uint32_t) from[i] << 16" },
     { name = "_f16", type = "uint16_t", lane = "float", value = "$from_f16(from[i])" },
     { name = "_i8", type = "int8_t", lane = "float", value = "(float) from[i]" },
+    { name = "_e4m3", type = "uint8_t", lane = "float", value = "$from_e4m3(from[i])" },
 } do
     wasm.helpers[#wasm.helpers + 1] = {
         name = "wasm_load_first" .. row.name,
@@ -63,7 +65,10 @@ function wasm.broadcast(s) return f32("splat", s) end
 function wasm.load(base, offset) return call("v128_load", at(base, offset)) end
 wasm.load_unaligned, wasm.load_words = wasm.load, wasm.load
 function wasm.load_partial(base, offset, n) return expression.call("$wasm_load_first", at(base, offset), n) end
-function wasm.load_words_partial(base, offset, n) return expression.call("$wasm_load_first_words", at(base, offset), n) end
+function wasm.load_words_partial(base, offset, n)
+    local address = at(base, offset)
+    return expression.call("$wasm_load_first_words", address, n)
+end
 function wasm.store(base, offset, v) return call("v128_store", at(base, offset), v) end
 wasm.store_unaligned = wasm.store
 function wasm.store_partial(base, offset, n, v) return expression.call("$wasm_store_first", at(base, offset), n, v) end
@@ -100,7 +105,15 @@ function wasm.load_i8(base)
         call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base)))
     )
 end
-for _, type in ipairs { "bf16", "f16", "i8" } do
+-- fp8 with the sign extended, moved to where a float32 has fraction and exponent; of the copies of the sign only the
+-- first one is left. The exponent's bias is larger by 120: 2^112 times that is 1/256 of each number, exactly, also of 0
+-- and subnormal ones.
+function wasm.load_e4m3(base)
+    local bytes = call("i32x4_extend_low_i16x8", call("i16x8_extend_low_i8x16", call("v128_load32_zero", base)))
+    local float = call("v128_and", call("i32x4_shl", bytes, 20), "wasm_i32x4_const_splat((int32_t) 0x87f00000u)")
+    return f32("mul", float, "wasm_f32x4_const_splat(0x1p+112f)")
+end
+for _, type in ipairs(dtype.loaded_names) do
     wasm["load_partial_" .. type] = function(base, n) return expression.call("$wasm_load_first_" .. type, base, n) end
 end
 function wasm.unpack_bf16(words)

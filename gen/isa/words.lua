@@ -16,6 +16,8 @@
 --   domain    of its arguments, where it is not all floats: see tests/isa/
 --   ulps      how far from the exact result it may be, nil: as near as IEEE 754 says
 --   doc       its meaning
+local dtype = require "gen.plan.dtype"
+
 local words = {}
 
 -- What kernels need, each with what the ones before have. A word `or`s another: one of both is enough.
@@ -24,9 +26,6 @@ words.tiers = {
     many = "layers for many tokens",
     masks = "multi-probe hashes, activations and attention",
     cache = "caches of transformers",
-    bf16 = "weights in bf16",
-    f16 = "weights in f16",
-    i8 = "weights in i8",
     integer = "projections in i16",
 }
 
@@ -123,7 +122,7 @@ words.list = {
         takes = "vector kind",
         gives = "steps",
         tier = "few",
-        doc = 'kind "max" or "add": the list of { type, name, value } that makes one float of all lanes, and that float',
+        doc = 'kind "max" or "add": a list of { type, name, value } that makes one float of all lanes, and that float',
     },
     { name = "index_zero", takes = "", gives = "index", tier = "few", doc = "0 in every lane" },
     { name = "index_broadcast", takes = "number", gives = "index", tier = "few", doc = "the integer in every lane" },
@@ -168,32 +167,6 @@ words.list = {
     },
     { name = "index_xor", takes = "index index", gives = "index", tier = "masks", doc = "a ^ b" },
     { name = "index_add", takes = "index index", gives = "index", tier = "integer", doc = "a + b" },
-    {
-        name = "load_bf16",
-        takes = "base",
-        gives = "vector",
-        tier = "bf16",
-        doc = "as many elements as lanes, as floats",
-    },
-    { name = "load_f16", takes = "base", gives = "vector", tier = "f16", doc = "as many elements as lanes, as floats" },
-    { name = "load_i8", takes = "base", gives = "vector", tier = "i8", doc = "as many elements as lanes, as floats" },
-    {
-        name = "load_partial_bf16",
-        takes = "base n",
-        gives = "vector",
-        tier = "bf16",
-        partial = true,
-        doc = "n and zeros",
-    },
-    {
-        name = "load_partial_f16",
-        takes = "base n",
-        gives = "vector",
-        tier = "f16",
-        partial = true,
-        doc = "n and zeros",
-    },
-    { name = "load_partial_i8", takes = "base n", gives = "vector", tier = "i8", partial = true, doc = "n and zeros" },
     {
         name = "unpack_bf16",
         takes = "index",
@@ -286,6 +259,26 @@ words.list = {
         doc = "makes such stores precede later ones",
     },
 }
+
+-- Each type of weights that kernels do not load as they are has two words and a tier of its own.
+for _, name in ipairs(dtype.loaded_names) do
+    words.tiers[name] = "weights in " .. name
+    table.insert(words.list, {
+        name = "load_" .. name,
+        takes = "base",
+        gives = "vector",
+        tier = name,
+        doc = "as many elements as lanes, as floats, in units of the row's scale if it has one",
+    })
+    table.insert(words.list, {
+        name = "load_partial_" .. name,
+        takes = "base n",
+        gives = "vector",
+        tier = name,
+        partial = true,
+        doc = "n and zeros",
+    })
+end
 -- The words of the integer gather, the table `gather_i8` of an instruction set, stand in gen/isa/avx512.lua.
 
 -- The first word of `tier` that the instruction set `set` lacks, nil: none.

@@ -2,15 +2,18 @@
 --
 --   name, bytes    of an element
 --   storage        its type in C
---   scaled         an element is an integer in units of its row's scale, which kernels fold into the score
+--   plain          kernels load elements as they are, nil: by the words load_<name> and load_partial_<name>
+--   scaled         an element is in units of its row's scale, which kernels fold into the score
+--   integer_gather sums of a table's rows may be made of integers, where an instruction set has words for that
 --   word           how a projection packs it, nil: no type of a projection. Weights of the same output fill a 32-bit
---                  word, of C type
---                  `storage`: `rows` of them, the first in the low bits. With `integers` the inputs are rounded to such
---                  words, too, and
---                  sums are integers
+--                  word, of C type `storage`: `rows` of them, the first in the low bits. With `integers` the inputs
+--                  are rounded to such words, too, and sums are integers
 --   only           "projection": of nothing else
---   cache          whether keys and values of a transformer may be kept in it: kernels round to it (isa.store_f16 …)
+--   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
+--                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
+--                  key or value in the middle of two numbers may become either
 --   doc            one line for help
+-- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
 local dtype = {}
 
@@ -19,9 +22,10 @@ dtype.list = {
         name = "f32",
         bytes = 4,
         storage = "float",
+        plain = true,
         scaled = false,
         word = { storage = "float", rows = 1 },
-        cache = true,
+        cache = { tolerance = 1e-5 },
         doc = "float32",
     },
     {
@@ -32,7 +36,14 @@ dtype.list = {
         word = { storage = "uint32_t", rows = 2 },
         doc = "the upper half of a float32",
     },
-    { name = "f16", bytes = 2, storage = "uint16_t", scaled = false, cache = true, doc = "IEEE half precision" },
+    {
+        name = "f16",
+        bytes = 2,
+        storage = "uint16_t",
+        scaled = false,
+        cache = { tolerance = 1e-3 },
+        doc = "IEEE half precision",
+    },
     {
         name = "i16",
         bytes = 2,
@@ -47,23 +58,35 @@ dtype.list = {
         bytes = 1,
         storage = "int8_t",
         scaled = true,
-        cache = true,
+        integer_gather = true,
+        cache = { tolerance = 3e-2 },
         doc = "integers from -127 to 127 and a float32 scale a row",
+    },
+    {
+        -- 4 bits of exponent, 3 of fraction, no infinity (OCP's E4M3). Kernels read a byte as 1/256 of its number, a
+        -- half precision number with the same fraction and a larger exponent bias; the row's scale makes up for it.
+        name = "e4m3",
+        bytes = 1,
+        storage = "uint8_t",
+        scaled = true,
+        doc = "fp8 with 4 bits of exponent and 3 of fraction, and a float32 scale a row",
     },
 }
 
 local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
-    if use == "cache" then return row.cache == true end
+    if use == "cache" then return row.cache ~= nil end
     return row.only == nil
 end
 
--- The names of the types that tables may have, and of those that a projection and a cache may have.
-dtype.names, dtype.projection_names, dtype.cache_names = {}, {}, {}
+-- The names of the types that tables may have, and of those that a projection and a cache may have; and of the former
+-- those that words load.
+dtype.names, dtype.projection_names, dtype.cache_names, dtype.loaded_names = {}, {}, {}, {}
 for _, row in ipairs(dtype.list) do
     if serves(row, "tables") then table.insert(dtype.names, row.name) end
     if serves(row, "projection") then table.insert(dtype.projection_names, row.name) end
     if serves(row, "cache") then table.insert(dtype.cache_names, row.name) end
+    if serves(row, "tables") and not row.plain then table.insert(dtype.loaded_names, row.name) end
 end
 
 -- The row of that name, f32 if absent; raises one line for a name that the option --`use` cannot have: "tables" (if

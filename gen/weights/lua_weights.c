@@ -190,7 +190,7 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
     if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally))
         return true;
     return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
-                       field_string(L, section, "from"), type == QUANTISE_F32 ? "float32" : field_string(L, section, "type"));
+                       field_string(L, section, "from"), field_string(L, section, "type"));
 }
 
 /* Reads `count` elements from `first` on; of a matrix that lies in a larger tensor, all of its rows. */

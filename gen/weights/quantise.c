@@ -6,19 +6,93 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One row a type: significant bits, exponent of the smallest normal value, largest value. integers have a rule of their own. */
-static const struct {
+/* One row a type; everything below loops over rows or asks one. */
+typedef struct type_row {
     const char *name;
     size_t bytes;
-    int bits, least_exponent;
-    double largest;
-} types[] = {
-    [QUANTISE_F32] = {"f32", 4, 24, -126, 0x1.fffffep127},
-    [QUANTISE_BF16] = {"bf16", 2, 8, -126, 0x1.fep127},
-    [QUANTISE_F16] = {"f16", 2, 11, -14, 0x1.ffcp15},
-    [QUANTISE_I8] = {"i8", 1, 0, 0, 127.0},
-    [QUANTISE_I16] = {"i16", 2, 0, 0, 32767.0},
-    [QUANTISE_F64] = {"f64", 8, 53, -1022, DBL_MAX},
+    double max; /* the largest element */
+    double (*nearest)(const struct type_row *type, double value);
+    uint64_t (*code)(const struct type_row *type, double value); /* the bits of an element, in the lowest bytes */
+    int bits, min_exponent;                                      /* floats: significant bits, exponent of the smallest normal value */
+    bool scaled;                                                 /* in units of the row's scale */
+    bool sums_fit;                                               /* the scale is so large that sums with 16-bit inputs fit 31 bits */
+} type_row;
+
+static double itself(const type_row *type, double value)
+{
+    (void)type;
+    return value;
+}
+
+static double nearest_single(const type_row *type, double value)
+{
+    (void)type;
+    return (double)(float)value;
+}
+
+static double nearest_integer(const type_row *type, double value)
+{
+    (void)type;
+    return rint(value);
+}
+
+/* Of a float of the type: the power of two that its unit in the last place is. */
+static int unit_of(const type_row *type, double value)
+{
+    int exponent = type->min_exponent;
+    if (value != 0.0)
+        frexp(value, &exponent); /* |value| in [2^(exponent-1), 2^exponent) */
+    return (exponent - 1 > type->min_exponent ? exponent - 1 : type->min_exponent) - (type->bits - 1);
+}
+
+/* The nearest multiple of the unit in the last place; rint rounds ties to even. */
+static double nearest_float(const type_row *type, double value)
+{
+    const int unit = unit_of(type, value);
+    return ldexp(rint(ldexp(value, -unit)), unit);
+}
+
+static uint64_t code_double(const type_row *type, double value)
+{
+    (void)type;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t code_single(const type_row *type, double value)
+{
+    (void)type;
+    const float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return bits;
+}
+
+static uint64_t code_integer(const type_row *type, double value)
+{
+    (void)type;
+    return (uint64_t)(int64_t)value;
+}
+
+/* Sign, exponent, fraction. Counted in units in the last place, a normal value has `bits` bits, and the first of them adds 1 to the
+   exponent; 0 and subnormal values have fewer bits, so that their exponent stays 0. */
+static uint64_t code_float(const type_row *type, double value)
+{
+    const int unit = unit_of(type, value), exponent = unit + type->bits - 1 - type->min_exponent;
+    const uint64_t sign = signbit(value) ? (uint64_t)1 << (8 * type->bytes - 1) : 0;
+    return sign | (((uint64_t)exponent << (type->bits - 1)) + (uint64_t)ldexp(fabs(value), -unit));
+}
+
+static const type_row types[] = {
+    [QUANTISE_F32] = {"f32", 4, 0x1.fffffep127, nearest_single, code_single},
+    [QUANTISE_BF16] = {"bf16", 2, 0x1.fep127, nearest_float, code_float, .bits = 8, .min_exponent = -126},
+    [QUANTISE_F16] = {"f16", 2, 0x1.ffcp15, nearest_float, code_float, .bits = 11, .min_exponent = -14},
+    [QUANTISE_I8] = {"i8", 1, 127.0, nearest_integer, code_integer, .scaled = true},
+    [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
+    /* 1/256 of what the format means, as the row's scale makes up for it: gen/plan/dtype.lua */
+    [QUANTISE_E4M3] = {"e4m3", 1, 0x1.cp0, nearest_float, code_float, .bits = 4, .min_exponent = -14, .scaled = true},
+    [QUANTISE_F64] = {"f64", 8, DBL_MAX, itself, code_double},
 };
 
 bool quantise_type_named(const char *name, quantise_type *type)
@@ -34,7 +108,7 @@ bool quantise_type_named(const char *name, quantise_type *type)
 
 bool quantise_scaled(quantise_type type)
 {
-    return types[type].bits == 0;
+    return types[type].scaled;
 }
 
 size_t quantise_bytes(quantise_type type)
@@ -42,56 +116,42 @@ size_t quantise_bytes(quantise_type type)
     return types[type].bytes;
 }
 
-/* The nearest multiple of the unit in the last place that the value's exponent has; rint rounds ties to even. */
-static double nearest(quantise_type type, double value)
-{
-    if (type == QUANTISE_F64)
-        return value;
-    if (type == QUANTISE_F32)
-        return (double)(float)value;
-    int exponent = 0;
-    frexp(value, &exponent); /* |value| in [2^(exponent-1), 2^exponent) */
-    const int least = types[type].least_exponent, normal = exponent - 1 > least ? exponent - 1 : least;
-    const int unit = normal - (types[type].bits - 1);
-    return ldexp(rint(ldexp(value, -unit)), unit);
-}
-
-/* Turns a row into integers in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
+/* Turns a row into elements in units of the scale returned; NAN if that is not finite. The sum of a row of i16 stays below 2^16, each
    integer half a unit off at most. */
-static float quantise_row(quantise_type type, double *row, size_t width, quantise_tally *tally)
+static float round_scaled(const type_row *type, double *row, size_t width, quantise_tally *tally)
 {
-    const double most = types[type].largest;
     double largest = 0.0, sum = 0.0;
     for (size_t i = 0; i < width; ++i) {
         largest = fmax(largest, fabs(row[i]));
         sum += fabs(row[i]);
     }
-    const double room = type == QUANTISE_I16 ? 65534.0 - (double)width / 2.0 : INFINITY;
-    const float scale = (float)fmax(largest / most, sum / room);
+    const double room = type->sums_fit ? 65534.0 - (double)width / 2.0 : INFINITY;
+    const float scale = (float)fmax(largest / type->max, sum / room);
     if (!isfinite(scale))
         return NAN;
     for (size_t i = 0; i < width; ++i) {
-        const double integer = scale > 0.0f ? fmin(fmax(rint(row[i] / (double)scale), -most), most) : 0.0;
-        const double error = integer * (double)scale - row[i];
+        const double nearest = scale > 0.0f ? type->nearest(type, row[i] / (double)scale) : 0.0;
+        const double element = fmin(fmax(nearest, -type->max), type->max), error = element * (double)scale - row[i];
         tally->error += error * error;
         tally->power += row[i] * row[i];
-        row[i] = integer;
+        row[i] = element;
     }
     return scale;
 }
 
-bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally)
+bool quantise_round(quantise_type number, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally)
 {
+    const type_row *type = &types[number];
     for (size_t row = 0; row < rows; ++row, data += width) {
-        if (quantise_scaled(type)) {
-            scale[row] = quantise_row(type, data, width, tally);
+        if (type->scaled) {
+            scale[row] = round_scaled(type, data, width, tally);
             if (isnan(scale[row]))
                 return false;
             continue;
         }
         for (size_t i = 0; i < width; ++i) {
-            const double rounded = nearest(type, data[i]), error = rounded - data[i];
-            if (!(fabs(rounded) <= types[type].largest))
+            const double rounded = type->nearest(type, data[i]), error = rounded - data[i];
+            if (!(fabs(rounded) <= type->max))
                 return false;
             tally->error += error * error;
             tally->power += data[i] * data[i];
@@ -101,31 +161,14 @@ bool quantise_round(quantise_type type, double *data, size_t rows, size_t width,
     return true;
 }
 
-static uint32_t float_bits(double value)
+void quantise_store(quantise_type number, double value, void *to, size_t index)
 {
-    const float single = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &single, sizeof bits);
-    return bits;
-}
-
-/* Sign, 5 bits of exponent + 15, 10 of fraction; below 2^-14 the fraction counts units of 2^-24. */
-static uint16_t half_bits(double value)
-{
-    const uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000u;
-    const double size = fabs(value);
-    const uint32_t rest = size < 0x1p-14 ? (uint32_t)(size * 0x1p24) : ((bits & 0x7FFFFFFFu) - (112u << 23)) >> 13;
-    return (uint16_t)(sign | rest);
-}
-
-void quantise_store(quantise_type type, double value, void *to, size_t index)
-{
-    switch (type) {
-    case QUANTISE_F32: ((float *)to)[index] = (float)value; break;
-    case QUANTISE_BF16: ((uint16_t *)to)[index] = (uint16_t)(float_bits(value) >> 16); break;
-    case QUANTISE_F16: ((uint16_t *)to)[index] = half_bits(value); break;
-    case QUANTISE_I8: ((int8_t *)to)[index] = (int8_t)value; break;
-    case QUANTISE_I16: ((int16_t *)to)[index] = (int16_t)value; break;
-    case QUANTISE_F64: ((double *)to)[index] = value; break;
+    const type_row *type = &types[number];
+    const uint64_t code = type->code(type, value);
+    switch (type->bytes) {
+    case 1: ((uint8_t *)to)[index] = (uint8_t)code; break;
+    case 2: ((uint16_t *)to)[index] = (uint16_t)code; break;
+    case 4: ((uint32_t *)to)[index] = (uint32_t)code; break;
+    default: ((uint64_t *)to)[index] = code; break;
     }
 }

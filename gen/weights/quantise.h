@@ -5,23 +5,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { QUANTISE_F32, QUANTISE_BF16, QUANTISE_F16, QUANTISE_I8, QUANTISE_I16, QUANTISE_F64 } quantise_type;
+typedef enum { QUANTISE_F32, QUANTISE_BF16, QUANTISE_F16, QUANTISE_I8, QUANTISE_I16, QUANTISE_E4M3, QUANTISE_F64 } quantise_type;
 
-/* The type of that name ("f32", "bf16", "f16", "i8", "i16", "f64"); false for any other. */
+/* The type of that name ("f32", "bf16" ...), that of gen/plan/dtype.lua, or "f64"; false for any other. */
 bool quantise_type_named(const char *name, quantise_type *type);
 
 size_t quantise_bytes(quantise_type type); /* of an element */
-bool quantise_scaled(quantise_type type);  /* whether elements are integers in units of a scale */
+bool quantise_scaled(quantise_type type);  /* whether elements are in units of their row's scale */
 
 /* Sums of squares over all elements: of what rounding changed, and of the values before. */
 typedef struct {
     double error, power;
 } quantise_tally;
 
-/* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally. For i8 the result is the
-   integer value / scale, with scale[row] the largest |value| of the row / 127, itself rounded to float32 (0 for a row of zeros); for i16
-   likewise with 32767, but no smaller than the sum of all |value| / (65534 - width / 2): the products of the integers with inputs of
-   16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
+/* Rounds data[rows][width] in place, once, to the nearest value of the type, ties to even, and adds to the tally. An element of a scaled
+   type is then value / scale, where scale[row] is the largest |value| of the row / the type's largest element, itself rounded to float32
+   (0 for a row of zeros); for i16 no smaller than the sum of all |value| / (65534 - width / 2): the products of the integers with inputs
+   of 16 bits then add up to less than 2^31. Others do not touch scale. False if a value does not fit the type. */
 bool quantise_round(quantise_type type, double *data, size_t rows, size_t width, float *scale, quantise_tally *tally);
 
 /* to[index] <- a value that is one of the type already. */

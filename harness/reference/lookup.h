@@ -51,7 +51,8 @@ typedef struct {
     reference_row *row;        /* the tables [h][2^tau][d_out], read a row at a time */
     void *row_source;
     reference_row_scale *row_scale; /* of the same source; NULL: scores have no factor */
-    bool rounds_inputs;             /* kernels round the inputs of the projection's products, too: see error_bounds.h */
+    bool rounds_scores;             /* kernels may round scores, scales included: see error_bounds.h */
+    bool rounds_inputs;             /* kernels round the inputs of the projection's products, too */
 } reference_weights;
 
 size_t reference_padded(const reference_model *model);           /* N */

@@ -84,7 +84,7 @@ bool reference_round_projection(const reference_model *model, reference_type typ
 {
     const size_t count = reference_projection_count(model), bits = model->h * model->tau;
     *memory = NULL;
-    if (type == REFERENCE_F32)
+    if (reference_type_is_exact(type))
         return true;
     const size_t room = bits > 2 * model->block ? bits : 2 * model->block;
     double *projection = malloc((count + bits + room) * sizeof *projection), *bias = projection + count, *work = bias + bits;

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Replaces the projection and bias of weights by what is left of them when the blob's numbers are rounded to the type, f32 or bf16.
+/* Replaces the projection and bias of weights by what is left of them when the blob's numbers are rounded to the type.
 
    The blob's numbers are folded: W' = H_b W for each block of BH4, that of the first step times the norm's gain, of the fourth times decay;
    for the dense projection W times the gain. They are folded, rounded and unfolded again, so that the definitions hold for the result as

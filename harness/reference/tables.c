@@ -37,10 +37,11 @@ static double row_scale(void *source, size_t table, size_t code)
 reference_weights reference_tables_rounded(reference_tables *tables)
 {
     reference_weights weights = *tables->exact;
-    if (tables->type == REFERENCE_F32)
+    if (reference_type_is_exact(tables->type))
         return weights;
     weights.row = rounded_row;
     weights.row_source = tables;
     weights.row_scale = reference_type_is_scaled(tables->type) ? row_scale : NULL;
+    weights.rounds_scores = reference_type_rounds_scores(tables->type);
     return weights;
 }

@@ -13,8 +13,8 @@ typedef struct {
 } reference_tables;
 
 /* The exact weights but for the tables, whose rows, model->scale folded in, are rounded to the nearest value of the type, ties to even.
-   i8: integers from -127 to 127 times the largest |value| of the row / 127, which is a float32; it is row_scale's answer. f32 is left
-   exact: its rounding is part of what a kernel may do. */
+   Of a scaled type row_scale tells the scales, the float32 largest |value| of the row / largest element. f32 is left exact: its rounding is
+   part of what a kernel may do. */
 reference_weights reference_tables_rounded(reference_tables *tables);
 
 #endif

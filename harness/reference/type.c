@@ -8,21 +8,21 @@ typedef struct {
     const char *name;
     int uses;               /* a sum of reference_use */
     int bits, min_exponent; /* floats that are rounded: significant bits, and exponent of the smallest normal value */
-    double (*scale)(const double *row, size_t count); /* NULL: elements are floats */
-    double max;                                       /* the largest integer */
-    bool rounds_inputs;
+    double (*scale)(const double *row, size_t count, double max); /* of a row; NULL: elements are in no units */
+    double max;                                                   /* the largest element of a scaled type */
+    bool rounds_scores, rounds_inputs;
 } type_row;
 
-static double scale_of_max(const double *row, size_t count)
+static double scale_of_max(const double *row, size_t count, double max)
 {
     double largest = 0.0;
     for (size_t i = 0; i < count; ++i)
         if (fabs(row[i]) > largest)
             largest = fabs(row[i]);
-    return (double)(float)(largest / 127.0);
+    return (double)(float)(largest / max);
 }
 
-static double scale_of_sum(const double *row, size_t count)
+static double scale_of_sum(const double *row, size_t count, double max)
 {
     double largest = 0.0, sum = 0.0;
     for (size_t i = 0; i < count; ++i) {
@@ -30,18 +30,23 @@ static double scale_of_sum(const double *row, size_t count)
         if (fabs(row[i]) > largest)
             largest = fabs(row[i]);
     }
-    const double by_max = largest / 32767.0, by_sum = sum / (65534.0 - 0.5 * (double)count);
+    const double by_max = largest / max, by_sum = sum / (65534.0 - 0.5 * (double)count);
     return (double)(float)(by_max > by_sum ? by_max : by_sum);
 }
 
-enum { EVERY_USE = REFERENCE_TABLES | REFERENCE_CACHE | REFERENCE_PROJECTION };
+enum {
+    TABLES_OR_CACHE = REFERENCE_TABLES | REFERENCE_CACHE,
+    EVERY_USE = TABLES_OR_CACHE | REFERENCE_PROJECTION,
+};
 
 static const type_row types[] = {
     [REFERENCE_F32] = {"f32", EVERY_USE},
     [REFERENCE_BF16] = {"bf16", EVERY_USE, .bits = 8, .min_exponent = -126},
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
-    [REFERENCE_I8] = {"i8", REFERENCE_TABLES | REFERENCE_CACHE, .scale = scale_of_max, .max = 127.0},
+    [REFERENCE_I8] = {"i8", TABLES_OR_CACHE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true},
     [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .rounds_inputs = true},
+    /* up to 448 in the format, in units of 2^8 here */
+    [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
 };
 
 bool reference_type_named(const char *name, reference_use use, reference_type *type)
@@ -54,9 +59,19 @@ bool reference_type_named(const char *name, reference_use use, reference_type *t
     return false;
 }
 
+bool reference_type_is_exact(reference_type type)
+{
+    return types[type].bits == 0 && types[type].scale == NULL;
+}
+
 bool reference_type_is_scaled(reference_type type)
 {
     return types[type].scale != NULL;
+}
+
+bool reference_type_rounds_scores(reference_type type)
+{
+    return types[type].rounds_scores;
 }
 
 bool reference_type_rounds_inputs(reference_type type)
@@ -87,21 +102,23 @@ double reference_round(reference_type type, double value)
 
 double reference_scale(reference_type type, const double *row, size_t count)
 {
-    return types[type].scale(row, count);
+    return types[type].scale(row, count, types[type].max);
 }
 
-/* The nearest of the integers from -max to max, times the scale. */
-static double round_integer(double value, double scale, double max)
+/* The nearest element, integer or float, that is at most the largest one, times the scale. */
+static double round_scaled(const type_row *type, double value, double scale)
 {
     if (scale == 0.0)
         return 0.0;
-    const double integer = reference_round_to(value / scale, 1.0);
-    return (integer > max ? max : integer < -max ? -max : integer) * scale;
+    const double units = value / scale;
+    const double nearest = type->bits ? round_float(units, type->bits, type->min_exponent) : reference_round_to(units, 1.0);
+    return (nearest > type->max ? type->max : nearest < -type->max ? -type->max : nearest) * scale;
 }
 
 void reference_round_row(reference_type type, double *row, size_t count)
 {
-    const double scale = types[type].scale ? types[type].scale(row, count) : 1.0;
+    const type_row *of = &types[type];
+    const double scale = of->scale ? of->scale(row, count, of->max) : 1.0;
     for (size_t i = 0; i < count; ++i)
-        row[i] = types[type].scale ? round_integer(row[i], scale, types[type].max) : reference_round(type, row[i]);
+        row[i] = of->scale ? round_scaled(of, row[i], scale) : reference_round(type, row[i]);
 }

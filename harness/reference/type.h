@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16 } reference_type;
+typedef enum { REFERENCE_F32, REFERENCE_BF16, REFERENCE_F16, REFERENCE_I8, REFERENCE_I16, REFERENCE_E4M3 } reference_type;
 
 /* What a type is used for. */
 typedef enum {
@@ -17,14 +17,19 @@ typedef enum {
 /* The type of that name; false if there is none for that use. */
 bool reference_type_named(const char *name, reference_use use, reference_type *type);
 
-/* Whether elements are integers in units of their row's scale, and whether kernels round the inputs of products likewise. */
+/* Whether the reference leaves values as they are: the type's rounding is part of what a kernel may do. */
+bool reference_type_is_exact(reference_type type);
+
+/* Whether elements are in units of their row's scale, and what kernels may round, too: the scores of a gather of integers, and the inputs
+   of a product of integers (error_bounds.h). */
 bool reference_type_is_scaled(reference_type type);
+bool reference_type_rounds_scores(reference_type type);
 bool reference_type_rounds_inputs(reference_type type);
 
 /* The nearest multiple of unit, a power of two, ties to even. */
 double reference_round_to(double value, double unit);
 
-/* The nearest value of a type of floats, ties to even. f32 is left exact: its rounding is part of what a kernel may do. */
+/* The nearest value of a type without scale, ties to even; itself for an exact type. */
 double reference_round(reference_type type, double value);
 
 /* The scale of a row of a scaled type: that of i8 makes its largest magnitude 127; that of i16 makes it at most 32767, and all magnitudes

@@ -3,8 +3,8 @@
    verify.reference{
         model = { d, d_out, h, tau, neighbours, projection = "bh4"|"dense", block, decay, score = "gelu"|…, scale = number,
                   norm_eps = number or nil },
-        weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path, tables = "f32"|"bf16"|"f16"|"i8",
-        projection = "f32"|"bf16"|"i16", seed = 1,
+        weights = path of safetensors, prefix = "", blocks_in_out = false, blob = path,
+        tables, projection = names of types that the reference knows (harness/reference/type.c), seed = 1,
     } -> what all variants of the model with these weights are compared with | nil, message
 
    verify.check{

@@ -25,7 +25,7 @@ bool verify_reference_open(verify_reference *reference, const reference_model *m
         return files_error(error, error_size, "verify: not enough memory");
     r->random = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_RANDOM_SHARE};
     r->exact = (sample){.model = &r->model, .share = SAMPLE_RANDOM_SHARE};
-    if (sources->tables != REFERENCE_F32 || sources->projection != REFERENCE_F32)
+    if (!reference_type_is_exact(sources->tables) || !reference_type_is_exact(sources->projection))
         r->exact.weights = checkpoint_weights(r->file);
     r->special = (sample){.model = &r->model, .weights = &r->weights, .share = SAMPLE_SPECIAL_SHARE};
     float *x = malloc(SAMPLE_SPECIAL * model->d * sizeof *x);

@@ -150,7 +150,7 @@ $(i)$(isa.store_i8("to", k, "units"));
 }
 
 //$ end
-//$ local plain = cache_type.name == "f32"
+//$ local plain = cache_type.plain
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {

@@ -1,5 +1,6 @@
 -- Every command as a user meets it: what it prints, writes and refuses, and its exit status.
 local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
 local sets = require "tests.support.sets"
 local host = require "host"
 local json = require "json"
@@ -84,14 +85,14 @@ function test.types_of_tables()
     for _, text in ipairs { "i4", "", "F32", "f32,i8" } do
         refuses(
             1,
-            '--tables: "' .. text .. '": must be one of f32, bf16, f16, i8',
+            '--tables: "' .. text .. '": must be one of ' .. table.concat(dtype.names, ", "),
             { "emit", tiny, "-o", o, "--tables", text }
         )
     end
     check.equal(host.kind(o), nil)
     check.matches(works { "plan", tiny, "--tables", "i8" }, "\ntables +32%.0 KiB of i8\n")
     local blobs = {}
-    for _, text in ipairs { "f32", "bf16", "f16", "i8" } do
+    for _, text in ipairs(dtype.names) do
         local bundle = folder .. "/" .. text
         works { "emit", odd, "--tables", text, "-o", bundle }
         check.matches(works { "check", bundle }, ": fresh\n$")
@@ -115,12 +116,16 @@ function test.types_of_projections()
         } do
             table.insert(words, "--projection")
             table.insert(words, text)
-            refuses(1, '--projection: "' .. text .. '": must be one of f32, bf16, i16', words)
+            refuses(
+                1,
+                '--projection: "' .. text .. '": must be one of ' .. table.concat(dtype.projection_names, ", "),
+                words
+            )
         end
     end
     refuses(
         1,
-        '--projection: "f16": must be one of f32, bf16, i16',
+        '--projection: "f16": must be one of ' .. table.concat(dtype.projection_names, ", "),
         { "bench", tiny, "--batch", "1", "--projection", "f32,f16" }
     )
     refuses(1, '--projection: "bf16": given twice', { "bench", tiny, "--batch", "1", "--projection", "bf16,f32,bf16" })
@@ -258,7 +263,11 @@ function test.wrong_lists()
     end
     refuses(1, "--repetitions: 0: must be an integer", { "bench", tiny, "--isa", "scalar", "--repetitions", "0" })
     for _, text in ipairs { "i4", "", "f32,", "f32,i4", "f32 i8" } do
-        refuses(1, ": must be one of f32, bf16, f16, i8", { "bench", tiny, "--isa", "scalar", "--tables", text })
+        refuses(
+            1,
+            ": must be one of " .. table.concat(dtype.names, ", "),
+            { "bench", tiny, "--isa", "scalar", "--tables", text }
+        )
     end
     refuses(1, '--tables: "i8": given twice', { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32,i8" })
     for _, command in ipairs { "verify", "bench" } do

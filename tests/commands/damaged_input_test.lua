@@ -277,7 +277,7 @@ function test.values_too_large_once_folded()
         )
         if name == "hash.projection.weight" then
             refused(
-                "tensor hash.projection.weight: a folded value is too large for float32",
+                "tensor hash.projection.weight: a folded value is too large for f32",
                 { "pack", small, "--weights", path, "-o", "output" }
             )
         end
@@ -295,7 +295,7 @@ save(sys.argv[2], tensors)
         path
     )
     refused(
-        "tensor hash.projection.bias: a folded value is too large for float32",
+        "tensor hash.projection.bias: a folded value is too large for f32",
         { "pack", small, "--weights", path, "-o", "output" }
     )
     -- Float64 holds what no float32 does.

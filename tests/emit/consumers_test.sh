@@ -257,7 +257,7 @@ ok "wrong numbers of threads stop with #error, the header is C++ too"
 
 # ## Types of tables and projection
 
-for options in "--tables bf16" "--tables f16" "--tables i8" "--projection bf16"; do
+for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--projection bf16"; do
     read -ra words <<<"$options"
     type=${options#--}
     type=${type/ /.}
@@ -285,7 +285,7 @@ for options in "--tables bf16" "--tables f16" "--tables i8" "--projection bf16";
 done
 for file in "$work"/tiny.tables.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
 "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" -o "$work/tiny.bin" >"$work/log"
-ok "tables in bf16, f16 and i8, a projection in bf16: no warning, no library, the results of lookupc run"
+ok "tables in bf16, f16, i8 and e4m3, a projection in bf16: no warning, no library, the results of lookupc run"
 
 # ## Instruction sets
 

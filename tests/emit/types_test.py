@@ -21,6 +21,17 @@ def bf16(values):
     return (rounded.astype("<f4").view("<u4") >> 16).astype("<u2"), rounded
 
 
+def e4m3(values):
+    """The nearest of the 127 magnitudes that a byte of fp8 E4M3 may have, by their definition; the even byte of two that are as near."""
+    magnitudes = np.array([((8 if byte >> 3 else 0) + byte % 8) * 2.0 ** (max(byte >> 3, 1) - 10) for byte in range(127)])
+    check(magnitudes[1] == 2.0**-9 and magnitudes[8] == 2.0**-6 and magnitudes[126] == 448.0, "the definition of E4M3")
+    size = np.minimum(np.abs(values), 448.0)
+    above = np.clip(np.searchsorted(magnitudes, size), 1, 126)
+    nearer = (magnitudes[above] - size) - (size - magnitudes[above - 1])
+    byte = np.where((nearer < 0) | ((nearer == 0) & (above % 2 == 0)), above, above - 1)
+    return (byte + 128 * np.signbit(values)).astype("u1"), np.copysign(magnitudes[byte], values)
+
+
 def rounded(kind, values):
     """The elements as stored, the scales or None, and the values they stand for."""
     if kind == "f32":
@@ -32,6 +43,12 @@ def rounded(kind, values):
     if kind == "f16":
         stored = values.astype("<f2")
         return stored.view("<u2"), None, stored.astype(np.float64)
+    if kind == "e4m3":  # kernels read 1/256 of what a byte means
+        scales = (np.abs(values).max(axis=2) / (448.0 / 256.0)).astype("<f4")
+        units = scales.astype(np.float64)[:, :, None] / 256.0
+        stored, meant = e4m3(np.where(units > 0, values / np.where(units > 0, units, 1), 0.0))
+        return stored, scales, meant * units
+    check(kind == "i8", "a type without a definition: " + kind)
     scales = (np.abs(values).max(axis=2) / 127.0).astype("<f4")
     divisor = np.where(scales > 0, scales, 1).astype(np.float64)[:, :, None]
     stored = np.where(scales[:, :, None] > 0, np.clip(np.rint(values / divisor), -127, 127), 0)
@@ -51,6 +68,8 @@ def tables():
     values[1, 2, :] = np.arange(D_OUT) / 2  # multiples of half the scale for the maximum 63.5
     values[1, 2, 0] = 63.5
     values[1, 3] = -values[1, 2]
+    values[1, 2, 1:9] = 63.5 * np.array([1.0, -1.0, 15.0, 17.0, -0.5, 1.5, 2.5, 0.25]) * 2.0**-9 / 448.0  # subnormal in e4m3 or a tie of two
+    values[2, 3, :9] = np.array([448.0, 17.0, -19.0, 34.0, 2.0**-9, 2.0**-10, 3 * 2.0**-10, -0.0, 2.0**-6]) / 448.0  # ties in e4m3
     values[2, 0] *= 1e-50  # too small for anything but 0
     values[2, 1, 5] = 60000.0
     values[2, 2, :3] = (2.0**-24, 2.0**-25, 3 * 2.0**-26)
@@ -65,6 +84,7 @@ def check(condition, text):
 def check_tables():
     with tempfile.TemporaryDirectory() as work:
         weights, blob = work + "/w.safetensors", work + "/w.bin"
+        kinds = run("plan", "gen/models/tiny.lua", "--tables", "none").stderr.strip().split("must be one of ")[1].split(", ")
         random = np.random.default_rng(1)
         tensors = {"hash.projection.weight": random.standard_normal((2 * H, 4)), "hash.projection.bias": random.standard_normal(2 * H),
                    "tables": tables(), "bias": random.standard_normal(D_OUT)}
@@ -74,7 +94,7 @@ def check_tables():
             with open(model, "w") as file:
                 file.write(MODEL % scale)
             values = tensors["tables"] * factor
-            for kind in ("f32", "bf16", "f16", "i8"):
+            for kind in kinds:
                 packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)
                 check(packed.returncode == 0, packed.stderr)
                 plan = json.loads(run("plan", model, "--json", "--tables", kind).stdout)
@@ -96,14 +116,13 @@ def check_tables():
 
         os.remove(blob)
         model = work + "/none.lua"
-        for kind, value in (("f16", 65520.0), ("bf16", 3.3962e38), ("f32", 3.5e38), ("i8", 1e41)):
+        for kind, value in (("f16", 65520.0), ("bf16", 3.3962e38), ("f32", 3.5e38), ("i8", 1e41), ("e4m3", 1e39)):
             tensors["tables"][2, 1, 5] = value
             write_safetensors(weights, tensors)
             packed = run("pack", model, "--weights", weights, "-o", blob, "--tables", kind)
-            name = "float32" if kind == "f32" else kind
-            check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {name}\n"), f"{kind}: {packed}")
+            check(packed.returncode == 1 and packed.stderr.endswith(f"tensor tables: a folded value is too large for {kind}\n"), f"{kind}: {packed}")
             check(packed.stderr.count("\n") == 1 and not os.path.exists(blob), kind + ": a refusal is one line and writes nothing")
-    print("ok     types: tables in f32, bf16, f16 and i8 are what NumPy rounds to; too large values are refused")
+    print(f"ok     types: tables in {', '.join(kinds)} are what NumPy rounds to; too large values are refused")
 
 
 def sections_of(model, *options):

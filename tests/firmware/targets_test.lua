@@ -14,6 +14,7 @@ local test = {}
 local cases = { -- of every target; soft: also where there is no FPU
     { model = "tiny", name = "tiny", options = {}, soft = true },
     { model = "kws", name = "kws i8", options = { "--tables", "i8" } },
+    { model = "kws", name = "kws e4m3", options = { "--tables", "e4m3" } },
     { model = "kws", name = "kws int", options = { "--arithmetic", "integer" }, soft = true },
     { model = "odd", path = "tests/firmware/odd.lua", name = "odd", options = {} },
     {

@@ -2,6 +2,7 @@
 -- themselves, runs here or in the set's emulator.
 local check = require "tests.support.check"
 local cpu = require "harness.base.cpu"
+local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
@@ -14,7 +15,10 @@ local test = {}
 
 local scalar = isa.get "scalar"
 local count = 256 -- of the inputs of a word
-local types = { { name = "bf16" }, { name = "f16" }, { name = "i8" }, { name = "i16" } }
+local types = {} -- those that some words are for
+for _, type in ipairs(dtype.list) do
+    if not type.plain then types[#types + 1] = type end
+end
 
 -- Bits of inputs --
 
@@ -38,7 +42,10 @@ local domains = {
         edges = { bits_of(2.0 ^ -120), 0x7f7fffff, bits_of(1) },
         make = function() return bits_of(2.0 ^ uniform(-100, 100)) end,
     },
-    exponent = { edges = { 0, 0x80000000, nan }, make = function() return bits_of(-random(126) - uniform(0, 0.49)) end },
+    exponent = {
+        edges = { 0, 0x80000000, nan },
+        make = function() return bits_of(-random(126) - uniform(0, 0.49)) end,
+    },
     ["whole exponent"] = { edges = { 0, nan, bits_of(-126) }, make = function() return bits_of(-random(127)) end },
     shifted = { edges = { nan }, make = function() return bits_of(12582912 + 127 - random(127)) end },
     byte = {
@@ -67,7 +74,11 @@ local domains = {
         edges = { 0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff },
         make = function() return random(0x7c00) | random(2) << 15 end,
     },
-    i8 = { edges = { 0, 127, 0x81 }, make = function() return (random(255) - 127) & 0xff end },
+    i8 = { edges = { 0, 127, -127 }, make = function() return random(255) - 127 end },
+    e4m3 = { -- every finite one
+        edges = { 0, 0x80, 1, 0x81, 7, 8, 0x7e, 0xfe },
+        make = function() return random(0x7f) | random(2) << 7 end,
+    },
     words = {
         edges = { 0, 0xffffffff, 0x80000000, 0x7fff8001 },
         make = function() return random(0x10000) | random(0x10000) << 16 end,
@@ -86,23 +97,32 @@ local function inputs(domain)
     return list
 end
 
+-- C types of the elements of domains that are none of floats.
+local elements = { words = "uint32_t" }
+for _, name in ipairs(dtype.loaded_names) do
+    elements[name] = dtype.get(name).storage
+end
+
 -- The program of one instruction set --
 
 local Program = {}
 Program.__index = Program
 
-function Program:add(text, ...) self.lines[#self.lines + 1] = select("#", ...) > 0 and string.format(text, ...) or text end
+function Program:add(text, ...)
+    if select("#", ...) > 0 then text = string.format(text, ...) end
+    self.lines[#self.lines + 1] = text
+end
 
 -- The name of an array of inputs of a domain: floats as numbers, elements as what tables store.
 function Program:input(domain, which)
     local name = "in_" .. domain:gsub(" ", "_") .. "_" .. which
     if not self.arrays[name] then
         self.arrays[name] = true
-        local element = ({ bf16 = "uint16_t", f16 = "uint16_t", i8 = "uint8_t", words = "uint32_t" })[domain]
+        local element = elements[domain]
         local text = {}
         for i, bits in ipairs(inputs(domain)) do
             if domain == "words" and not self.set.store_words then bits = bits & 0xffff end -- as index_store takes them
-            text[i] = string.format(element and "0x%x," or "{ .bits = 0x%xu },", bits)
+            text[i] = string.format(element and "%d," or "{ .bits = 0x%xu },", bits)
         end
         table.insert(
             self.data,
@@ -115,8 +135,7 @@ function Program:input(domain, which)
             )
         )
     end
-    if domain == "i8" then return "(const int8_t *) " .. name end
-    return (domain == "bf16" or domain == "f16" or domain == "words") and name or "&" .. name .. "[0].value"
+    return elements[domain] and name or "&" .. name .. "[0].value"
 end
 
 function Program:begin(name)
@@ -199,7 +218,7 @@ local function plain(program, word)
     local statements = { table.unpack(declared) }
     local compare
     local floats = {}
-    for i, lane in ipairs(lanes) do
+    for _, lane in ipairs(lanes) do
         if type(lane) == "string" and lane:find "^%(&" then floats[#floats + 1] = lane end
     end
     local skip = word.nan == "any" and string.format("if (%s != %s) continue", floats[1], floats[1])
@@ -353,7 +372,7 @@ local function load_partial(name, domain, whole)
 end
 special.load_partial = load_partial("load_partial", "any")
 special.load_words_partial = load_partial("load_words_partial", "words")
-for _, type in ipairs { "bf16", "f16", "i8" } do
+for _, type in ipairs(dtype.loaded_names) do
     special["load_partial_" .. type] = load_partial("load_partial_" .. type, type, "load_" .. type)
     special["load_" .. type] = function(p, set)
         local from = p:input(type, 1)
@@ -824,7 +843,7 @@ end
 -- An instruction set that lacks a word is told before anything is rendered.
 function test.a_missing_word_is_one_line()
     for _, name in ipairs(isa.all) do
-        words.demand(isa.get(name), { "few", "bf16", "f16", "i8" }, "a test")
+        words.demand(isa.get(name), { "few", table.unpack(dtype.loaded_names) }, "a test")
     end
     for _, name in ipairs(isa.names) do
         words.demand(isa.get(name), { "many", "masks", "cache", "integer" }, "a test")

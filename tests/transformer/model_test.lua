@@ -1,6 +1,7 @@
 -- Transformers as model files: which are valid, what plan counts, what config.json becomes, and which commands refuse
 -- them.
 local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
 local model = require "gen.families.model_file"
@@ -220,7 +221,11 @@ function test.commands_refuse_options_of_a_lookup_ffn()
         "--type: i8: is for a transformer, not for a LookupFFN",
         { "emit", "gen/models/tiny.lua", "-o", o, "--type", "i8" }
     )
-    refuses(1, '--type: "i4": must be one of f32, bf16, f16, i8', { "emit", path, "-o", o, "--type", "i4" })
+    refuses(
+        1,
+        '--type: "i4": must be one of ' .. table.concat(dtype.names, ", "),
+        { "emit", path, "-o", o, "--type", "i4" }
+    )
     check.equal(host.kind(o), nil)
     refuses(
         1,

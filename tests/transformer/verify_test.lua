@@ -1,5 +1,6 @@
 -- verify checks blocks of every kind on every instruction set, and finds templates that are wrong.
 local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -132,7 +133,7 @@ function test.bytes_of_cache_and_scratch()
     check.equal(all.DECODE_SCRATCH_BYTES, nil)
     program.refuses(
         1,
-        '--cache: "bf16": must be one of f32, f16, i8',
+        '--cache: "bf16": must be one of ' .. table.concat(dtype.cache_names, ", "),
         { "emit", folder .. "/whole.lua", "-o", folder .. "/never", "--cache", "bf16" }
     )
     program.refuses(
@@ -143,7 +144,7 @@ function test.bytes_of_cache_and_scratch()
 end
 
 function test.types()
-    for _, type in ipairs { "bf16", "f16", "i8" } do
+    for _, type in ipairs(dtype.loaded_names) do
         local found = verified(
             "typed",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind \z
@@ -214,7 +215,7 @@ function test.lookup_ffns()
 end
 
 function test.types_of_tables()
-    for _, type in ipairs { "bf16", "f16", "i8" } do
+    for _, type in ipairs(dtype.loaded_names) do
         local found = verified(
             "tables",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "

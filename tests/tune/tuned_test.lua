@@ -1,5 +1,6 @@
 -- A tuned file gives the choices it holds and nothing else, and says in one line why it does not fit.
 local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -140,7 +141,11 @@ local damages = {
         'model = "' .. ("0"):rep(64) .. '"',
         ':3: model = "0000000000000000": is the digest of another model than tiny, ',
     },
-    { 'tables = "f32"', 'tables = "f33"', ':4: tables = "f33": must be "f32" or "bf16" or "f16" or "i8"' },
+    {
+        'tables = "f32"',
+        'tables = "f33"',
+        ':4: tables = "f33": must be "' .. table.concat(dtype.names, '" or "') .. '"',
+    },
     {
         'tables = "f32"',
         'tables = "i8"',
@@ -309,8 +314,8 @@ function test.other_templates_are_said_and_used()
         "lookupc: "
             .. path
             .. ": tuned with other templates (lookupc 0.0.9): "
-            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.prefetch_next, \z
-                few.prefetch, which keep their default\n"
+            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have \z
+                gather.prefetch_next, few.prefetch, which keep their default\n"
     )
     local bundle = folder .. "/other"
     notes { "emit", tiny, "-o", bundle, "--isa", "avx2", "--tuned", path }

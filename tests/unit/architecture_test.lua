@@ -10,8 +10,8 @@ local test = {}
 local rooms = {
     "gen/host",
     "gen/model",
-    "gen/isa",
     "gen/plan",
+    "gen/isa",
     "gen/print",
     "gen/weights",
     "gen/families/lookup",

@@ -547,7 +547,14 @@ function test.types_of_tables()
     for name, bytes in pairs { f32 = 33 * 64, bf16 = 17 * 64, f16 = 17 * 64, i8 = 9 * 64 + 4 } do
         check.equal(plan.build(m, sets, nil, name).packed_bytes, rest + 128 * 256 * bytes)
     end
-    check.fails_with('--tables: "i4": must be one of f32, bf16, f16, i8', plan.build, m, sets, nil, "i4")
+    check.fails_with(
+        '--tables: "i4": must be one of ' .. table.concat(dtype.names, ", "),
+        plan.build,
+        m,
+        sets,
+        nil,
+        "i4"
+    )
     -- A budget changes nothing of a blob.
     local with_budget = {}
     for key, value in pairs(m) do
@@ -591,7 +598,7 @@ function test.types_of_projections()
     )
     for _, name in ipairs { "f16", "i8", "f64", "" } do
         check.fails_with(
-            '--projection: "' .. name .. '": must be one of f32, bf16, i16',
+            '--projection: "' .. name .. '": must be one of ' .. table.concat(dtype.projection_names, ", "),
             plan.build,
             m,
             sets,

@@ -201,6 +201,14 @@ function test.a_declaration_means_something()
     gives("a\n//$ local takes = 1\n//$ takes = 2\n$(takes)\n", {}, "a\n2\n")
 end
 
+function test.every_template_of_the_program_declares_what_it_takes()
+    for _, name in ipairs(host.resources("templates/")) do
+        if not name:find("/%.[^/]*$") and not template.takes(assert(host.resource(name)), name) then
+            error(name .. ": does not declare what it takes", 0)
+        end
+    end
+end
+
 function test.every_template_of_the_program_compiles()
     local count = 0
     for _, name in ipairs(host.resources("templates/")) do

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5}
+TOLERANCE = {"f32": 1e-5, "bf16": 1e-5, "f16": 1e-5, "i8": 5e-5, "e4m3": 1e-5}
 UNIT = 2.0**-24
 FACTOR = 16.0  # z may be off by FACTOR UNIT sqrt(roundings) times the magnitudes that it is summed from
 CHOICES = 10   # near vertices of one token that are tried in all combinations
@@ -100,6 +100,11 @@ def rounded(tables, kind):
     if kind == "i8":
         scale = (np.abs(tables).max(axis=2, keepdims=True) / 127.0).astype(np.float32).astype(np.float64)
         return np.rint(tables / scale) * scale
+    if kind == "e4m3":
+        scale = (np.abs(tables).max(axis=2, keepdims=True) / 1.75).astype(np.float32).astype(np.float64)
+        ratio = tables / scale
+        unit = 2.0 ** np.maximum(np.floor(np.log2(np.abs(np.where(ratio == 0.0, 1.0, ratio)))) - 3.0, -17.0)
+        return np.clip(np.rint(ratio / unit) * unit, -1.75, 1.75) * scale
     if kind == "f16":
         return tables.astype(np.float16).astype(np.float64)
     if kind == "bf16":
@@ -217,7 +222,7 @@ def main():
     parser.add_argument("y")
     parser.add_argument("--prefix", default="", help="stands before the names of the tensors")
     parser.add_argument("--blocks-in-out", action="store_true", help="blocks are stored [b in][b out]")
-    parser.add_argument("--tables", choices=("f32", "bf16", "f16", "i8"), default="f32", help="the type that tables are stored as")
+    parser.add_argument("--tables", choices=tuple(TOLERANCE), default="f32", help="the type that tables are stored as")
     parser.add_argument("--projection", choices=("f32", "bf16"), default="f32", help="the type that the projection is stored as")
     return check(parser.parse_args())
 

@@ -86,7 +86,7 @@ model whole 50
 model near 40
 model most 20
 model all 64
-for type in bf16 f16 i8; do
+for type in bf16 f16 i8 e4m3; do
     model tiny 64 --tables $type
     model scaled 32 --tables $type
     model odd 37 --tables $type

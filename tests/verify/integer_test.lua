@@ -147,7 +147,7 @@ end
 function test.wrong_kernels_are_found()
     for _, case in ipairs {
         { "normalise", "places = 7", "places = 8" },
-        { "dense", "x %+ i, w", "x + 8, w" },
+        { "dense", "x %+ k, w", "x + 8, w" },
         { "sign_hash", "value > 0", "value < 0" },
         { "sign_hash", "32768, 31314", "32768, 31313" },
         { "gather", "_add%(score%[table%]", "_add(score[0]" },
@@ -163,8 +163,8 @@ function test.zero_counts_as_bit_zero()
     check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
--- The tables of the score as they are emitted, at every size and every fraction that there is: docs/types.md states these
--- bounds.
+-- The tables of the score as they are emitted, at every size and every fraction that there is: docs/types.md states
+-- these bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
     for _, file in ipairs(emit.files(plan_of(kws))) do
@@ -177,7 +177,7 @@ function test.tables_of_the_score_are_within_their_bounds()
         end
         return list
     end
-    local log2, power = entries "kws_log2", entries "kws_power"
+    local log2, power = entries "kws_score_log2", entries "kws_score_power"
     check.equal({ #log2, #power }, { 257, 33 })
     local function between(list, at, places)
         local i, part = at >> places, at & (1 << places) - 1

@@ -282,7 +282,7 @@ static void one_bit_is_half_a_sigmoid(void **state)
         .d = 1, .d_out = 2, .h = 1, .tau = 1, .neighbours = 1, .projection = REFERENCE_DENSE, .score = REFERENCE_SOFTMAX, .scale = 1.0};
     const double half = 0.5, bias = 0.0, output_bias[2] = {0, 0}, table[4] = {0, 0, 3, -4};
     memory_tables tables = {&model, table};
-    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+    const reference_weights weights = {&half, &bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
     for (double x = -3.0; x <= 3.0; x += 0.5) {
         double z, y[2];
         assert_true(reference_project(&model, &weights, &x, &z));
@@ -303,7 +303,7 @@ static void score_one_adds_rows(void **state)
     for (size_t m = 1; m <= 3; ++m) {
         const reference_model model = {.d_out = 2, .h = 1, .tau = 2, .neighbours = m, .score = REFERENCE_ONE, .scale = 1.0};
         memory_tables tables = {&model, table};
-        const reference_weights weights = {NULL, NULL, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+        const reference_weights weights = {.output_bias = output_bias, .row = memory_row, .row_source = &tables};
         size_t vertices[4];
         double scores[3], y[2];
         assert_true(reference_vertices(&model, z, vertices));
@@ -329,7 +329,7 @@ static void take_both_rows(reference_score_kind score, double gain, double facto
         for (size_t o = 0; o < 2; ++o)
             table[(2 * k + 1) * 2 + o] = factor * v[2 * k + o];
     memory_tables tables = {&model, table};
-    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false};
+    const reference_weights weights = {rows, bias, output_bias, NULL, NULL, memory_row, &tables, NULL, false, false};
     assert_true(reference_project(&model, &weights, x, z));
     for (size_t k = 0; k < 5; ++k) {
         assert_true(reference_vertices(&model, z + k, codes + 2 * k));
@@ -527,6 +527,20 @@ static void rounding_a_row_to_i16(void **state)
     assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
 }
 
+/* Floats of 4 bits in units that make the largest one 448/256; below 2^-6/256 they are multiples of 2^-9/256. */
+static void rounding_a_row_to_e4m3(void **state)
+{
+    (void)state;
+    double row[8] = {-448.0, 17.0, 19.0, 447.9, 0x1p-10, 0x1.8p-9, 0x1.01p-10, 0.0}, zeros[2] = {0.0, 0.0};
+    const double expected[8] = {-448.0, 16.0, 20.0, 448.0, 0.0, 0x1p-8, 0x1p-9, 0.0};
+    assert_true(reference_scale(REFERENCE_E4M3, row, 8) == 256.0);
+    reference_round_row(REFERENCE_E4M3, row, 8);
+    for (size_t i = 0; i < 8; ++i)
+        assert_true(row[i] == expected[i]);
+    reference_round_row(REFERENCE_E4M3, zeros, 2);
+    assert_true(zeros[0] == 0.0 && zeros[1] == 0.0);
+}
+
 /* What the blob holds of a rounded BH4 projection, H_b W times its factor, is a number of bf16 at most half a unit from the exact one, and
    the norm's offset gives what it gave. */
 static void rounded_bh4_is_folded(void **state)
@@ -700,7 +714,8 @@ int main(void)
         cmocka_unit_test(rounding_bound_is_tight), cmocka_unit_test(zero_has_no_bound),
         cmocka_unit_test(score_error_follows_z),   cmocka_unit_test(rounding_to_bf16),
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
-        cmocka_unit_test(rounding_a_row_to_i16),   cmocka_unit_test(score_one_adds_rows),
+        cmocka_unit_test(rounding_a_row_to_i16),   cmocka_unit_test(rounding_a_row_to_e4m3),
+        cmocka_unit_test(score_one_adds_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

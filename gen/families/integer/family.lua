@@ -18,7 +18,10 @@ local family = {
 
 function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
 
-function family.build(m, isas, options) return plan.build(m, isas, options.tables, options.projection, options.firmware) end
+function family.build(m, isas, options)
+    local tables, projection = options.tables, options.projection
+    return plan.build(m, isas, tables, projection, options.firmware)
+end
 
 function family.isa_types() return {} end
 

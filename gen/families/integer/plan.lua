@@ -157,7 +157,10 @@ local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
     local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
     local buffers = {}
-    local function add(name, bytes, storage) buffers[#buffers + 1] = { name = name, bytes = bytes, storage = storage } end
+    local function add(name, bytes, storage)
+        local buffer = { name = name, bytes = bytes, storage = storage }
+        buffers[#buffers + 1] = buffer
+    end
     if p.normalise then add("normalised", shape.d * 2, "int16_t") end
     if shape.kind == "bh4" then
         add("values", shape.padded * 2, "int16_t")

@@ -33,9 +33,12 @@ local family = {
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
-    if options.firmware and options.projection == "i16" then
+    local projection = dtype.get(options.projection, "projection")
+    if options.firmware and projection.word.integers then
         error(
-            "--projection: i16: rounds inputs as well as weights, which the self-test's bounds do not know: "
+            "--projection: "
+                .. projection.name
+                .. ": rounds inputs as well as weights, which the self-test's bounds do not know: "
                 .. "give --arithmetic integer",
             0
         )

@@ -11,7 +11,8 @@ gather_i8.max_tables = 256
 -- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores
 -- must not be negative, which those of a vertex beside the best one may be.
 function gather_i8.words(shape, isa)
-    return shape.neighbours == 1 and shape.score.never_negative and isa.gather_i8 or nil
+    local fits = shape.tables.integer_gather and shape.neighbours == 1 and shape.score.never_negative
+    return fits and isa.gather_i8 or nil
 end
 
 -- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.

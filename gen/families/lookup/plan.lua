@@ -278,7 +278,8 @@ end
 -- The offsets and strides that kernels use by name: { name, value, doc }. Those of a regime follow its `constants`.
 local function constants_of(p)
     local list = {}
-    local function add(name, value, doc) list[#list + 1] = { name = p.names.prefix .. name, value = value, doc = doc } end
+    local prefix = p.names.prefix
+    local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
     add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
     add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end

@@ -1,12 +1,12 @@
 -- The files of a LookupFFN's bundle: which templates print them, and with what.
-local buffers = require "gen.families.lookup.print.buffers"
-local common = require "gen.families.lookup.print.common"
-local ffn = require "gen.families.lookup.print.ffn"
-local gather = require "gen.families.lookup.print.gather"
-local hash = require "gen.families.lookup.print.hash"
+local buffers = require "gen.families.lookup.print_buffers"
+local common = require "gen.families.lookup.print_common"
+local ffn = require "gen.families.lookup.print_ffn"
+local gather = require "gen.families.lookup.print_gather"
+local hash = require "gen.families.lookup.print_hash"
 local prologue = require "gen.print.prologue"
-local projection = require "gen.families.lookup.print.projection"
-local steps = require "gen.families.lookup.print.steps"
+local projection = require "gen.families.lookup.print_projection"
+local steps = require "gen.families.lookup.print_steps"
 
 local kernels = { prologue = prologue, projection_parameters = buffers.projection_parameters }
 

@@ -30,7 +30,7 @@ end
 function family.isa_types(options)
     local types = {}
     for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
-        if not row.scaled then types[#types + 1] = row end
+        if not row.integer_gather then types[#types + 1] = row end
     end
     return types
 end

@@ -131,7 +131,7 @@ function transformer_plan.build(m, isas, options)
     for i, isa in ipairs(isas) do
         for _, one in ipairs(types) do
             -- What integers need is for the sums of a LookupFFN's tables.
-            if not one.scaled then isa = isa_list.with_types(isa, { one }) end
+            if not one.integer_gather then isa = isa_list.with_types(isa, { one }) end
         end
         words.demand(isa, { "few", "many", "masks", "cache", types[1].name, (types[2] or types[1]).name }, m.name)
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})

@@ -67,7 +67,7 @@ function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
     values.product = v.product
     values.load_weights = function(at)
-        if type.name == "f32" then return isa.load_unaligned("w", at) end
+        if type.plain then return isa.load_unaligned("w", at) end
         return isa["load_" .. type.name](literal.sum("w", at))
     end
 end
@@ -76,7 +76,7 @@ local function attention_values(p, v, values)
     local isa, cache_type = v.isa, p.shape.cache.type
     values.attention, values.cache_type, values.attention_parameters = v.attention, cache_type, attention_parameters(p)
     values.load_cached = function(base, at)
-        if cache_type.name == "f32" then return isa.load_unaligned(base, at) end
+        if cache_type.plain then return isa.load_unaligned(base, at) end
         return isa["load_" .. cache_type.name](literal.sum(base, at))
     end
 end

@@ -29,7 +29,7 @@ function product.plan(choices, lanes, type)
         prefetch = choices["few.prefetch"] > 0 and choices["few.prefetch"],
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
-    p.unpacks = type.name ~= "f32" and p.tokens[1] > 1
+    p.unpacks = not type.plain and p.tokens[1] > 1
     p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
     -- Bytes of weights that a step of one token reads of a panel.
     p.step_bytes = p.unroll * layout.panel * type.bytes

@@ -212,7 +212,7 @@ local function job_of(builds, facts, options)
         h = p.shape.h,
         tau = p.shape.tau,
         neighbours = p.shape.neighbours,
-        dense_hidden = p.dense_hidden,
+        baseline_hidden = p.dense_hidden,
         seed = options.seed,
         batches = options.batches,
         threads = options.threads,

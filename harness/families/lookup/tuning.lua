@@ -62,7 +62,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         h = p.shape.h,
         tau = p.shape.tau,
         neighbours = p.shape.neighbours,
-        dense_hidden = p.dense_hidden,
+        baseline_hidden = p.dense_hidden,
         seed = t.seed,
         batches = batches,
         threads = t.threads,

@@ -70,7 +70,8 @@ function transformer.pack(p, path, output)
     assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
 end
 
--- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it cannot.
+-- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it
+-- cannot.
 local function plans_of(path, options, choose)
     local sets, skipped = choose(options.isa, family.isa_types(options))
     local plans = {}
@@ -264,10 +265,6 @@ function transformer.decided_as(y, found, m, from, most)
     end
 end
 
--- Largest relative error of a token that emitted code may have, by the cache's type: a key or value in the middle of
--- two values of f16 or i8 may become either.
-transformer.tolerance = { f32 = 1e-5, f16 = 1e-3, i8 = 3e-2 }
-
 -- Merging takes d^3 steps: for wider blocks `prepare` with `large` draws the weights that merging would have made.
 local widest_merged = 512
 
@@ -310,15 +307,15 @@ end
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
 -- for each way to call it.
 function transformer.check_library(p, library, prepared)
-    local results, kept = {}, p.shape.cache.type.name
-    local tolerance, exact = transformer.tolerance[kept], kept == "f32" and p.shape.type.name == "f32"
+    local results, cache_type = {}, p.shape.cache.type
+    local tolerance, exact = cache_type.cache.tolerance, cache_type.plain and p.shape.type.plain
     for _, way in ipairs(ways_of(p, #prepared.numbers)) do
         local result = {
             isa = p.variants[1].isa.name,
             call = way.name,
             tokens = #prepared.numbers,
             type = p.shape.type.name,
-            cache = kept,
+            cache = cache_type.name,
         }
         local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then

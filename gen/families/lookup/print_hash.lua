@@ -1,6 +1,6 @@
 -- What the templates of the sign hash print: transposes to its lanes, and where a table's codes go.
 local blob = require "gen.plan.blob"
-local steps = require "gen.families.lookup.print.steps"
+local steps = require "gen.families.lookup.print_steps"
 
 -- Adds to `values` what the template of the hash of `v` reads beside what kernels have in common.
 return function(p, v, values)

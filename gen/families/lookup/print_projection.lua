@@ -1,6 +1,6 @@
 -- What the templates of projections print: block products, butterflies, and the rounding of inputs to integers.
-local block_products = require "gen.families.lookup.print.block_products"
-local buffers = require "gen.families.lookup.print.buffers"
+local block_products = require "gen.families.lookup.print_block_products"
+local buffers = require "gen.families.lookup.print_buffers"
 local literal = require "gen.print.literal"
 
 local sum = literal.sum

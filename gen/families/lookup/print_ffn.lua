@@ -1,5 +1,5 @@
 -- What the templates of whole layers print: buffers in scratch, and the arguments of the stages' kernels.
-local buffers = require "gen.families.lookup.print.buffers"
+local buffers = require "gen.families.lookup.print_buffers"
 
 -- Adds to `values` what the template of the driver of `v` reads beside what kernels have in common.
 return function(p, v, values)

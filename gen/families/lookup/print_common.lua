@@ -1,6 +1,6 @@
 -- What the kernels of one regime have in common: names, loops and words of comments that their templates print.
 local blob = require "gen.plan.blob"
-local buffers = require "gen.families.lookup.print.buffers"
+local buffers = require "gen.families.lookup.print_buffers"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
 
