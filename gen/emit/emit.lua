@@ -48,7 +48,7 @@ end
 local function with_common(p, values)
     values.model, values.names, values.shape = p.names.model, p.names, p.shape
     values.tables, values.projection = p.tables, p.projection
-    values.sum, values.hex = literal.sum, literal.hex
+    values.sum, values.times, values.hex = literal.sum, literal.times, literal.hex
     return including(values)
 end
 

@@ -33,6 +33,9 @@ function literal.sum(base, n)
     return base .. " + " .. n
 end
 
+-- `base * n` as C, or `base` alone for n = 1.
+function literal.times(base, n) return n == 1 and base or base .. " * " .. n end
+
 -- The bytes of a hexadecimal string as C initialiser elements, 8 to a line.
 function literal.byte_lines(hex)
     local lines, line = {}, {}

@@ -21,8 +21,17 @@ local function text_of(value)
 end
 
 -- What every template may use: the model's own names and numbers, and helpers that make text. Nobody declares them.
-template.common =
-    { model = true, names = true, shape = true, sum = true, hex = true, include = true, lines = true, loop = true }
+template.common = {
+    model = true,
+    names = true,
+    shape = true,
+    sum = true,
+    times = true,
+    hex = true,
+    include = true,
+    lines = true,
+    loop = true,
+}
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }
 

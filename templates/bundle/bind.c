@@ -113,6 +113,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ else
 
 //$ end
+    /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(sections) do
     weights->$(section.name) = (const $(section.storage) *) (const void *) (header + $(section.at));
 //$ end

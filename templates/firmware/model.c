@@ -32,6 +32,7 @@ static int $(model)_bind_parts(const unsigned char *const part[3], $(names.weigh
         return $(names.macro("ERROR_CHECKSUM"));
     if (*(const unsigned char *) &byte_order != 1)
         return $(names.macro("ERROR_CPU"));
+    /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(firmware.sections) do
     weights->$(section.name) = (const $(section.storage) *) (const void *) $(section.at > 0 and "(part[" .. section.part .. "] + " .. section.at .. ")" or "part[" .. section.part .. "]");
 //$ end

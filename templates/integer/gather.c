@@ -3,7 +3,8 @@
 
 /* Gathers one token: y = bias + sum over the tables of score times row, rounded to $(fraction) binary places.
    weights  bound weights
-   row      [$(shape.h)]; score likewise
+   row      [$(shape.h)], each below $(shape.h * shape.rows)
+   score    [$(shape.h)]
    y        [$(shape.d_out)]
    None may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
@@ -18,12 +19,19 @@ void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, co
             $(model)_gather_add(score[table], weights->tables + row[table] * $(names.macro("ROW_PITCH")) + column, &sums);
         $(model)_gather_end(&sums, shift, y + column);
     }
+//$ -- Strips have 4 columns or 16.
+//$ if shape.d_out % 16 > 0 then
+//$ if shape.d_out % 4 == 0 then
 #if $(shape.d_out) % $(names.macro("STRIP"))
+//$ end
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
         for (size_t table = 0; table < $(shape.h); ++table)
             sum += score[table] * weights->tables[row[table] * $(names.macro("ROW_PITCH")) + column];
         y[column] = $(model)_shift_rounded(sum, shift);
     }
+//$ if shape.d_out % 4 == 0 then
 #endif
+//$ end
+//$ end
 }

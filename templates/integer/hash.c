@@ -2,12 +2,12 @@
 //$ lines("", prologue)
 
 //$ if shape.score.share then
-/* 2^15 log2(1 + exp(-2 z)) for z = 0, 2^-5, 2^-4 … 8. */
+/* 2^15 log2(1 + exp(-2 z)) for z = 0, 1/32, 2/32 … 8. */
 static const uint16_t $(model)_score_log2[$(#score.log2)] = {
 //$ lines("    ", initialiser(score.log2))
 };
 
-/* 2^15 2^-f for f = 0, 2^-5, 2^-4 … 1. */
+/* 2^15 2^-f for f = 0, 1/32, 2/32 … 1. */
 static const uint16_t $(model)_score_power[$(#score.power)] = {
 //$ lines("    ", initialiser(score.power))
 };

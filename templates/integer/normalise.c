@@ -48,7 +48,7 @@ void $(symbol)(const int16_t *restrict x, int16_t *restrict normalised)
     for (int step = 0; step < 3; ++step)
         root = root * (98304u - ((root * root >> 15) * low >> 14)) >> 16;
 
-    const int32_t gain = (int32_t) (root * $(normalise.gain)u >> 15);
+    const int32_t gain = $(normalise.gain == 32768 and "(int32_t) root" or "(int32_t) (root * " .. normalise.gain .. "u >> 15)");
     for (size_t i = 0; i < $(shape.d); ++i)
         normalised[i] = (int16_t) $(model)_shift_rounded(normalised[i] * gain, places);
 }

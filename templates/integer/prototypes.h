@@ -2,7 +2,7 @@
 $(include("templates/bundle/constants.h", { constants = constants }))
 //$ for _, v in ipairs(variants) do
 
-/* $(v.isa.name): $(norm and "normalise, " or "")project, hash and gather one token; then the stages together. */
+/* $(v.isa.name): $(norm and "normalise, " or "")project, hash and gather one token; rows and scores; the whole layer. */
 //$ if norm then
 void $(v.names.normalise)(const int16_t *restrict x, int16_t *restrict normalised);
 //$ end

@@ -6,7 +6,7 @@ $(include("templates/bundle/constants.h", { constants = constants }))
 $(load)
 //$ end
 void $(v.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    $(projection_parameters(v)), size_t tiles);
+    $(projection_parameters(v)), size_t $(v.regime == "few" and "tokens" or "tiles"));
 void $(v.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.score.share and ", float *restrict score" or "")$(v.hash.bytes > 0 and ", void *restrict vertices" or "")$(v.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""));
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
@@ -25,12 +25,12 @@ void $(v.names.many or v.names.ffn)(const $(names.weights) *weights, const float
 //$ local few = v.regime == "few" and v or v.few
 //$ if v.regime == "many" then
 
-/* $(v.isa.name), many tokens in the lanes: load one tile of $(v.tile) tokens, project $(v.tiles == 1 and "it" or "up to " .. v.tiles .. " tiles"), hash one, gather; then the stages together. */
-//$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict panel);")
+/* $(v.isa.name), many tokens$(v.isa.lanes > 1 and " in the lanes" or ""): $(makes_codes and "load one tile of " .. v.tile .. " tokens, project " .. (v.tiles == 1 and "it" or "up to " .. v.tiles .. " tiles") .. ", hash one, gather; all codes and scores; the whole layer" or "gather, and the whole layer"). */
+//$ prototypes(v, "void " .. v.names.load .. "(const float *restrict x, size_t tokens, float *restrict loaded);")
 //$ end
 //$ if few then
 
-/* $(v.isa.name), few tokens, features in the lanes: $(norm and "normalise one, " or "")project $(few.chunk == 1 and "it" or "up to " .. few.chunk), hash one, gather; then the stages together. */
+/* $(v.isa.name), few tokens$(v.isa.lanes > 1 and ", features in the lanes" or ""): $(makes_codes and (norm and "normalise one, " or "") .. "project " .. (few.chunk == 1 and "one" or "up to " .. few.chunk) .. ", hash one, gather; all codes and scores; the whole layer" or "gather, and the whole layer"). */
 //$ prototypes(few, norm and "void " .. few.names.load .. "(const float *restrict x, float *restrict normalised);")
 //$ end
 //$ if v.regime == "many" then

@@ -41,14 +41,13 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
     const $(isa.vector) square = $(isa.mul("x", "x"));
     const $(isa.vector) inner = $(isa.fma("square", isa.broadcast("0.0713548163f"), isa.broadcast("1.59576912f")));
     const $(isa.vector) u = $(isa.mul("x", "inner"));
-//$ else
-    const $(isa.vector) u = x;
 //$ end
+//$ local u = activation == "gelu_tanh" and "u" or "x"
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
-    const $(isa.vector) magnitude = $(isa.abs("u"));
+    const $(isa.vector) magnitude = $(isa.abs(u));
     const $(isa.vector) negative = $(isa.sub("zero", "magnitude"));
     const $(isa.vector) small = $(helper)_exp(negative);
-    const $(isa.mask) left = $(isa.less("u", "zero"));
+    const $(isa.mask) left = $(isa.less(u, "zero"));
     const $(isa.vector) above = $(isa.select("left", "small", "one"));
     const $(isa.vector) below = $(isa.add("one", "small"));
     const $(isa.vector) share = $(isa.div("above", "below"));

@@ -14,7 +14,6 @@
 //$     for _, base in ipairs(prefetch.bases) do text = text .. of(base) .. ", " end
 //$     return text
 //$ end
-//$ local function times(name, factor) return factor == 1 and name or name .. " * " .. factor end
 //$ local function prefetch_at(i, prefetch, before, counter)
 //$     local within = prefetch.every > 1 and i .. "    " or i
 //$     if prefetch.every > 1 then

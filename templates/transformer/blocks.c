@@ -1,8 +1,6 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, tile, before, after, reads_input, activates, activation, scale, eps, one_over_d,
+//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d,
 //$ takes cached, cache_type, positioned, layer_weights, lookup_of
 //$ local macro = names.macro
-//$ -- `base` and `name` times the macro `of`, which stands for `value`: nothing of what is 0.
-//$ local function offset(base, name, of, value) return value == 0 and base or base .. " + " .. name .. " * " .. macro(of) end
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
 //$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
@@ -18,7 +16,6 @@
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
-
 //$ if activates then
 $(include("templates/math/activation.c"))
 
@@ -40,8 +37,8 @@ static void $(helper)_activate($(shape.gated and "const float *restrict gate, " 
 //$ end
     }
 }
-
 //$ end
+
 //$ if shape.rope then
 //$ local rotated = 2 * shape.rope.half
 /* One head of a query or key, its $(rotated == shape.width and "" or "first " .. rotated .. " ")elements $(shape.rope.interleaved and "2i and 2i + 1" or "i and i + " .. shape.rope.half) rotated by the angles of its position, times `factor`. */
@@ -67,14 +64,16 @@ static void $(helper)_rotate(const float *restrict from, const float *restrict c
 $(i)float cosine[$(macro("ROPE_PAIRS"))], sine[$(macro("ROPE_PAIRS"))];
 $(i)$(helper)_angles(weights, $(position), cosine, sine);
 //$     else
-$(i)const float *cosine = weights->cosines + $(position) * $(macro("ROPE_PAIRS")), *sine = weights->sines + $(position) * $(macro("ROPE_PAIRS"));
+$(i)const float *cosine = weights->cosines + $(position) * $(macro("ROPE_PAIRS"));
+$(i)const float *sine = weights->sines + $(position) * $(macro("ROPE_PAIRS"));
 //$     end
 //$ end
 //$ if shape.rope and shape.rope.digits then
 /* Cosines and sines of a position's rotary angle: the sum of the angles of its bytes. */
 static void $(helper)_angles(const $(names.weights) *weights, size_t position, float *restrict cosine, float *restrict sine)
 {
-    const float *cosines = weights->cosines + position % 256 * $(macro("ROPE_PAIRS")), *sines = weights->sines + position % 256 * $(macro("ROPE_PAIRS"));
+    const float *cosines = weights->cosines + position % 256 * $(macro("ROPE_PAIRS"));
+    const float *sines = weights->sines + position % 256 * $(macro("ROPE_PAIRS"));
 
     for (size_t i = 0; i < $(macro("ROPE_PAIRS")); ++i) {
         cosine[i] = cosines[i];
@@ -178,7 +177,7 @@ $(i)    $(name)[i] = 0.0f;
 //$ if heads then
         for (size_t head = 0; head < $(shape.kv_heads); ++head) {
 //$ end
-$(i)$(cache_type.storage) *key = $(in_cache("keys", place .. " / " .. tile .. " * " .. macro("KEY_TILE") .. " + " .. place .. " % " .. tile));
+$(i)$(cache_type.storage) *key = $(in_cache("keys", place .. " / " .. macro("TILE_POSITIONS") .. " * " .. macro("KEY_TILE") .. " + " .. place .. " % " .. macro("TILE_POSITIONS")));
 $(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. macro("VALUE_PITCH")));
 //$ if not plain then
 $(i)float all[$(macro("VALUE_PITCH"))];
@@ -199,7 +198,7 @@ $(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
 $(i)$(helper)_round_head(all, rounded);
 //$ end
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    key[i * $(tile)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("k", "i"));
+$(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("k", "i"));
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
 $(i)    $(plain and "value" or "all")[i] = $(element("v", "i"));
 //$ if cache_type.scaled then
@@ -227,7 +226,7 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
 //$ end
 //$ for _, item in ipairs(v.buffers.queries) do
-    float *$(item.name) = $(some and offset("scratch", "batch", item.name:upper() .. "_AT", item.at) or item.at == 0 and "scratch" or "scratch + " .. macro(item.name:upper() .. "_AT"));
+    float *$(item.name) = scratch + $(some and "batch * " or "")$(macro(item.name:upper() .. "_AT"));
 //$ end
 
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
@@ -344,7 +343,7 @@ $(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $
 //$     elseif step.op == "product" then
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
-$(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(map.inputs), $(map.panels), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
+$(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
 //$     elseif step.op == "append" then
 $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)), $(step_of(step.k)), $(input(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then
@@ -400,7 +399,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
     float *buffers = (float *) scratch;
 //$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
-    float *$(item.name) = $(offset("buffers", "chunk", item.name:upper() .. "_AT", item.at));
+    float *$(item.name) = buffers + chunk * $(macro(item.name:upper() .. "_AT"));
 //$ end
 
 //$ local function cache_of_layer(i)

@@ -2,8 +2,7 @@
 --
 -- A call is { tables, first } (numbers of tables) or, in a loop over such groups, { tables, loop = {first, last, step}
 -- }
---   code_at, words_at  offsets of the first table's codes and words of integer scores; in a loop these are steps from
---                      table to table
+--   code_step, words_step  codes, and words of integer scores, from table to table
 --   from               what is added to: "bias", "zeros" (integers), "sums" that wait, or y
 --   to                 "sums" or "y"
 --   next               number of the table that is read next; nil: the first one, of the next columns. In a loop it is
@@ -19,7 +18,7 @@ local function float_calls(shape, v)
     local whole, rest = shape.h // group, shape.h % group
     local list = {}
     local function add(call)
-        call.code_at = (call.loop and 1 or call.first) * slots
+        call.code_step = slots
         list[#list + 1] = call
     end
     local last_next = rest > 0 and shape.h - group or nil
@@ -58,9 +57,8 @@ end
 local function integer_calls(shape, v)
     local group, rows, list = v.group, v.gather_i8.rows, {}
     local function add(run, call)
-        local at = call.loop and 1 or call.first
         call.run, call.tables = run, run.tables
-        call.code_at, call.words_at = at * v.tile, at * 2 * v.tile // rows
+        call.code_step, call.words_step = v.tile, 2 * v.tile // rows
         list[#list + 1] = call
     end
     local max_next = math.max(0, shape.h - group)

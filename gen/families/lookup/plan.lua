@@ -88,13 +88,13 @@ local function work_of(shape, projection, tokens, lanes, many)
                 storage = word.storage,
                 pitch = pitch,
                 bytes = tokens * pitch * 4,
-                text = "[tiles][" .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
+                text = (many and "[tiles][" or "[tokens][") .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
             },
             {
                 name = "units",
                 storage = "float",
                 bytes = tokens * (many and 16 or 4),
-                text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tiles]",
+                text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tokens]",
             },
         }
     end

@@ -20,6 +20,7 @@ end
 -- those of a stage's outputs. Few tokens find and round at once. A block of `fold`s has inputs so many floats apart.
 local function add_rounding(p, v, values)
     local few, word = v.regime == "few", p.projection.word
+    local at_item = few and " + token * " or " + tile * "
     values.integers = { pitch = v.work[1].pitch * v.tile }
     local function units_at(place) return sum("units + tile * " .. 4 * v.tile, place * 2 * v.tile) end
     values.units_at = units_at
@@ -29,8 +30,8 @@ local function add_rounding(p, v, values)
         end
     values.round = function(source, step, rows, place, fold)
         local name = values.helper .. "_round_" .. rows
-        local from, to = source .. " + tile * " .. step, "integers + tile * " .. values.integers.pitch
-        if few then return "units[tile] = " .. name .. "(" .. from .. ", " .. to .. ")" end
+        local from, to = source .. at_item .. step, "integers" .. at_item .. values.integers.pitch
+        if few then return "units[token] = " .. name .. "(" .. from .. ", " .. to .. ")" end
         if fold then
             from, to = from .. " + fold * " .. fold, to .. " + fold * " .. rows // word.rows * v.tile
         end
@@ -66,7 +67,9 @@ local function add_bh4(p, v, values)
     values.pass_arguments = function(pass, group)
         if pass.measures then return ", " .. values.units_at(1) end
         if not pass.residual_rows then return "" end
-        local x = pass.residual_rows > 0 and ", x + tile * " .. v.x_step * v.tile or ""
+        local x = pass.residual_rows > 0
+                and ", x + " .. (v.regime == "few" and "token" or "tile") .. " * " .. v.x_step * v.tile
+            or ""
         return x
             .. (values.residual == "vector" and x ~= "" and ", weights->residual" or "")
             .. ", "
@@ -85,7 +88,7 @@ return function(p, v, values)
     values.projection_rows = buffers.rows(shape.d, v.x_step)
     values.gain_text, values.x_text = norm and ", LayerNorm's gain" or "", norm and ", normalised" or ""
     values.x_alignment = few and not norm and " but x, which may have any alignment" or ""
-    values.up_to = few and "a few tokens, each a tile of its own"
+    values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round = false, false, false
     if integers then add_rounding(p, v, values) end

@@ -50,6 +50,10 @@ end
 local function constants_of(p)
     local list, shape, buffers = {}, p.shape, p.variants[1].buffers
     local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    for _, map in ipairs(p.maps) do
+        add(map.letter .. "_INPUTS", map.inputs, "inputs of " .. map.letter)
+        add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
+    end
     if shape.layers > 1 then
         for _, map in ipairs(p.maps) do
             add(map.letter .. "_LAYER", map.words, "weights of " .. map.letter .. " of a layer")
@@ -74,7 +78,8 @@ local function constants_of(p)
         if shape.kv_heads > 1 then add(name .. "_HEAD", part.head, "elements of a head in the cache") end
     end
     add("CACHE_POSITIONS", shape.cache.positions, "positions that the cache holds")
-    add("KEY_TILE", layout.keys * shape.width, "elements of the keys of " .. layout.keys .. " positions")
+    add("TILE_POSITIONS", layout.keys, "positions whose keys lie side by side")
+    add("KEY_TILE", layout.keys * shape.width, "elements of these keys")
     add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
     if shape.delivered then
@@ -84,19 +89,12 @@ local function constants_of(p)
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()
         add(name .. "_PITCH", buffer.pitch, "floats from token to token of " .. buffer.name)
-        if buffer.at > 0 then
-            add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
-        end
+        add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
     end
     add("TOKEN_FLOATS", buffers.token_floats, "floats of all of these, for each token of a chunk")
     for _, buffer in ipairs(buffers.queries) do
-        if buffer.at > 0 then
-            add(
-                buffer.name:upper() .. "_AT",
-                buffer.at,
-                "floats before attention's " .. buffer.name .. ", for each token that attends"
-            )
-        end
+        local doc = "floats before attention's " .. buffer.name .. ", for each token that attends"
+        add(buffer.name:upper() .. "_AT", buffer.at, doc)
     end
     return list
 end

@@ -93,8 +93,7 @@ local function blocks_values(p, v, values)
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
-    values.before, values.after, values.reads_input, values.activates, values.tile =
-        p.before, p.after, p.reads_input, p.activates, layout.keys
+    values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.

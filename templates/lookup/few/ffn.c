@@ -1,4 +1,4 @@
-//$ takes score, weighted, in_scratch, prologue, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
+//$ takes score, weighted, in_scratch, prologue, lanes, helper, few, hash, makes_codes, tables, norm, buffers, x_rows, slots_text, projection_arguments, vertices_argument
 //$ takes prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines("", prologue)
 //$ if makes_codes then
@@ -7,7 +7,7 @@
 $(include("templates/lookup/shared/scale_scores.c"))
 //$ end
 
-/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens"), features and tables in the lanes.
+/* $(weighted and "Codes and scores" or "Codes")$(tables.scaled and ", the scales of the tables' rows in them," or "") of $(few.chunk == 1 and "a token" or "up to " .. few.chunk .. " tokens")$(lanes > 1 and ", features and tables in the lanes" or "").
    weights  bound weights
    x        [tokens]$(x_rows), any alignment
    code     [tokens]$(slots_text)$(weighted and "; score likewise" or "")

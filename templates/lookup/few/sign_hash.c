@@ -1,5 +1,5 @@
 //$ takes isa, prologue, symbol, helper, score, hash, lanes, tables, constant, rows_text, vertices_parameter, vertices_argument, prefetch_parameter
-//$ takes prefetch_first, each_table, aligned_floats, panel_floats, line_elements
+//$ takes prefetch_first, each_table, aligned_floats, bits_floats, line_elements
 //$ lines("", prologue)
 //$ if lanes > 1 then
 $(include("templates/lookup/shared/transpose.c"))
@@ -32,10 +32,10 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and
 //$ else
     const float *row[$(lanes)];
 //$ if aligned_floats then
-    float panel[$(aligned_floats)]; /* [$(shape.tau)][$(lanes)] and room for alignment */
-    float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
+    float buffer[$(aligned_floats)]; /* [$(shape.tau)][$(lanes)] and room for alignment */
+    float *bits = buffer + (64 - (uintptr_t) buffer % 64) / sizeof(float);
 //$ else
-    float bits[$(panel_floats)]; /* [$(shape.tau)][$(lanes)] */
+    float bits[$(bits_floats)]; /* [$(shape.tau)][$(lanes)] */
 //$ end
 //$ local function transposed(i)
 //$ for column = 0, shape.tau - 1, lanes do

@@ -7,7 +7,7 @@
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             i = i .. "    "
 //$         end
-//$         local function at(base, offset) return loop and base .. " + k * " .. offset or sum(base, offset) end
+//$         local function at(base, step) return call.first == 0 and base or base .. " + " .. times(loop and "k" or call.first, step) end
 //$         local slice, sums = table_at(table, call), "sums, " .. t.pitch
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
 //$         local next = next_at(table, call, after)
@@ -22,7 +22,7 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             to = sum("score_units", call.unit_at) .. ", " .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
 $(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
-$(i)    $(at("code", call.code_at)), $(at("words", call.words_at)),
+$(i)    $(at("code", call.code_step)), $(at("words", call.words_step)),
 $(i)    $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

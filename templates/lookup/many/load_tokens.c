@@ -10,8 +10,8 @@ $(include("templates/lookup/shared/transpose.c"))
 //$ end
    x       [tokens]$(x_rows), any alignment
    tokens  1 … $(tile); the places of absent tokens repeat the last one
-   panel   [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
-void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
+   loaded  [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
+void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
 {
     const float *row[$(tile)];
     for (size_t token = 0; token < $(tile); ++token)
@@ -20,19 +20,19 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict panel)
 //$ if isa.lanes == 1 then
     for (size_t column = 0; column < $(shape.d); ++column)
         for (size_t token = 0; token < $(tile); ++token)
-            panel[column * $(tile) + token] = row[token][column];
+            loaded[column * $(tile) + token] = row[token][column];
 //$ else
 //$ local full = shape.d - shape.d % isa.lanes
 //$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
 //$     local row, lane = sum("row", token), token == 0 and "" or " + " .. token
 //$     if full == isa.lanes then
-$(i)$(helper)_transpose($(row), 0, panel$(lane));
+$(i)$(helper)_transpose($(row), 0, loaded$(lane));
 //$     elseif full > 0 then
 $(i)for (size_t column = 0; column < $(full); column += $(isa.lanes))
-$(i)    $(helper)_transpose($(row), column, panel + column * $(tile)$(lane));
+$(i)    $(helper)_transpose($(row), column, loaded + column * $(tile)$(lane));
 //$     end
 //$     if full < shape.d then
-$(i)$(helper)_transpose_last($(row), $(full), $(sum("panel", full * tile))$(lane));
+$(i)$(helper)_transpose_last($(row), $(full), $(sum("loaded", full * tile))$(lane));
 //$     end
 //$ end)
 //$ end
@@ -43,7 +43,7 @@ $(i)$(helper)_transpose_last($(row), $(full), $(sum("panel", full * tile))$(lane
 //$ end
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
-        sum$(n) = $(isa.add("sum" .. n, isa.load("panel", sum("i", n * isa.lanes))));
+        sum$(n) = $(isa.add("sum" .. n, isa.load("loaded", sum("i", n * isa.lanes))));
 //$ end
     }
 //$ for n = 0, vectors - 1 do
@@ -56,7 +56,7 @@ $(i)$(helper)_transpose_last($(row), $(full), $(sum("panel", full * tile))$(lane
 //$ end
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
-        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("loaded", sum("i", n * isa.lanes)), "mean" .. n));
         square$(n) = $(isa.fma("centred" .. n, "centred" .. n, "square" .. n));
         rest$(n) = $(isa.add("rest" .. n, "centred" .. n));
 //$ end
@@ -70,9 +70,9 @@ $(i)$(helper)_transpose_last($(row), $(full), $(sum("panel", full * tile))$(lane
 
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
-        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("panel", sum("i", n * isa.lanes)), "mean" .. n));
+        const $(isa.vector) centred$(n) = $(isa.sub(isa.load("loaded", sum("i", n * isa.lanes)), "mean" .. n));
         const $(isa.vector) exact$(n) = $(isa.sub("centred" .. n, "shift" .. n));
-        $(isa.store("panel", sum("i", n * isa.lanes), isa.mul("exact" .. n, "gain" .. n)));
+        $(isa.store("loaded", sum("i", n * isa.lanes), isa.mul("exact" .. n, "gain" .. n)));
 //$ end
     }
 //$ end

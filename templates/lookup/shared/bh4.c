@@ -1,6 +1,8 @@
 //$ takes prologue, helper, symbol, v, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
 //$ takes up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment, z_rows, blocks_total
+//$ -- What the kernel works on, one after the other.
+//$ local item = v.regime == "few" and "token" or "tile"
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -20,22 +22,22 @@ $(include(parts.residual))
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard matrix of $(shape.padded) rows, each W $(blocks_total) blocks of $(shape.block).
    Folded into the weights: the Hadamard matrix inside a block, decay$(gain_text).
    weights  bound weights
-   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
-   $(v.projection.rows.b and "a, b" or "a   ")     [tiles][$(shape.padded)]$(lane_axis), overwritten
-   z        [tiles][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
+   x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
+   $(v.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
+   z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits) rows are the result
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    $(projection_parameters), size_t tiles)
+    $(projection_parameters), size_t $(item)s)
 {
     const $(projection.word.storage) *w = weights->projection;
 //$ if integers then
     const float *scales = weights->projection_scales;
 //$     if measure then
 
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
         $(measure("x", groups[1].stages[1].x_step, shape.d, 0));
 //$     end
 //$ end
@@ -55,10 +57,10 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ if target == "z" then target = group.count > 1 and "y" or sum("z", group.z_at) end
 $(i)/* stage $(stage.number): $(stage.text) */
 //$ if integers and not measure then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 $(i)    $(round(source, stage.x_step, stage.inputs));
 //$ elseif integers and stage.unit_place == 1 and not stage.measured then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 $(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ end
 //$ for _, p in ipairs(stage.products) do
@@ -73,7 +75,7 @@ $(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
 //$ if integers then
 //$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. sum("units", measure and stage.units_at or 0) .. ", "
 //$     if rounded then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)
+$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 //$         if p.folds > 1 then
 $(i)    for (size_t fold = 0; fold < $(p.folds); ++fold)
 $(i)        $(round(x, x_step, p.rows, stage.unit_place, p.fold_step));
@@ -86,15 +88,15 @@ $(i)    $(round(x, x_step, p.rows, stage.unit_place));
 //$     end
 //$ end
 $(i)$(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
-$(i)    $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+$(i)    $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ if looped and rounded then
 $(i:sub(5))}
 //$ end
 //$ end
 //$ if #stage.steps > 0 then
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#stage.steps > 1 and " {" or "")
+$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(#stage.steps > 1 and " {" or "")
 //$ for _, pass in ipairs(stage.steps) do
-$(i)    $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_arguments(pass, group)));
+$(i)    $(helper)_$(pass.name)($(target) + $(item) * $(stage.y_step)$(pass_arguments(pass, group)));
 //$ end
 //$ if #stage.steps > 1 then
 $(i)}
@@ -116,10 +118,10 @@ $(i)}
 //$ if adds_residual or adds_bias then
 
     /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item)) {
 //$ for _, group in ipairs(groups) do
 //$ if not group.finished then
-//$ local i, z_at = "        ", sum("z", group.z_at) .. " + tile * " .. z_rows * tile
+//$ local i, z_at = "        ", sum("z", group.z_at) .. " + " .. item .. " * " .. z_rows * tile
 //$ local bias_at = sum("weights->projection_bias", group.row0)
 //$ if group.count > 1 then
 //$     i = "            "
@@ -130,7 +132,7 @@ $(i)}
 //$ local first = group.residual_rows
 //$ if residual then
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + tile * $(group.stages[1].x_step), $(vector)$(bias_at), $(first));
+$(i)$(helper)_add_residual($(z_at), x + $(item) * $(group.stages[1].x_step), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
 $(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));

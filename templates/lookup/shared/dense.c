@@ -1,5 +1,7 @@
 //$ takes prologue, helper, symbol, v, projection, parts, products, integers, measure, round, unpacked, blocks_argument
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
+//$ -- What the kernel works on, one after the other.
+//$ local item = v.regime == "few" and "token" or "tile"
 //$ lines("", prologue)
 //$ if integers then
 $(include(parts.round))
@@ -9,20 +11,20 @@ $(include(parts.bias))
 
 /* Dense projection of $(up_to): z = x Wᵀ + bias, W [$(shape.bits)][$(shape.d)].
    weights  bound weights$(gain_text)
-   x        [tiles]$(projection_rows)$(lane_axis)$(x_text)
-   z        [tiles][$(shape.bits)]$(lane_axis)
+   x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
+   z        [$(item)s][$(shape.bits)]$(lane_axis)
 //$ for _, buffer in ipairs(v.work) do
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
 //$ end
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
-    $(projection_parameters), size_t tiles)
+    $(projection_parameters), size_t $(item)s)
 {
     const $(projection.word.storage) *w = weights->projection;
 
 //$ local source, from_step = "x", v.projection.x_step
 //$ if integers then
-    for (size_t tile = 0; tile < tiles; ++tile)$(measure and " {" or "")
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(measure and " {" or "")
 //$ if measure then
         $(measure("x", from_step, shape.d, 0));
 //$ end
@@ -37,11 +39,11 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ if integers then before = sum("weights->projection_scales", p.scale_at) .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, " end
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.y_block), $(y_step), tiles);
+        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words), $(before)z + block * $(p.y_block), $(y_step), $(item)s);
 //$ else
-    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step), tiles$(blocks_argument and blocks_argument(p) or ""));
+    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
-    for (size_t tile = 0; tile < tiles; ++tile)
-        $(helper)_add_bias(z + tile * $(v.projection.y_step), weights->projection_bias, $(shape.bits));
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
+        $(helper)_add_bias(z + $(item) * $(v.projection.y_step), weights->projection_bias, $(shape.bits));
 }

@@ -83,7 +83,7 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
    Rows are in units of their scale, which the score has as a factor.
 //$ end
 //$ if v.group < shape.h then
-   Tables are taken $(v.group) at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken $(v.group) at a time, for all tokens: $(tile == 1 and "their rows are read side by side, a strip of each after the other" or "tokens share the rows that are in cache").
 //$ end
    weights  bound weights
    code     $(tile == 1 and "[tokens]" or "[tiles of " .. tile .. " tokens]")$(slots_text)$(lane_axis), each below $(shape.rows)
@@ -99,7 +99,8 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = v.gather_i
 //$ end
 //$ local parts = v.names.columns and v.parts
 //$ if parts then
-   first    of the $(parts) tiles of columns that are gathered, up to `end`; the others are left alone
+   first    number of the first of $(parts) tiles of columns to gather; others are left alone
+   end      number of the first tile behind them, at most $(parts)
    Cannot fail. */
 void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
@@ -173,14 +174,14 @@ $(include("templates/lookup/gather_i8/calls.c", { t = t, i = i, table = table, b
 $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$         i = i .. "    "
 //$     end
-//$     local function at(base, offset) return loop and base .. " + k * " .. offset or sum(base, offset) end
+//$     local function at(base, step) return call.first == 0 and base or base .. " + " .. times(loop and "k" or call.first, step) end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     local streams = v.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
 $(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table), row_step, $(call.tables),
-$(i)    $(at("code", call.code_at))$(weighted and ", " .. at("score", call.code_at) or ""), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_at))$(weighted and ", " .. at("score", call.code_at) or ""),
+$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables), $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
 $(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end

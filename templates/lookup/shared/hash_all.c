@@ -1,8 +1,8 @@
-//$ takes isa, helper, lanes, score, step, hash
+//$ takes isa, helper, score, step, hash, group_text, vertex_text
 $(include("templates/math/exp.c"))
 
-/* Codes and scores of all $(shape.rows) vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, in the order of codes; bit j of the groups is
-   z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.
+/* Codes and scores of all $(shape.rows) vertices, in the order of codes, of $(group_text),
+   $(vertex_text).
    score = $(score.all). */
 static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *score, void *vertices)
 {

@@ -1,9 +1,9 @@
-//$ takes isa, helper, lanes, score, step
+//$ takes isa, helper, score, group_text
 //$ if score.share then
 $(include("templates/math/exp.c"))
 //$ end
 
-/* $(score.share and "Code and score" or "Code") of $(lanes) groups of $(shape.tau) bits, one group a lane; bit j of the groups is z[j * $(step)] and on.$(score.share and "" or " */")
+/* $(score.share and "Code and score" or "Code") of $(group_text).$(score.share and "" or " */")
 //$ if score.share then
    score = $(score.best). */
 //$ end

@@ -1,9 +1,9 @@
-//$ takes isa, helper, lanes, score, step, hash
+//$ takes isa, helper, score, step, hash, group_text, vertex_text, lists_text
 //$ if score.share then
 $(include("templates/math/exp.c"))
 //$ end
 
-/* A list of vertices of the cube, one list a lane: cost is the sum of |z| of the bits in which a vertex differs from the best one,
+/* $(lists_text): cost is the sum of |z| of the bits in which a vertex differs from the best one,
    flips has these bits. Puts the cheaper of two vertices first. */
 static inline void $(helper)_order_vertices($(isa.vector) *cost, $(isa.index) *flips, size_t first, size_t second)
 {
@@ -39,8 +39,8 @@ static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *f
 }
 
 //$ end
-/* $(score.share and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices of $(lanes) groups of $(shape.tau) bits, one group a lane, the best first; bit j of the groups is
-   z[j * $(step)] and on, vertex n of the groups is code[n * $(step)] and on.$(score.share and "" or " */")
+/* $(score.share and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices, the best first, of $(group_text),
+   $(vertex_text).$(score.share and "" or " */")
 //$ if score.share then
    score = $(score.top_m). */
 //$ end
