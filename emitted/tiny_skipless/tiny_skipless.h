@@ -25,7 +25,8 @@
 #define TINY_SKIPLESS_KV_HEADS 2 /* heads of k and v */
 #define TINY_SKIPLESS_CONTEXT 256 /* positions of a sequence, all in the cache */
 #define TINY_SKIPLESS_ALIGN 64 /* of blob, cache and scratch, in bytes */
-#define TINY_SKIPLESS_CACHE_BYTES 131072u /* keys and values of one sequence, float32 */
+/* Keys and values of one sequence: float32. */
+#define TINY_SKIPLESS_CACHE_BYTES 131072u
 #define TINY_SKIPLESS_SCRATCH_BYTES 533504u /* that a call works in */
 #define TINY_SKIPLESS_DECODE_SCRATCH_BYTES 3392u /* that tiny_skipless_decode works in */
 #define TINY_SKIPLESS_WEIGHTS_BYTES 298560u /* of a blob */

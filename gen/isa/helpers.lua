@@ -117,7 +117,8 @@ static inline int8_t $to_i8(float v)
     {
         name = "pair",
         text = [[
-/* Two floats as 16-bit integers in one word, each the nearest: 1.5 2^23 leaves no place for fractions. Any word for NaN. */
+/* Two floats as 16-bit integers in one word, each the nearest: 1.5 2^23 leaves no place for fractions. Any word for
+   NaN. */
 static inline uint32_t $pair(float low, float high)
 {
     $float_bits first, second;

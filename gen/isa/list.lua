@@ -8,7 +8,8 @@
 --   includes                 headers of its files
 --   cpu                      bits of CPUID (leaf1_ecx, leaf7_ebx, leaf7_ecx) and XGETBV (xcr0) that must be set to run
 --                            it, nil: any CPU
---   emulator                 the command that runs a program of it on another CPU of this architecture, nil: there is none
+--   emulator                 the command that runs a program of it on another CPU of this architecture, nil: there is
+--                            none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two
 --                            vectors

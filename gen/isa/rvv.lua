@@ -96,7 +96,10 @@ end
 for _, type in ipairs(dtype.loaded_names) do
     rvv["load_" .. type] = function(base) return rvv["load_partial_" .. type](base, 4) end
 end
-function rvv.load_words_partial(base, offset, n) return first("vle32_v_u32m1", rvv.index_zero(), at(base, offset), n) end
+function rvv.load_words_partial(base, offset, n)
+    local address = at(base, offset)
+    return first("vle32_v_u32m1", rvv.index_zero(), address, n)
+end
 function rvv.load_words(base, offset) return rvv.load_words_partial(base, offset, 4) end
 function rvv.unpack_bf16(words)
     return { upper_half(words), call("vreinterpret_v_u32m1_f32m1", call("vand_vx_u32m1", words, "0xffff0000u", 4)) }

@@ -65,7 +65,10 @@ function wasm.broadcast(s) return f32("splat", s) end
 function wasm.load(base, offset) return call("v128_load", at(base, offset)) end
 wasm.load_unaligned, wasm.load_words = wasm.load, wasm.load
 function wasm.load_partial(base, offset, n) return expression.call("$wasm_load_first", at(base, offset), n) end
-function wasm.load_words_partial(base, offset, n) return expression.call("$wasm_load_first_words", at(base, offset), n) end
+function wasm.load_words_partial(base, offset, n)
+    local address = at(base, offset)
+    return expression.call("$wasm_load_first_words", address, n)
+end
 function wasm.store(base, offset, v) return call("v128_store", at(base, offset), v) end
 wasm.store_unaligned = wasm.store
 function wasm.store_partial(base, offset, n, v) return expression.call("$wasm_store_first", at(base, offset), n, v) end

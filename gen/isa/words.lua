@@ -122,7 +122,7 @@ words.list = {
         takes = "vector kind",
         gives = "steps",
         tier = "few",
-        doc = 'kind "max" or "add": the list of { type, name, value } that makes one float of all lanes, and that float',
+        doc = 'kind "max" or "add": a list of { type, name, value } that makes one float of all lanes, and that float',
     },
     { name = "index_zero", takes = "", gives = "index", tier = "few", doc = "0 in every lane" },
     { name = "index_broadcast", takes = "number", gives = "index", tier = "few", doc = "the integer in every lane" },

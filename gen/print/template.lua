@@ -169,8 +169,8 @@ function template.render(text, path, values, more)
             out[#out + 1] = line == "" and "\n" or indent .. line .. "\n"
         end
     end
-    -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn, where
-    -- `at` is the variable or its only value.
+    -- Renders a loop over `variable` from `from` up to `to`, or what it does once: `body(indent, at)` prints a turn,
+    -- where `at` is the variable or its only value.
     environment.loop = function(indent, variable, from, to, step, body)
         if from >= to then return end
         if from + step >= to then return body(indent, from) end

@@ -21,13 +21,13 @@ typedef struct {
 typedef struct {
     integer_projection *p;
     values in, out;
-    double length;       /* of the input in its units */
-    double unit;         /* of the values `in` */
-    bool exact;          /* `in` is the input itself */
-    double z_unit;       /* 0: to be found */
+    double length;     /* of the input in its units */
+    double unit;       /* of the values `in` */
+    bool exact;        /* `in` is the input itself */
+    double z_unit;     /* 0: to be found */
     double min_z_unit; /* that keeps multipliers and sums in range */
-    double *row;         /* the weights of an output, [inputs] */
-    size_t *place;       /* and the inputs that they are for */
+    double *row;       /* the weights of an output, [inputs] */
+    size_t *place;     /* and the inputs that they are for */
 } state;
 
 static double length_of(const double *form, size_t d)

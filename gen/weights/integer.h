@@ -32,10 +32,10 @@ typedef struct {
 
 typedef struct {
     size_t d, bits, padded;
-    int max_weight;      /* the largest |weight| */
-    size_t element;      /* bytes of a weight: 1 or 2 */
-    double unit, length; /* of the projection's input: unit, and largest Euclidean norm, 0: that of d elements of 2^15 units */
-    double magnitude_unit;    /* of |z| after its shift */
+    int max_weight;        /* the largest |weight| */
+    size_t element;        /* bytes of a weight: 1 or 2 */
+    double unit, length;   /* of the projection's input: unit, and largest Euclidean norm, 0: that of d elements of 2^15 units */
+    double magnitude_unit; /* of |z| after its shift */
     const integer_step *steps;
     size_t step_count;
     const double *weights, *bias; /* [bits] bias */
@@ -53,14 +53,14 @@ typedef struct {
 bool integer_pack_projection(integer_projection *projection, char *error, size_t size);
 
 typedef struct {
-    size_t d_out, h, rows, pitch; /* `rows` of a table, elements from row to row */
-    bool along; /* whether scores have the sum of |z| as a factor */
+    size_t d_out, h, rows, pitch;      /* `rows` of a table, elements from row to row */
+    bool along;                        /* whether scores have the sum of |z| as a factor */
     int sum_shift, magnitude_fraction; /* of the sum of |z| to 16 bits; binary places of |z| */
-    int fraction;                 /* binary places of y */
-    double unit;                  /* of the rows' scales; set by integer_plan_tables */
-    const double *largest;        /* [h] bounds of the sums of |z| */
-    const double *largest_row;    /* [h][rows] |value| in each row */
-    const double *bias;           /* [d_out] */
+    int fraction;                      /* binary places of y */
+    double unit;                       /* of the rows' scales; set by integer_plan_tables */
+    const double *largest;             /* [h] bounds of the sums of |z| */
+    const double *largest_row;         /* [h][rows] |value| in each row */
+    const double *bias;                /* [d_out] */
     int32_t *packed_bias;
     uint8_t *score_shift, *y_shift;
     quantise_tally tally;

@@ -12,10 +12,10 @@ int luaopen_cpu(lua_State *L);
 
 typedef struct {
     char model[64], vendor[13];
-    int family, number, stepping; /* the vendor's numbers of this model */
-    bool virtual;                 /* a hypervisor says that it is there */
+    int family, number, stepping;                   /* the vendor's numbers of this model */
+    bool virtual;                                   /* a hypervisor says that it is there */
     unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0; /* CPUID and XGETBV: what it can run */
-    int64_t l1d, l1i, l2, l3, l3_share; /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
+    int64_t l1d, l1i, l2, l3, l3_share;             /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
 
 #if defined(__x86_64__)
@@ -164,9 +164,9 @@ static int describe(lua_State *L)
     const struct {
         const char *name;
         lua_Integer number;
-    } numbers[] = {{"family", facts.family},       {"number", facts.number},       {"stepping", facts.stepping},
-                   {"leaf1_ecx", facts.leaf1_ecx}, {"leaf7_ebx", facts.leaf7_ebx}, {"leaf7_ecx", facts.leaf7_ecx},
-                   {"xcr0", facts.xcr0}};
+    } numbers[] = {
+        {"family", facts.family},       {"number", facts.number},       {"stepping", facts.stepping}, {"leaf1_ecx", facts.leaf1_ecx},
+        {"leaf7_ebx", facts.leaf7_ebx}, {"leaf7_ecx", facts.leaf7_ecx}, {"xcr0", facts.xcr0}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
         lua_pushinteger(L, numbers[i].number);
         lua_setfield(L, -2, numbers[i].name);

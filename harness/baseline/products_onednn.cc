@@ -227,4 +227,4 @@ void describe(char *text, size_t size)
 } // namespace
 
 const baseline_product_library baseline_products_onednn = {"onednn",    "onednn_version", types,         make_product,
-                                                     run_product, make_attention,   run_attention, describe};
+                                                           run_product, make_attention,   run_attention, describe};

@@ -1,4 +1,5 @@
-/* Softmax of a matrix of scores, vectorised by the compiler: build this file as baseline_gelu.c, else it becomes a bottleneck of the baselines.
+/* Softmax of a matrix of scores, vectorised by the compiler: build this file as baseline_gelu.c, else it becomes a bottleneck of the
+ * baselines.
  */
 #include "harness/baseline/power.h"
 #include "harness/baseline/products.h"

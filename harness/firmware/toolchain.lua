@@ -121,6 +121,23 @@ local function frames_of(objects, vector_bytes)
     return frames
 end
 
+-- Adds to `references` who calls whom, by names as -fstack-usage writes them: f.constprop.0, a clone of f, is
+-- f.constprop.
+local function add_references(references, list)
+    local names = {}
+    for name in pairs(list) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local from = name:gsub("%.%d+$", "")
+        references[from] = references[from] or {}
+        for _, called in ipairs(list[name]) do
+            table.insert(references[from], (called:gsub("%.%d+$", "")))
+        end
+    end
+end
+
 -- The deepest chain of calls from `name` on: bytes, and names from the first to the last function.
 local function deepest(name, frames, references)
     local bytes, chain = 0, {}
@@ -160,9 +177,7 @@ function toolchain.measure(p, files, directory)
         if sizes.data + sizes.bss > 0 then error(object.name .. ": has static data that can be written", 0) end
         measured.text, measured.rodata = measured.text + sizes.text, measured.rodata + sizes.rodata
         measured.files[#measured.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
-        for from, list in pairs(object.references) do
-            references[from] = list
-        end
+        add_references(references, object.references)
     end
     for name, stack in pairs(frames) do
         measured.functions[#measured.functions + 1] = { name = name, stack = stack }

@@ -74,8 +74,8 @@ void check_dense(const baseline_library *library, void *ffn, const baseline_weig
     }
 }
 
-void add_dense(const measure_ffn_job &job, const baseline_library *library, const baseline_weights &weights, const measure_pool &pool, float *y,
-               std::vector<measure_call> *calls)
+void add_dense(const measure_ffn_job &job, const baseline_library *library, const baseline_weights &weights, const measure_pool &pool,
+               float *y, std::vector<measure_call> *calls)
 {
     char text[256];
     for (size_t i = 0; i < job.batch_count; ++i) {

@@ -73,12 +73,12 @@ loaded_transformer load(const measure_transformer &job, bool causal, void *cache
     auto *bind = reinterpret_cast<bind_function *>(dlsym(library, job.bind));
     void *call = dlsym(library, job.call);
     loaded_transformer loaded = {&job,
-                            blob->second,
-                            aligned_memory(job.weights_struct_bytes),
-                            cache,
-                            memory_or_fail(job.scratch_bytes),
-                            causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
-                            causal ? nullptr : reinterpret_cast<encode_function *>(call)};
+                                 blob->second,
+                                 aligned_memory(job.weights_struct_bytes),
+                                 cache,
+                                 memory_or_fail(job.scratch_bytes),
+                                 causal ? reinterpret_cast<prefill_function *>(call) : nullptr,
+                                 causal ? nullptr : reinterpret_cast<encode_function *>(call)};
     if (!bind || !call || !loaded.weights) {
         measure_fail("%s: no function %s or %s", job.library, job.bind, job.call);
     }
@@ -182,13 +182,14 @@ class baseline_products
 };
 
 // Attention of the baselines, checked when it is made.
-measure_call attention_call(const measure_transformer_job &job, const measure_attention_call &of, const float *q, const float *numbers, float *y)
+measure_call attention_call(const measure_transformer_job &job, const measure_attention_call &of, const float *q, const float *numbers,
+                            float *y)
 {
     constexpr double tolerance = 1e-4;
     const baseline_product_library *library = find_library(of.library);
     const size_t set = (of.position + of.tokens) * job.kv_heads * job.width;
     const baseline_attention attention = {job.heads,  job.kv_heads, job.width, of.tokens, of.position,
-                                       job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
+                                          job.layers, job.causal,   q,         numbers,   numbers + job.layers * set};
     char error[512];
     void *made = library->attention(&attention, error, sizeof(error));
     if (!made) {

@@ -99,7 +99,8 @@ bool measure_transformer_job_read(measure_reader *in, const json_t *root, measur
            measure_read_integer(in, root, "kv_heads", 1, job->heads, &job->kv_heads) &&
            measure_read_integer(in, root, "width", 1, 1 << 24, &job->width) &&
            measure_read_integer(in, root, "layers", 1, 1 << 24, &job->layers) && measure_read_flag(in, root, "causal", &job->causal) &&
-           read_list(in, root, "transformers", 1, sizeof(*job->transformers), job, &job->transformers, &job->transformer_count, read_transformer) &&
+           read_list(in, root, "transformers", 1, sizeof(*job->transformers), job, &job->transformers, &job->transformer_count,
+                     read_transformer) &&
            read_which(in, root, job, "fill", &job->fill) &&
            read_list(in, root, "calls", 1, sizeof(*job->calls), job, &job->calls, &job->call_count, read_call) &&
            read_list(in, root, "reads", 0, sizeof(*job->reads), job, &job->reads, &job->read_count, read_read) &&

@@ -1,4 +1,5 @@
-/* A job of the measuring process: which blocks of transformers, parts of them and baselines to time. Read from JSON, every field checked. */
+/* A job of the measuring process: which blocks of transformers, parts of them and baselines to time. Read from JSON, every field checked.
+ */
 #ifndef LOOKUPC_MEASURE_TRANSFORMER_JOB_H
 #define LOOKUPC_MEASURE_TRANSFORMER_JOB_H
 

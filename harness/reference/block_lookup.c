@@ -18,7 +18,7 @@ struct reference_block_lookup {
 };
 
 reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
-                                        char *error, size_t error_size)
+                                                    char *error, size_t error_size)
 {
     reference_block_lookup *lookup = malloc(sizeof *lookup);
     if (!lookup) {
@@ -116,7 +116,8 @@ static bool look_up(const reference_model *model, reference_ties *ties, referenc
     return true;
 }
 
-bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y)
+bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens,
+                                double *y)
 {
     const reference_model *model = &lookup->model;
     const size_t slots = model->h * model->neighbours, bits = model->h * model->tau;

@@ -14,7 +14,7 @@ typedef struct reference_block_lookup reference_block_lookup;
 /* Opens the FFN whose tensors' names start with `prefix`, a string that must outlive it, tables rounded to the type. NULL with one line
    that starts with the path. */
 reference_block_lookup *reference_block_lookup_open(const reference_model *model, reference_type type, const char *path, const char *prefix,
-                                        char *error, size_t error_size);
+                                                    char *error, size_t error_size);
 
 /* NULL is allowed. */
 void reference_block_lookup_close(reference_block_lookup *lookup);
@@ -35,6 +35,7 @@ typedef struct {
 } reference_ties;
 
 /* y[tokens][d_out] = LookupFFN(x[tokens][d]), the FFN of layer number `layer`. False when memory is short or a row cannot be read. */
-bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens, double *y);
+bool reference_block_lookup_run(const reference_block_lookup *lookup, size_t layer, reference_ties *ties, const double *x, size_t tokens,
+                                double *y);
 
 #endif

@@ -165,7 +165,8 @@ static void norm_errors(const error_bounds *bounds, const double *x, const doubl
     }
 }
 
-static void project_bh4(const error_bounds *bounds, const double *normalised, const double *error, double input, double *work, double *bound)
+static void project_bh4(const error_bounds *bounds, const double *normalised, const double *error, double input, double *work,
+                        double *bound)
 {
     const reference_model *model = bounds->model;
     const reference_weights *weights = bounds->weights;
@@ -231,8 +232,8 @@ bool error_bounds_project(const error_bounds *bounds, const double *x, double *b
     return true;
 }
 
-/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; <z, S> has the derivative +1
-   or -1. What is no factor counts for nothing. */
+/* d ln share / dz_j is 2 / (1 + exp 2|z_j|) where the vertex has the sign of z_j, 2 / (1 + exp -2|z_j|) elsewhere; <z, S> has the
+   derivative +1 or -1. What is no factor counts for nothing. */
 double error_bounds_score(const reference_model *model, const double *z, const double *bound, size_t code)
 {
     const reference_score_row *row = &reference_scores[model->score];
@@ -247,7 +248,7 @@ double error_bounds_score(const reference_model *model, const double *z, const d
 }
 
 bool error_bounds_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
-                     const double *score_error, double *own, double *total)
+                         const double *score_error, double *own, double *total)
 {
     const size_t m = model->neighbours;
     double *row = malloc(model->d_out * sizeof *row);

@@ -19,15 +19,16 @@
    sees both through its rows.
 
    A projection in i16 rounds the inputs of every product to multiples of U = largest |input| / 32767 of the token: each is off by an amount
-   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter of
-   the bound, which is all that random tokens may use, is five standard deviations.
+   spread evenly over one such unit, U^2/12 more in the variance of a step's inputs. ERROR_BOUNDS_INPUT_FACTOR then stands for F: a quarter
+   of the bound, which is all that random tokens may use, is five standard deviations.
 
-   Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to multiples
-   of 1/65535 of the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the root of the sum of the
-   squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight times that root.
+   Tables of integers in units of their rows' scales: a kernel may round the scores of a token (rounds_scores), scales included, to
+   multiples of 1/65535 of the largest. Each is then off by an amount spread evenly over one such unit; ERROR_BOUNDS_SCORE_FACTOR times the
+   root of the sum of the squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight
+   times that root.
 
-   ERROR_BOUNDS_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when N is
-   2 or 4. Of the elements of z of random tokens, 2e-5 or so lie within the bound; tests/verify/reference_test.c measures both. */
+   ERROR_BOUNDS_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when
+   N is 2 or 4. Of the elements of z of random tokens, 2e-5 or so lie within the bound; tests/verify/reference_test.c measures both. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
 #define LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
 
@@ -55,6 +56,6 @@ double error_bounds_score(const reference_model *model, const double *z, const d
 /* The error |y - reference| of the output that rounding explains: *own is the gather's, *total has that of scores off by score_error[k]
    added, all of one table's at once.  code, score, score_error [h][neighbours]. False when a row cannot be read or memory is short. */
 bool error_bounds_gather(const reference_model *model, const reference_weights *weights, const size_t *code, const double *score,
-                     const double *score_error, double *own, double *total);
+                         const double *score_error, double *own, double *total);
 
 #endif

@@ -152,7 +152,8 @@ static bool set_output(sample *s, size_t token)
     const size_t *code = s->code + token * slots;
     const double *score = s->score + token * slots;
     return reference_gather(s->model, s->weights, code, score, s->y + token * s->model->d_out) &&
-           error_bounds_gather(s->model, s->weights, code, score, s->score_error + token * slots, &s->gather_error[token], &s->error[token]);
+           error_bounds_gather(s->model, s->weights, code, score, s->score_error + token * slots, &s->gather_error[token],
+                               &s->error[token]);
 }
 
 /* All that the reference has to say of one token.  input [2][d], vertices [2^tau]: overwritten */

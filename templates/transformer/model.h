@@ -39,7 +39,8 @@
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
-#define $(names.macro("CACHE_BYTES")) $(cache_bytes)u /* keys and values of one sequence, $(shape.cache.type.doc) */
+/* Keys and values of one sequence: $(shape.cache.type.doc). */
+#define $(names.macro("CACHE_BYTES")) $(cache_bytes)u
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 //$ if shape.causal then
 #define $(names.macro("DECODE_SCRATCH_BYTES")) $(decode_scratch_bytes)u /* that $(names.decode) works in */

@@ -16,8 +16,6 @@ local names = table.concat(isa.names, ", ") -- as messages list them
 local root = process.run({ "pwd" }).output:gsub("\n$", "")
 local tiny_model = root .. "/gen/models/tiny.lua"
 
-local names = table.concat(isa.names, ", ")
-
 local function tiny_plan() return plan.build(model.load(tiny_model), isa.select(sets.bundled)) end
 
 local function lookupc(arguments, options)

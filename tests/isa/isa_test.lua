@@ -42,7 +42,10 @@ local domains = {
         edges = { bits_of(2.0 ^ -120), 0x7f7fffff, bits_of(1) },
         make = function() return bits_of(2.0 ^ uniform(-100, 100)) end,
     },
-    exponent = { edges = { 0, 0x80000000, nan }, make = function() return bits_of(-random(126) - uniform(0, 0.49)) end },
+    exponent = {
+        edges = { 0, 0x80000000, nan },
+        make = function() return bits_of(-random(126) - uniform(0, 0.49)) end,
+    },
     ["whole exponent"] = { edges = { 0, nan, bits_of(-126) }, make = function() return bits_of(-random(127)) end },
     shifted = { edges = { nan }, make = function() return bits_of(12582912 + 127 - random(127)) end },
     byte = {
@@ -105,7 +108,10 @@ end
 local Program = {}
 Program.__index = Program
 
-function Program:add(text, ...) self.lines[#self.lines + 1] = select("#", ...) > 0 and string.format(text, ...) or text end
+function Program:add(text, ...)
+    if select("#", ...) > 0 then text = string.format(text, ...) end
+    self.lines[#self.lines + 1] = text
+end
 
 -- The name of an array of inputs of a domain: floats as numbers, elements as what tables store.
 function Program:input(domain, which)
@@ -212,7 +218,7 @@ local function plain(program, word)
     local statements = { table.unpack(declared) }
     local compare
     local floats = {}
-    for i, lane in ipairs(lanes) do
+    for _, lane in ipairs(lanes) do
         if type(lane) == "string" and lane:find "^%(&" then floats[#floats + 1] = lane end
     end
     local skip = word.nan == "any" and string.format("if (%s != %s) continue", floats[1], floats[1])

@@ -1,5 +1,5 @@
--- bench of a transformer prints every row, its JSON has the keys that docs/json.md lists, and blocks that are wrong are not
--- timed.
+-- bench of a transformer prints every row, its JSON has the keys that docs/json.md lists, and blocks that are wrong are
+-- not timed.
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local host = require "host"

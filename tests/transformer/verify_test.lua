@@ -202,7 +202,9 @@ function test.lookup_ffns()
         "probing",
         d
             .. "kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 60 }, "
-            .. lookup(bh4 .. ", score = 'one', neighbours = 3")
+            .. lookup(dense .. ", score = 'one', neighbours = 3"),
+        "--type",
+        "i8"
     )
     verified(
         "normed",
@@ -217,7 +219,7 @@ function test.types_of_tables()
         local found = verified(
             "tables",
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
-                .. lookup(bh4 .. (type == "i8" and ", score = 'one'" or ", score = 'gelu'")),
+                .. lookup(bh4 .. ", score = 'gelu'"),
             "--type",
             type
         )

@@ -314,8 +314,8 @@ function test.other_templates_are_said_and_used()
         "lookupc: "
             .. path
             .. ": tuned with other templates (lookupc 0.0.9): "
-            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have gather.prefetch_next, \z
-                few.prefetch, which keep their default\n"
+            .. "its choices are legal, but may no longer be the fastest: tune again; it does not have \z
+                gather.prefetch_next, few.prefetch, which keep their default\n"
     )
     local bundle = folder .. "/other"
     notes { "emit", tiny, "-o", bundle, "--isa", "avx2", "--tuned", path }

@@ -161,7 +161,8 @@ function test.words_out_of_a_list()
     accepts(with(bh4, { score = "one", neighbours = 63 }))
     refuses(
         with(bh4, { score = "one", neighbours = 64 }),
-        'neighbours = 64: must be below 2^tau = 64 with score "one": the sum of all rows would be the same for every token'
+        'neighbours = 64: must be below 2^tau = 64 with score "one": the sum of all rows would be the same for every \z
+            token'
     )
     refuses(with(bh4, { scale = "1/d" }), 'scale = "1/d": must be "none" or "1/h"')
     refuses(with(bh4, { scale = 1 }), 'scale = 1: must be "none" or "1/h"')

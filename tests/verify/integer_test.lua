@@ -163,8 +163,8 @@ function test.zero_counts_as_bit_zero()
     check.matches(mutated(p, "sign_hash", "value > 0", "value >= 0"), "integers: ")
 end
 
--- The tables of the score as they are emitted, at every size and every fraction that there is: docs/types.md states these
--- bounds.
+-- The tables of the score as they are emitted, at every size and every fraction that there is: docs/types.md states
+-- these bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
     for _, file in ipairs(emit.files(plan_of(kws))) do

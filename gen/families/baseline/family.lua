@@ -17,10 +17,16 @@ local family = {
 
 function family.takes(options) return options.baseline end
 
-function family.build(m, isas, options) return plan.build(m, isas, options.arithmetic == "integer", options.projection) end
+function family.build(m, isas, options)
+    local integer = options.arithmetic == "integer"
+    return plan.build(m, isas, integer, options.projection)
+end
 
 function family.isa_types() return {} end
 
-function family.packed_text(_, errors) return string.format("relative error %.2g and %.2g", errors.first, errors.second) end
+function family.packed_text(_, errors)
+    local text = "relative error %.2g and %.2g"
+    return text:format(errors.first, errors.second)
+end
 
 return family

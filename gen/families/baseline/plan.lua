@@ -1,6 +1,6 @@
--- The baseline: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in the
--- same arithmetic, to be counted beside it. A norm comes first, as in the model; its gain and offset are part of the
--- first weights.
+-- The baseline: the dense FFN d -> 4d -> d_out with GELU that a LookupFFN replaces, planned with the same care and in
+-- the same arithmetic, to be counted beside it. A norm comes first, as in the model; its gain and offset are part of
+-- the first weights.
 local blob = require "gen.plan.blob"
 local constants = require "gen.families.integer.constants"
 local cost = require "gen.plan.cost"

@@ -18,8 +18,8 @@ function constants.tabulated(count, of)
     return list
 end
 
--- The constants of the score. Magnitudes have 12 binary places. An entry of `log2` is 2^15 log2(1 + exp(-2 |z|)) every 2^-5
--- up to 8, where it is 0 in 15 binary places; one of `power` is 2^15 2^-f every 2^-5. sum_shift makes a sum of tau
+-- The constants of the score. Magnitudes have 12 binary places. An entry of `log2` is 2^15 log2(1 + exp(-2 |z|)) every
+-- 2^-5 up to 8, where it is 0 in 15 binary places; one of `power` is 2^15 2^-f every 2^-5. sum_shift makes a sum of tau
 -- magnitudes one of 16 bits.
 function constants.score(m)
     return {

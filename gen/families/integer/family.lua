@@ -18,7 +18,10 @@ local family = {
 
 function family.takes(options) return not options.baseline and options.arithmetic == "integer" end
 
-function family.build(m, isas, options) return plan.build(m, isas, options.tables, options.projection, options.firmware) end
+function family.build(m, isas, options)
+    local tables, projection = options.tables, options.projection
+    return plan.build(m, isas, tables, projection, options.firmware)
+end
 
 function family.isa_types() return {} end
 
@@ -30,6 +33,9 @@ family.describe = describe.with(
     end
 )
 
-function family.summary(_, make) return plan.summary(make()) end
+function family.summary(_, make)
+    local p = make()
+    return describe.summary(p, { arithmetic = "integer", x_scale = p.unit, y_scale = 2.0 ^ -p.fraction })
+end
 
 return family

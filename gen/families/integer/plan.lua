@@ -157,7 +157,10 @@ local function variant_of(p, set)
     local m, shape, projection = p.model, p.shape, p.projection_plan
     local v = { isa = integer_plan.words(set), tile = 1, chunk = 1, schedule_text = "", projection = projection }
     local buffers = {}
-    local function add(name, bytes, storage) buffers[#buffers + 1] = { name = name, bytes = bytes, storage = storage } end
+    local function add(name, bytes, storage)
+        local buffer = { name = name, bytes = bytes, storage = storage }
+        buffers[#buffers + 1] = buffer
+    end
     if p.normalise then add("normalised", shape.d * 2, "int16_t") end
     if shape.kind == "bh4" then
         add("values", shape.padded * 2, "int16_t")
@@ -263,38 +266,6 @@ function integer_plan.build(m, isas, tables, projection_name, target)
         dense = cost.dense(shape),
     }
     return p
-end
-
--- The stable JSON object of `plan --json`.
-function integer_plan.summary(p)
-    local sections, s = {}, p.shape
-    for i, section in ipairs(p.sections) do
-        sections[i] = { name = section.name, type = section.type, elements = section.elements, offset = section.at }
-    end
-    return {
-        model = p.model,
-        digest = p.digest,
-        arithmetic = "integer",
-        d = s.d,
-        d_out = s.d_out,
-        h = s.h,
-        tau = s.tau,
-        block = s.block,
-        padded = s.padded,
-        repeats = s.repeats,
-        x_scale = p.unit,
-        y_scale = 2.0 ^ -p.fraction,
-        mflop_per_token = p.mflop.lookup,
-        mflop_per_token_folded = p.mflop.folded,
-        dense_mflop_per_token = p.mflop.dense,
-        projection = s.projection.name,
-        projection_bytes = p.projection_bytes,
-        tables = s.tables.name,
-        table_bytes = p.table_bytes,
-        packed_bytes = p.packed_bytes,
-        scratch_bytes = p.scratch_bytes,
-        sections = sections,
-    }
 end
 
 return integer_plan

@@ -47,8 +47,8 @@ end
 --   x_at, x_block     offset of its first block's inputs, and from block to block; y_at, y_block likewise
 --   integers_at       offset of its inputs as words of integers
 --   fold_step         floats from fold to fold of its inputs
--- and to the projection itself `passes`, the distinct ones; `apart`, whether units of a stage's outputs must be found by
--- themselves; `adds_residual` and `adds_bias`, whether residual and bias must be added by themselves.
+-- and to the projection itself `passes`, the distinct ones; `apart`, whether units of a stage's outputs must be found
+-- by themselves; `adds_residual` and `adds_bias`, whether residual and bias must be added by themselves.
 function bh4_steps.add(v, shape)
     local projection, tile, word = v.projection, v.tile, shape.projection.word
     local residual, seen = shape.decay < 1, {}

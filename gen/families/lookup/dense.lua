@@ -40,8 +40,8 @@ function dense.plan(shape)
     return plan
 end
 
--- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from block
--- to block, `y_block`; to the projection x_step and y_step, floats from tile to tile.
+-- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from
+-- block to block, `y_block`; to the projection x_step and y_step, floats from tile to tile.
 function dense.add(v, shape)
     local projection = v.projection
     projection.x_step, projection.y_step = v.x_step * v.tile, shape.bits * v.tile

@@ -1,6 +1,7 @@
 -- Plans the order in which a gather adds tables to a tile of columns: a list of calls, group after group.
 --
--- A call is { tables, first } (numbers of tables) or, in a loop over such groups, { tables, loop = {first, last, step} }
+-- A call is { tables, first } (numbers of tables) or, in a loop over such groups, { tables, loop = {first, last, step}
+-- }
 --   code_at, words_at  offsets of the first table's codes and words of integer scores; in a loop these are steps from
 --                      table to table
 --   from               what is added to: "bias", "zeros" (integers), "sums" that wait, or y

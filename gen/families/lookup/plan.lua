@@ -278,7 +278,8 @@ end
 -- The offsets and strides that kernels use by name: { name, value, doc }. Those of a regime follow its `constants`.
 local function constants_of(p)
     local list = {}
-    local function add(name, value, doc) list[#list + 1] = { name = p.names.prefix .. name, value = value, doc = doc } end
+    local prefix = p.names.prefix
+    local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
     add("ROW_PITCH", p.pitch, "elements from row to row of the tables")
     add("TABLE_PITCH", p.shape.rows * p.pitch, "elements from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
@@ -442,47 +443,6 @@ function plan.work(p, v, few, tokens)
         table_bytes = p.table_bytes,
         tokens = tokens,
         chunk = v.chunk,
-    }
-end
-
--- The plan as the stable JSON object of `plan --json`.
-function plan.summary(p)
-    local variants = {}
-    for i, v in ipairs(p.variants) do
-        variants[i] = {
-            isa = v.isa.name,
-            schedule = v.schedule_text,
-            tile = v.tile,
-            chunk = v.chunk,
-            scratch_bytes = v.scratch_bytes,
-        }
-    end
-    local sections = {}
-    for i, s in ipairs(p.sections) do
-        sections[i] = { name = s.name, type = s.type, elements = s.elements, offset = s.at }
-    end
-    local s = p.shape
-    return {
-        model = p.model,
-        digest = p.digest,
-        d = s.d,
-        d_out = s.d_out,
-        h = s.h,
-        tau = s.tau,
-        block = s.block,
-        padded = s.padded,
-        repeats = s.repeats,
-        mflop_per_token = p.mflop.lookup,
-        mflop_per_token_folded = p.mflop.folded,
-        dense_mflop_per_token = p.mflop.dense,
-        projection = s.projection.name,
-        projection_bytes = p.projection_bytes,
-        tables = s.tables.name,
-        table_bytes = p.table_bytes,
-        packed_bytes = p.packed_bytes,
-        scratch_bytes = p.scratch_bytes,
-        sections = sections,
-        variants = variants,
     }
 end
 

@@ -5,7 +5,7 @@ local steps = require "gen.families.lookup.print_steps"
 local sum = literal.sum
 
 -- What sums of integers print.
-local function add_i8(p, v, values)
+local function add_i8(v, values)
     -- Rows lie `pitch` apart: a parameter where they may be copied, but a constant of each call that is inlined.
     -- Multiplying by one in a register and adding where its table begins takes 4096 tokens of roberta_small 1.02 times
     -- as long.
@@ -108,7 +108,7 @@ return function(p, v, values)
         )
     end
     if v.gather_i8 then
-        add_i8(p, v, values)
+        add_i8(v, values)
     else
         add_loads(p, v, values)
     end

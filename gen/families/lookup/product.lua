@@ -14,8 +14,8 @@ product.panel = 16
 -- together     rows that share a word
 -- source       where the tensor keeps W: { at =, block =, fold =, row =, output = } strides in elements
 -- repeats      { count =, words =, source = }: the same product again, so many words and elements on (optional)
--- Returns { name = of the function that multiplies a block of these sizes, words =, panel_floats = of a panel a weight each, flops =, boxes = in elements, source = } and the fields
--- of `blocks`.
+-- Returns { name = of the function that multiplies a block of these sizes, words =, panel_floats = of a panel a weight
+-- each, flops =, boxes = in elements, source = } and the fields of `blocks`.
 function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
     assert(blocks.folds == 1 or blocks.rows % together == 0, "a word must not span two folds")

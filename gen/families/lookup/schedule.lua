@@ -343,7 +343,8 @@ add {
 }
 add {
     key = "few.prefetch",
-    doc = "what the few-token gather prefetches: 0: nothing, 1: the next strip of its rows, 2: also the first one, as soon as its code is known",
+    doc = "what the few-token gather prefetches: 0: nothing, 1: the next strip of its rows, 2: also the first one, \z
+        as soon as its code is known",
     values = function(shape, isa)
         if not isa.prefetch_l2 then return { 0 } end
         return gather.prefetch_first(shape) and { 0, 1, 2 } or { 0, 1 }

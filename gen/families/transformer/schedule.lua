@@ -150,7 +150,10 @@ return space.new {
         key = "attention.scores",
         doc = "vectors of scores of a row held in registers",
         values = function(_, isa, s) return parts(isa, tile, s["attention.rows"]) end,
-        default = function(_, isa, s) return largest(parts(isa, tile, s["attention.rows"]), isa.lanes == 1 and 8 or 2) end,
+        default = function(_, isa, s)
+            local fitting = parts(isa, tile, s["attention.rows"])
+            return largest(fitting, isa.lanes == 1 and 8 or 2)
+        end,
     },
     {
         key = "attention.sums",
@@ -160,10 +163,11 @@ return space.new {
     },
     {
         key = "attention.prefetch",
-        doc = "keys and values that are read next are prefetched: 1: line by line, 2: a line of each of some pages in turn; 0: not",
+        doc = "keys and values that are read next are prefetched: 1: line by line, 2: a line of each of some pages in \z
+            turn; 0: not",
         values = function(_, isa) return isa.prefetch_l2 and { 0, 1, 2 } or { 0 } end,
-        -- Where short vectors take longer to convert what is cached than memory to deliver it, the order does not count,
-        -- only what the prefetches cost.
+        -- Where short vectors take longer to convert what is cached than memory to deliver it, the order does not
+        -- count, only what the prefetches cost.
         default = function(shape, isa)
             return not isa.prefetch_l2 and 0 or not shape.cache.type.plain and isa.lanes < 16 and 1 or 2
         end,

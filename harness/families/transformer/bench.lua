@@ -291,7 +291,8 @@ local function results_of(b, type, samples, options)
                     type = kind.type,
                     us_per_token = each("products/" .. kind.library .. "/" .. kind.type),
                 }
-                if baseline.us_per_token then table.insert(r.baselines, baseline) end -- some have no such product for this CPU
+                -- some have no such product for this CPU
+                if baseline.us_per_token then table.insert(r.baselines, baseline) end
                 -- One that rounds the inputs to 8 bits, too, computes something else.
                 if kind.type == "i8" then
                     r.baseline_in_i8_us_per_token = baseline.us_per_token
@@ -418,8 +419,8 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
         "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of \z
             reading the same memory in the same run."
     lines[#lines + 1] =
-        "baseline's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, a \z
-            mask for what is not seen."
+        "baseline's: the same products through OpenBLAS and oneDNN, the fastest; attention: the score matrix stored, \z
+            a mask for what is not seen."
     local in_i8 = false
     for _, r in ipairs(results) do
         in_i8 = in_i8 or r.baseline_in_i8_us_per_token
