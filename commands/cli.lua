@@ -61,6 +61,7 @@ local cache_option = {
         .. table.concat(dtype.cache_names, ", ")
         .. "; default f32",
 }
+local type_options = { tables_option, projection_option, type_option, cache_option }
 local threads_option = {
     name = "threads",
     value = "N",
@@ -85,7 +86,7 @@ local function with(option, changes)
 end
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
--- brackets may be missing, one that ends with ... may be repeated.
+-- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options.
 local commands = {
     {
         name = "plan",
@@ -98,10 +99,7 @@ local commands = {
             schedule_option,
             tuned_option,
             arithmetic_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
         },
     },
     {
@@ -114,10 +112,7 @@ local commands = {
             isa_option,
             schedule_option,
             tuned_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
         },
     },
     {
@@ -132,10 +127,7 @@ local commands = {
             tuned_option,
             baseline_option,
             arithmetic_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
             {
                 name = "profile",
                 value = "firmware",
@@ -211,10 +203,7 @@ local commands = {
             schedule_option,
             tuned_option,
             arithmetic_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
             { name = "decode", doc = "a transformer: give it its tokens one by one" },
             compiler_option,
             flags_option,
@@ -234,10 +223,7 @@ local commands = {
             schedule_option,
             tuned_option,
             arithmetic_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
             threads_option,
             compiler_option,
             flags_option,
@@ -379,10 +365,7 @@ local commands = {
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
             prefix_option,
             blocks_option,
-            tables_option,
-            projection_option,
-            type_option,
-            cache_option,
+            type_options,
             seed_option,
             with(compiler_option, { value = "LIST", doc = "compilers, the first one that of the default" }),
             flags_option,
@@ -429,6 +412,14 @@ local commands = {
     },
     { name = "help", arguments = { "[COMMAND]" }, doc = "print this, or all about one command", options = {} },
 }
+
+for _, command in ipairs(commands) do
+    local options = {}
+    for _, item in ipairs(command.options) do
+        table.move(item.name and { item } or item, 1, item.name and 1 or #item, #options + 1, options)
+    end
+    command.options = options
+end
 
 local function find(name)
     for _, command in ipairs(commands) do

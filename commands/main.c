@@ -1,5 +1,5 @@
 /* The program lookupc: finds --tree, then leaves its arguments to commands/cli.lua. */
-#include "commands/modules.h"
+#include "commands/harness_modules.h"
 #include "gen/host/program.h"
 
 #include <stdio.h>

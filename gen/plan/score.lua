@@ -7,15 +7,13 @@
 --   share           whether p is a factor: kernels multiply 1 + exp(-2 |z|) over the bits. Without it scores are 1 and
 --                   kernels have none: each of the rows that a table gives counts once
 --   along           whether <z, S> is a factor beside p: kernels add |z| over the bits, and take 2 |z| off for each bit
---                   in
---                   which a row is not the best one
+--                   in which a row is not the best one
 --   name            in model files, in names of emitted kernels, and in the table of harness/reference/lookup.c, whose
 --                   error bounds follow from the same factors
 --   doc             for help
 --   never_negative  whether the score of a table's best row cannot be below 0: sums of integers rely on it
 --   best            what comments of kernels call the score of the best row; top_m, all: that of any of the m best
---                   rows,
---                   and of any of all rows; absent where scores are 1
+--                   rows, and of any of all rows; absent where scores are 1
 local score = {}
 
 score.list = {

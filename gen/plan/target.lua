@@ -9,7 +9,7 @@
 --   soft_float         its float operations are calls of the compiler's own library (libgcc), nil: instructions
 --   object             "elf" or "wasm"
 -- and how tests/firmware/targets_test.lua runs it:
---   start, script      files of tests/firmware/: start-up code, and the linker script; nil: the linker's own
+--   start, script      files of tests/firmware/boards/: start-up code, and the linker script; nil: the linker's own
 --   link               flags of the link
 --   emulator           the command that runs a program, its path behind; nil: this machine itself
 --   others             such commands for other CPUs of the kind, with longer vectors, nil: none

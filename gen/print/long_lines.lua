@@ -29,7 +29,7 @@ local function depths_of(line)
 end
 
 -- Where a line of code is best broken: behind the last comma, semicolon or operator of the least depth that leaves no
--- more than `width` columns; nil: nowhere.
+-- more than `width` columns, or else behind a parenthesis; nil: nowhere.
 local function break_of(line, depths, width)
     local best, least
     for _, mark in ipairs { "[,;] ", " [?:] ", " [%+%-=|] ", " && " } do
@@ -44,6 +44,13 @@ local function break_of(line, depths, width)
             from = at + 1
         end
         if best and least <= 1 then break end
+    end
+    if best then return best end
+    -- Calls in calls, of one argument each: behind the parenthesis of the outermost one.
+    for at in line:gmatch "[%w_]()%(" do
+        if at <= width and depths[at] and (not least or depths[at] < least) then
+            best, least = at, depths[at]
+        end
     end
     return best
 end

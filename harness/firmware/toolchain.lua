@@ -121,7 +121,8 @@ local function frames_of(objects, vector_bytes)
     return frames
 end
 
--- Adds to `references` who calls whom, by names as -fstack-usage writes them: f.constprop.0, a clone of f, is f.constprop.
+-- Adds to `references` who calls whom, by names as -fstack-usage writes them: f.constprop.0, a clone of f, is
+-- f.constprop.
 local function add_references(references, list)
     local names = {}
     for name in pairs(list) do

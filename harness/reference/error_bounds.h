@@ -27,8 +27,14 @@
    root of the sum of the squares of what that makes in y is the bound: a quarter of it, which is all that random tokens may use, is eight
    times that root.
 
-   ERROR_BOUNDS_FACTOR: over random models the worst of some 100,000 errors of a plain float32 kernel is 1/4 to 1/12 of the bound, 1/3 when
-   N is 2 or 4. Of the elements of z of random tokens, 2e-5 or so lie within the bound; tests/verify/reference_test.c measures both. */
+   What passes is decided in harness/verify/: a score may be off by SAMPLE_TOLERANCE (sample.h) of its magnitude, what error_bounds_score
+   allows, and SMALLEST_SHARE (checks.c) of its terms, together; an output by SAMPLE_TOLERANCE, or else by a share of what
+   error_bounds_gather allows. Where a token takes several rows of a table, sample_slack (sample.c) adds 2 tau u times the sum of |z|: two
+   costs are compared, and each is a sum of up to tau of them.
+
+   ERROR_BOUNDS_FACTOR scales the bounds of z and of the gather. Over random models the worst of some 100,000 errors of a plain float32
+   kernel is 1/4 to 1/12 of the bound, 1/3 when N is 2 or 4. Of the elements of z of random tokens, 2e-5 or so lie within the bound;
+   tests/verify/reference_test.c measures both. */
 #ifndef LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
 #define LOOKUPC_HARNESS_REFERENCE_ERROR_BOUNDS_H
 

@@ -38,7 +38,7 @@ local function add(name, words)
 end
 
 for _, name in ipairs { "tiny", "roberta_small", "roberta_base" } do
-    for _, tables in ipairs { "f32", "bf16", "i8" } do
+    for _, tables in ipairs { "f32", "bf16", "i8", "e4m3" } do
         add(name .. "_" .. tables, { "emit", model(name), "--tables", tables })
     end
     add(name .. "_projection_bf16", { "emit", model(name), "--projection", "bf16" })

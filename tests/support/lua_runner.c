@@ -1,5 +1,5 @@
 /* Runs tests written in Lua with the C modules of lookupc: lua_runner ROOT LOOKUPC TEST.lua... (see tests/support/runner.lua). */
-#include "commands/modules.h"
+#include "commands/harness_modules.h"
 #include "gen/host/program.h"
 
 #include <stdio.h>

@@ -141,7 +141,7 @@ function test.wrong_candidates_are_not_timed()
     end
     local path = tree .. "/templates/transformer/product.c"
     local text = assert(host.read(path))
-    local changed = text:gsub("    size_t row = 0;\n//%$ end\n", "    size_t row = 1;\n//$ end\n", 1)
+    local changed = text:gsub("    size_t k = 0;\n//%$ end\n", "    size_t k = 1;\n//$ end\n", 1)
     assert(changed ~= text)
     assert(host.write_file(path, changed))
     local result = tune(

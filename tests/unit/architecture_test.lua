@@ -1,13 +1,13 @@
--- Arrows between rooms point downwards: what a file requires or includes stands in its own room or in one below, and
--- nobody but the families' own rooms asks which family a model is of.
+-- Arrows between folders point downwards: what a file requires or includes stands in its own folder or in one below, and
+-- nobody but the families' own folders asks which family a model is of.
 local check = require "tests.support.check"
 local host = require "host"
 local process = require "process"
 
 local test = {}
 
--- The rooms, lowest first: a file may see its own room and those before it.
-local rooms = {
+-- The folders, lowest first: a file may see its own folder and those before it.
+local folders = {
     "gen/host",
     "gen/model",
     "gen/plan",
@@ -37,7 +37,7 @@ local rooms = {
     "commands",
 }
 
--- What a room may see at most, where that is less than all rooms below: the reference shares no code with the
+-- What a folder may see at most, where that is less than all folders below: the reference shares no code with the
 -- generator.
 local only = {
     ["harness/reference"] = { "harness/reference/", "gen/host/files", "gen/host/fields", "gen/weights/safetensors" },
@@ -47,12 +47,12 @@ local only = {
 local deterministic = { host = true, sandbox = true, json = true, weights = true, fuse = true }
 
 local level = {}
-for i, room in ipairs(rooms) do
-    level[room] = i
+for i, folder in ipairs(folders) do
+    level[folder] = i
 end
 
 -- The innermost folder of the table that holds `path`.
-local function room_of(path)
+local function folder_of(path)
     local folder = path:match "^(.*)/[^/]*$"
     while folder and not level[folder] do
         folder = folder:match "^(.*)/[^/]*$"
@@ -77,20 +77,20 @@ end
 
 local function allowed(path, seen)
     if not seen:find("/", 1, true) then return not path:find "^gen/" or deterministic[seen] end
-    local room, other = room_of(path), room_of(seen)
+    local folder, other = folder_of(path), folder_of(seen)
     if not other then return false end
-    for _, prefix in ipairs(only[room] or {}) do
+    for _, prefix in ipairs(only[folder] or {}) do
         if seen:sub(1, #prefix) == prefix then return true end
     end
-    return not only[room] and level[other] <= level[room]
+    return not only[folder] and level[other] <= level[folder]
 end
 
--- The arrows of `files` (text by path) that point upwards, or to what is no room, as lines.
+-- The arrows of `files` (text by path) that point upwards, or to what is no folder, as lines.
 local function turned_arrows(files)
     local list = {}
     for path, text in pairs(files) do
-        if not room_of(path) then list[#list + 1] = path .. ": is in no room of the table" end
-        for _, seen in ipairs(room_of(path) and seen_by(path, text) or {}) do
+        if not folder_of(path) then list[#list + 1] = path .. ": is in no folder of the table" end
+        for _, seen in ipairs(folder_of(path) and seen_by(path, text) or {}) do
             if not allowed(path, seen) then list[#list + 1] = path .. " -> " .. seen end
         end
     end
@@ -98,7 +98,7 @@ local function turned_arrows(files)
     return list
 end
 
--- Lines that ask which family something is of, outside of the families' own rooms.
+-- Lines that ask which family something is of, outside of the families' own folders.
 local function family_questions(files)
     local list = {}
     for path, text in pairs(files) do
@@ -148,7 +148,7 @@ function test.a_turned_arrow_is_found()
             ["gen/attic/old.lua"] = "",
         },
         {
-            "gen/attic/old.lua: is in no room of the table",
+            "gen/attic/old.lua: is in no folder of the table",
             "gen/isa/avx2.lua -> cpu",
             "gen/plan/cost.lua -> gen/families/lookup/plan",
             "gen/weights/fold.c -> harness/base/clock",

@@ -409,7 +409,7 @@ end
 function test.copied_pieces_stay_in_their_row()
     local copied = 0
     for _, d_out in ipairs { 65, 100, 128, 200, 240, 496, 512 } do
-        for _, tables in ipairs { "f32", "bf16", "i8" } do
+        for _, tables in ipairs(dtype.names) do
             local m = model.validate(
                 { name = "m", d = 64, d_out = d_out, h = 64, tau = 8, projection = { kind = "dense" }, score = "gelu" },
                 "",
@@ -515,7 +515,7 @@ function test.tensors_of_a_checkpoint()
     })
 end
 
--- Tables of integers have the scales of their rows in a section of floats; other types have none.
+-- Tables of a scaled type have the scales of their rows in a section of floats; others have none.
 function test.scales_of_rows()
     for_random_models(function(p, m)
         local scales, filled = nil, nil
@@ -524,7 +524,7 @@ function test.scales_of_rows()
             if section.name == "tables" then filled = section.scales end
             if section.name == "projection" then check.equal(section.scales, p.projection.scaled and 64 or nil) end
         end
-        if p.tables.name == "i8" then
+        if p.tables.scaled then
             check.equal({ scales.elements, scales.type, scales.at }, { m.h << m.tau, "f32", filled })
         else
             check.equal({ scales, filled }, {})
@@ -542,9 +542,11 @@ function test.types_of_tables()
         seen[p.digest] = true
     end
     check.equal(seen[plan.build(m, sets).digest], true)
-    -- Rows of 33, 17, 17 and 9 lines; a float a row for the scales of i8.
+    -- Rows of 33, 17 and 9 lines; a float a row for the scales of scaled types.
     local rest = 64 + 2 * 4 * 512 * 64 * 4 + 1024 * 4 + 512 * 4 + 512 * 4
-    for name, bytes in pairs { f32 = 33 * 64, bf16 = 17 * 64, f16 = 17 * 64, i8 = 9 * 64 + 4 } do
+    for _, name in ipairs(dtype.names) do
+        local type = dtype.get(name)
+        local bytes = (8 * type.bytes + 1) * 64 + (type.scaled and 4 or 0)
         check.equal(plan.build(m, sets, nil, name).packed_bytes, rest + 128 * 256 * bytes)
     end
     check.fails_with(

@@ -33,6 +33,9 @@ family.describe = describe.with(
     end
 )
 
-function family.summary(_, make) return plan.summary(make()) end
+function family.summary(_, make)
+    local p = make()
+    return describe.summary(p, { arithmetic = "integer", x_scale = p.unit, y_scale = 2.0 ^ -p.fraction })
+end
 
 return family

@@ -268,36 +268,4 @@ function integer_plan.build(m, isas, tables, projection_name, target)
     return p
 end
 
--- The stable JSON object of `plan --json`.
-function integer_plan.summary(p)
-    local sections, s = {}, p.shape
-    for i, section in ipairs(p.sections) do
-        sections[i] = { name = section.name, type = section.type, elements = section.elements, offset = section.at }
-    end
-    return {
-        model = p.model,
-        digest = p.digest,
-        arithmetic = "integer",
-        d = s.d,
-        d_out = s.d_out,
-        h = s.h,
-        tau = s.tau,
-        block = s.block,
-        padded = s.padded,
-        repeats = s.repeats,
-        x_scale = p.unit,
-        y_scale = 2.0 ^ -p.fraction,
-        mflop_per_token = p.mflop.lookup,
-        mflop_per_token_folded = p.mflop.folded,
-        dense_mflop_per_token = p.mflop.dense,
-        projection = s.projection.name,
-        projection_bytes = p.projection_bytes,
-        tables = s.tables.name,
-        table_bytes = p.table_bytes,
-        packed_bytes = p.packed_bytes,
-        scratch_bytes = p.scratch_bytes,
-        sections = sections,
-    }
-end
-
 return integer_plan

@@ -64,4 +64,37 @@ function describe.packed_text(p, errors)
     )
 end
 
+-- Plan `p` as the stable JSON object of `plan --json`, with the fields of `more`.
+function describe.summary(p, more)
+    local sections, s = {}, p.shape
+    for i, section in ipairs(p.sections) do
+        sections[i] = { name = section.name, type = section.type, elements = section.elements, offset = section.at }
+    end
+    local summary = {
+        model = p.model,
+        digest = p.digest,
+        d = s.d,
+        d_out = s.d_out,
+        h = s.h,
+        tau = s.tau,
+        block = s.block,
+        padded = s.padded,
+        repeats = s.repeats,
+        mflop_per_token = p.mflop.lookup,
+        mflop_per_token_folded = p.mflop.folded,
+        dense_mflop_per_token = p.mflop.dense,
+        projection = s.projection.name,
+        projection_bytes = p.projection_bytes,
+        tables = s.tables.name,
+        table_bytes = p.table_bytes,
+        packed_bytes = p.packed_bytes,
+        scratch_bytes = p.scratch_bytes,
+        sections = sections,
+    }
+    for key, value in pairs(more) do
+        summary[key] = value
+    end
+    return summary
+end
+
 return describe

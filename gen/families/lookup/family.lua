@@ -51,6 +51,18 @@ function family.isa_types(options) return { dtype.get(options.tables), dtype.get
 
 function family.firmware_isa(target) return target.isa end
 
-function family.summary(_, make) return plan.summary(make()) end
+function family.summary(_, make)
+    local p, variants = make(), {}
+    for i, v in ipairs(p.variants) do
+        variants[i] = {
+            isa = v.isa.name,
+            schedule = v.schedule_text,
+            tile = v.tile,
+            chunk = v.chunk,
+            scratch_bytes = v.scratch_bytes,
+        }
+    end
+    return describe.summary(p, { variants = variants })
+end
 
 return family

@@ -446,45 +446,4 @@ function plan.work(p, v, few, tokens)
     }
 end
 
--- The plan as the stable JSON object of `plan --json`.
-function plan.summary(p)
-    local variants = {}
-    for i, v in ipairs(p.variants) do
-        variants[i] = {
-            isa = v.isa.name,
-            schedule = v.schedule_text,
-            tile = v.tile,
-            chunk = v.chunk,
-            scratch_bytes = v.scratch_bytes,
-        }
-    end
-    local sections = {}
-    for i, s in ipairs(p.sections) do
-        sections[i] = { name = s.name, type = s.type, elements = s.elements, offset = s.at }
-    end
-    local s = p.shape
-    return {
-        model = p.model,
-        digest = p.digest,
-        d = s.d,
-        d_out = s.d_out,
-        h = s.h,
-        tau = s.tau,
-        block = s.block,
-        padded = s.padded,
-        repeats = s.repeats,
-        mflop_per_token = p.mflop.lookup,
-        mflop_per_token_folded = p.mflop.folded,
-        dense_mflop_per_token = p.mflop.dense,
-        projection = s.projection.name,
-        projection_bytes = p.projection_bytes,
-        tables = s.tables.name,
-        table_bytes = p.table_bytes,
-        packed_bytes = p.packed_bytes,
-        scratch_bytes = p.scratch_bytes,
-        sections = sections,
-        variants = variants,
-    }
-end
-
 return plan

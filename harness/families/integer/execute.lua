@@ -51,7 +51,10 @@ end
 local function reference_job_of(p, library, files, seed)
     local job = job_of(p, library, files.output)
     job.model, job.weights, job.prefix, job.blocks_in_out =
-        packed.reference_model(p), files.weights, files.prefix, files.blocks_in_out or false
+        packed.reference_model(p.model, p.model.d, p.model.d_out),
+        files.weights,
+        files.prefix,
+        files.blocks_in_out or false
     job.at, job.element, job.pitch, job.seed = p.integer_packing[1].at, p.shape.projection.bytes, p.pitch, seed
     return job
 end

@@ -31,7 +31,7 @@ function check.reference_of(p, files, seed)
         known = {
             seed = seed,
             answers = assert(verify.reference {
-                model = packed.reference_model(p),
+                model = packed.reference_model(p.model, p.model.d, p.model.d_out),
                 weights = files.weights,
                 prefix = files.prefix,
                 blocks_in_out = files.blocks_in_out or false,

@@ -20,12 +20,11 @@ function packed.make(p, directory, options)
     return files
 end
 
--- The model as harness/verify/lua_verify.c wants it.
-function packed.reference_model(p)
-    local m = p.model
+-- The LookupFFN `m` of d to d_out values as harness/reference/fields.h wants it.
+function packed.reference_model(m, d, d_out)
     return {
-        d = m.d,
-        d_out = m.d_out,
+        d = d,
+        d_out = d_out,
         h = m.h,
         tau = m.tau,
         neighbours = m.neighbours,

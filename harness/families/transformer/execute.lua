@@ -14,6 +14,7 @@ local process = require "process"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local weights = require "weights"
+local packed = require "harness.families.lookup.packed"
 
 local transformer = {}
 
@@ -112,23 +113,6 @@ function transformer.run(path, options)
     return 0
 end
 
--- The FFN as harness/reference/fields.h wants it.
-local function lookup_of(m)
-    local ffn = m.ffn
-    return {
-        d = m.d,
-        d_out = m.d,
-        h = ffn.h,
-        tau = ffn.tau,
-        neighbours = ffn.neighbours,
-        projection = ffn.projection.kind,
-        block = ffn.projection.block,
-        decay = ffn.projection.decay,
-        score = ffn.score,
-        scale = ffn.scale == "1/h" and 1 / ffn.h or 1.0,
-    }
-end
-
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 
 -- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
@@ -173,7 +157,7 @@ local function reference_job(p, path, type, cache, without)
         cache = cache,
         d = s.d,
         input = delivered and s.input or s.d,
-        lookup = s.lookup and lookup_of(m) or nil,
+        lookup = s.lookup and packed.reference_model(m.ffn, m.d, m.d) or nil,
         margin = tie_margin,
         heads = s.heads,
         kv_heads = s.kv_heads,

@@ -1,5 +1,5 @@
 /* The C modules of the harness, as the programs that run Lua take them. */
-#include "commands/modules.h"
+#include "commands/harness_modules.h"
 
 #include "harness/base/modules.h"
 
