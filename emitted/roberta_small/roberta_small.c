@@ -92,6 +92,7 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
 
     const int isa = roberta_small_choose_isa();
     weights->isa = isa;
+    /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const float *) (const void *) (header + 64);
     weights->projection_bias = (const float *) (const void *) (header + 1048640);
     weights->residual = (const float *) (const void *) (header + 1052736);

@@ -131,16 +131,16 @@ static void roberta_small_few_add_residual(float *restrict z, const float *restr
         z[row] += residual[row] * x[row] + bias[row];
 }
 
-/* BH4 projection of a few tokens, each a tile of its own (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 512 rows, each W 8 blocks of 64.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
-   x        [tiles][512], normalised
-   a, b     [tiles][512], overwritten
-   z        [tiles][1024], the first 1024 rows are the result
+   x        [tokens][512], normalised
+   a, b     [tokens][512], overwritten
+   z        [tokens][1024], the first 1024 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
 {
     const float *w = weights->projection;
 
@@ -149,33 +149,33 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(x, 512, w,
-            a, 512, tiles, 8);
-        for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_few_butterfly_8x64(a + tile * 512);
+            a, 512, tokens, 8);
+        for (size_t token = 0; token < tokens; ++token)
+            roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + 32768,
-            b, 512, tiles, 8);
-        for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_few_butterfly_8x64(b + tile * 512);
+            b, 512, tokens, 8);
+        for (size_t token = 0; token < tokens; ++token)
+            roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(b, 512, w + 65536,
-            a, 512, tiles, 8);
-        for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_few_butterfly_8x64(a + tile * 512);
+            a, 512, tokens, 8);
+        for (size_t token = 0; token < tokens; ++token)
+            roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + 98304,
-            y, 1024, tiles, 8);
-        for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_few_butterfly_8x64(y + tile * 1024);
+            y, 1024, tokens, 8);
+        for (size_t token = 0; token < tokens; ++token)
+            roberta_small_few_butterfly_8x64(y + token * 1024);
     }
 
     /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
+    for (size_t token = 0; token < tokens; ++token) {
         for (size_t repeat = 0; repeat < 2; ++repeat) {
-            roberta_small_few_add_residual(z + tile * 1024 + repeat * 512, x + tile * 512, weights->residual,
+            roberta_small_few_add_residual(z + token * 1024 + repeat * 512, x + token * 512, weights->residual,
                 weights->projection_bias + repeat * 512, 512);
         }
     }

@@ -50,7 +50,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 16 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 16 at a time, for all tokens: their rows are read side by side, a strip of each after the other.
    weights  bound weights
    code     [tokens][128], each below 256
    score    the same shape
@@ -65,6 +65,6 @@ void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, co
     roberta_small_few_columns_512(weights->tables, 16, code, score,
         weights->bias, 0, y, 512, tokens);
     for (size_t k = 16; k < 128; k += 16)
-        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k * 1, score + k * 1,
+        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k,
             y, 512, y, 512, tokens);
 }

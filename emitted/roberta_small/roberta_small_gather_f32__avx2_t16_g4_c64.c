@@ -120,14 +120,15 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 4 at a time, for all tokens: tokens share the rows that are in cache.
    weights  bound weights
    code     [tiles of 16 tokens][128][16], each below 256
    score    the same shape
    y        [tokens][512], any alignment, must not overlap code, score or weights
    scratch  ROBERTA_SMALL_SCRATCH_BYTES bytes, 64-byte aligned, of which code and score may be a part: sums of a tile of columns and a
             slice of the tables wait there
-   first    of the 8 tiles of columns that are gathered, up to `end`; the others are left alone
+   first    number of the first of 8 tiles of columns to gather; others are left alone
+   end      number of the first tile behind them, at most 8
    Cannot fail. */
 void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch)
@@ -149,7 +150,7 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
                 code + k * 16, score + k * 16, sums, 64, sums, 64, 0, tokens);
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
             : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4,
-            code + 1984, score + 1984, sums, 64, y + column, 512, streams, tokens);
+            code + 124 * 16, score + 124 * 16, sums, 64, y + column, 512, streams, tokens);
     }
     _mm_sfence();
 }

@@ -39,7 +39,7 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
 }
 
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 4 at a time, for all tokens: tokens share the rows that are in cache.
    weights  bound weights
    code     [tiles of 8 tokens][128][8], each below 256
    score    the same shape

@@ -5,8 +5,8 @@
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][512], any alignment
    tokens  1 … 8; the places of absent tokens repeat the last one
-   panel   [512][8], aligned to a vector, must not overlap x. Cannot fail. */
-void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict panel)
+   loaded  [512][8], aligned to a vector, must not overlap x. Cannot fail. */
+void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, float *restrict loaded)
 {
     const float *row[8];
     for (size_t token = 0; token < 8; ++token)
@@ -14,7 +14,7 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
 
     for (size_t column = 0; column < 512; ++column)
         for (size_t token = 0; token < 8; ++token)
-            panel[column * 8 + token] = row[token][column];
+            loaded[column * 8 + token] = row[token][column];
 
     float sum0 = 0.0f;
     float sum1 = 0.0f;
@@ -25,14 +25,14 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
     float sum6 = 0.0f;
     float sum7 = 0.0f;
     for (size_t i = 0; i < 4096; i += 8) {
-        sum0 = sum0 + panel[i];
-        sum1 = sum1 + panel[i + 1];
-        sum2 = sum2 + panel[i + 2];
-        sum3 = sum3 + panel[i + 3];
-        sum4 = sum4 + panel[i + 4];
-        sum5 = sum5 + panel[i + 5];
-        sum6 = sum6 + panel[i + 6];
-        sum7 = sum7 + panel[i + 7];
+        sum0 = sum0 + loaded[i];
+        sum1 = sum1 + loaded[i + 1];
+        sum2 = sum2 + loaded[i + 2];
+        sum3 = sum3 + loaded[i + 3];
+        sum4 = sum4 + loaded[i + 4];
+        sum5 = sum5 + loaded[i + 5];
+        sum6 = sum6 + loaded[i + 6];
+        sum7 = sum7 + loaded[i + 7];
     }
     const float mean0 = sum0 * 0.001953125f;
     const float mean1 = sum1 * 0.001953125f;
@@ -60,28 +60,28 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
     float square7 = 0.0f;
     float rest7 = 0.0f; /* what rounding left out of the mean */
     for (size_t i = 0; i < 4096; i += 8) {
-        const float centred0 = panel[i] - mean0;
+        const float centred0 = loaded[i] - mean0;
         square0 = centred0 * centred0 + square0;
         rest0 = rest0 + centred0;
-        const float centred1 = panel[i + 1] - mean1;
+        const float centred1 = loaded[i + 1] - mean1;
         square1 = centred1 * centred1 + square1;
         rest1 = rest1 + centred1;
-        const float centred2 = panel[i + 2] - mean2;
+        const float centred2 = loaded[i + 2] - mean2;
         square2 = centred2 * centred2 + square2;
         rest2 = rest2 + centred2;
-        const float centred3 = panel[i + 3] - mean3;
+        const float centred3 = loaded[i + 3] - mean3;
         square3 = centred3 * centred3 + square3;
         rest3 = rest3 + centred3;
-        const float centred4 = panel[i + 4] - mean4;
+        const float centred4 = loaded[i + 4] - mean4;
         square4 = centred4 * centred4 + square4;
         rest4 = rest4 + centred4;
-        const float centred5 = panel[i + 5] - mean5;
+        const float centred5 = loaded[i + 5] - mean5;
         square5 = centred5 * centred5 + square5;
         rest5 = rest5 + centred5;
-        const float centred6 = panel[i + 6] - mean6;
+        const float centred6 = loaded[i + 6] - mean6;
         square6 = centred6 * centred6 + square6;
         rest6 = rest6 + centred6;
-        const float centred7 = panel[i + 7] - mean7;
+        const float centred7 = loaded[i + 7] - mean7;
         square7 = centred7 * centred7 + square7;
         rest7 = rest7 + centred7;
     }
@@ -119,29 +119,29 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
     const float gain7 = roberta_small_reciprocal_root(padded7);
 
     for (size_t i = 0; i < 4096; i += 8) {
-        const float centred0 = panel[i] - mean0;
+        const float centred0 = loaded[i] - mean0;
         const float exact0 = centred0 - shift0;
-        panel[i] = exact0 * gain0;
-        const float centred1 = panel[i + 1] - mean1;
+        loaded[i] = exact0 * gain0;
+        const float centred1 = loaded[i + 1] - mean1;
         const float exact1 = centred1 - shift1;
-        panel[i + 1] = exact1 * gain1;
-        const float centred2 = panel[i + 2] - mean2;
+        loaded[i + 1] = exact1 * gain1;
+        const float centred2 = loaded[i + 2] - mean2;
         const float exact2 = centred2 - shift2;
-        panel[i + 2] = exact2 * gain2;
-        const float centred3 = panel[i + 3] - mean3;
+        loaded[i + 2] = exact2 * gain2;
+        const float centred3 = loaded[i + 3] - mean3;
         const float exact3 = centred3 - shift3;
-        panel[i + 3] = exact3 * gain3;
-        const float centred4 = panel[i + 4] - mean4;
+        loaded[i + 3] = exact3 * gain3;
+        const float centred4 = loaded[i + 4] - mean4;
         const float exact4 = centred4 - shift4;
-        panel[i + 4] = exact4 * gain4;
-        const float centred5 = panel[i + 5] - mean5;
+        loaded[i + 4] = exact4 * gain4;
+        const float centred5 = loaded[i + 5] - mean5;
         const float exact5 = centred5 - shift5;
-        panel[i + 5] = exact5 * gain5;
-        const float centred6 = panel[i + 6] - mean6;
+        loaded[i + 5] = exact5 * gain5;
+        const float centred6 = loaded[i + 6] - mean6;
         const float exact6 = centred6 - shift6;
-        panel[i + 6] = exact6 * gain6;
-        const float centred7 = panel[i + 7] - mean7;
+        loaded[i + 6] = exact6 * gain6;
+        const float centred7 = loaded[i + 7] - mean7;
         const float exact7 = centred7 - shift7;
-        panel[i + 7] = exact7 * gain7;
+        loaded[i + 7] = exact7 * gain7;
     }
 }

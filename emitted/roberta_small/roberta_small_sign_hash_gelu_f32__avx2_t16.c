@@ -28,7 +28,7 @@ static inline __m256 roberta_small_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
 
-/* Code and score of 8 groups of 8 bits, one group a lane; bit j of the groups is z[j * 16] and on.
+/* Code and score of 8 groups of 8 bits, one group a lane: bit j is z[j * 16] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void roberta_small_hash_best(const float *z, uint16_t *code, float *score)
 {

@@ -92,6 +92,7 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
 
     const int isa = tiny_choose_isa();
     weights->isa = isa;
+    /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const float *) (const void *) (header + 64);
     weights->projection_bias = (const float *) (const void *) (header + 16448);
     weights->residual = (const float *) (const void *) (header + 16640);

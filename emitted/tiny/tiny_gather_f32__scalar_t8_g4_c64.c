@@ -39,7 +39,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 }
 
 /* Gather: y = bias + sum over the 8 tables of score times row (LookupFFN, section "Put it together").
-   Tables are taken 4 at a time, for all tokens, so that their slice stays in cache.
+   Tables are taken 4 at a time, for all tokens: tokens share the rows that are in cache.
    weights  bound weights
    code     [tiles of 8 tokens][8][8], each below 64
    score    the same shape
@@ -53,6 +53,6 @@ void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16
 
     tiny_columns_64(weights->tables, 4, code, score,
         weights->bias, 0, y, 64, tokens);
-    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32,
+    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 4 * 8, score + 4 * 8,
         y, 64, y, 64, tokens);
 }

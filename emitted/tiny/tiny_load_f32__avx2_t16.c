@@ -56,8 +56,8 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][64], any alignment
    tokens  1 … 16; the places of absent tokens repeat the last one
-   panel   [64][16], aligned to a vector, must not overlap x. Cannot fail. */
-void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict panel)
+   loaded  [64][16], aligned to a vector, must not overlap x. Cannot fail. */
+void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *restrict loaded)
 {
     const float *row[16];
     for (size_t token = 0; token < 16; ++token)
@@ -65,14 +65,14 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
 
     for (size_t token = 0; token < 16; token += 8) {
         for (size_t column = 0; column < 64; column += 8)
-            tiny_transpose(row + token, column, panel + column * 16 + token);
+            tiny_transpose(row + token, column, loaded + column * 16 + token);
     }
 
     __m256 sum0 = _mm256_setzero_ps();
     __m256 sum1 = _mm256_setzero_ps();
     for (size_t i = 0; i < 1024; i += 16) {
-        sum0 = _mm256_add_ps(sum0, _mm256_load_ps(panel + i));
-        sum1 = _mm256_add_ps(sum1, _mm256_load_ps(panel + i + 8));
+        sum0 = _mm256_add_ps(sum0, _mm256_load_ps(loaded + i));
+        sum1 = _mm256_add_ps(sum1, _mm256_load_ps(loaded + i + 8));
     }
     const __m256 mean0 = _mm256_mul_ps(sum0, _mm256_set1_ps(0.015625f));
     const __m256 mean1 = _mm256_mul_ps(sum1, _mm256_set1_ps(0.015625f));
@@ -82,10 +82,10 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
     __m256 square1 = _mm256_setzero_ps();
     __m256 rest1 = _mm256_setzero_ps(); /* what rounding left out of the mean */
     for (size_t i = 0; i < 1024; i += 16) {
-        const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(panel + i), mean0);
+        const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         square0 = _mm256_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm256_add_ps(rest0, centred0);
-        const __m256 centred1 = _mm256_sub_ps(_mm256_load_ps(panel + i + 8), mean1);
+        const __m256 centred1 = _mm256_sub_ps(_mm256_load_ps(loaded + i + 8), mean1);
         square1 = _mm256_fmadd_ps(centred1, centred1, square1);
         rest1 = _mm256_add_ps(rest1, centred1);
     }
@@ -99,11 +99,11 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
     const __m256 gain1 = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded1));
 
     for (size_t i = 0; i < 1024; i += 16) {
-        const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(panel + i), mean0);
+        const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         const __m256 exact0 = _mm256_sub_ps(centred0, shift0);
-        _mm256_store_ps(panel + i, _mm256_mul_ps(exact0, gain0));
-        const __m256 centred1 = _mm256_sub_ps(_mm256_load_ps(panel + i + 8), mean1);
+        _mm256_store_ps(loaded + i, _mm256_mul_ps(exact0, gain0));
+        const __m256 centred1 = _mm256_sub_ps(_mm256_load_ps(loaded + i + 8), mean1);
         const __m256 exact1 = _mm256_sub_ps(centred1, shift1);
-        _mm256_store_ps(panel + i + 8, _mm256_mul_ps(exact1, gain1));
+        _mm256_store_ps(loaded + i + 8, _mm256_mul_ps(exact1, gain1));
     }
 }

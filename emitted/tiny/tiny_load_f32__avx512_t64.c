@@ -112,8 +112,8 @@ static inline void tiny_transpose(const float *const *row, size_t column, float 
    Then LayerNorm without gain and offset, which are folded into the projection: (x - mean) / sqrt(variance + 1e-05f).
    x       [tokens][64], any alignment
    tokens  1 … 64; the places of absent tokens repeat the last one
-   panel   [64][64], aligned to a vector, must not overlap x. Cannot fail. */
-void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict panel)
+   loaded  [64][64], aligned to a vector, must not overlap x. Cannot fail. */
+void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *restrict loaded)
 {
     const float *row[64];
     for (size_t token = 0; token < 64; ++token)
@@ -121,7 +121,7 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
 
     for (size_t token = 0; token < 64; token += 16) {
         for (size_t column = 0; column < 64; column += 16)
-            tiny_transpose(row + token, column, panel + column * 64 + token);
+            tiny_transpose(row + token, column, loaded + column * 64 + token);
     }
 
     __m512 sum0 = _mm512_setzero_ps();
@@ -129,10 +129,10 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     __m512 sum2 = _mm512_setzero_ps();
     __m512 sum3 = _mm512_setzero_ps();
     for (size_t i = 0; i < 4096; i += 64) {
-        sum0 = _mm512_add_ps(sum0, _mm512_load_ps(panel + i));
-        sum1 = _mm512_add_ps(sum1, _mm512_load_ps(panel + i + 16));
-        sum2 = _mm512_add_ps(sum2, _mm512_load_ps(panel + i + 32));
-        sum3 = _mm512_add_ps(sum3, _mm512_load_ps(panel + i + 48));
+        sum0 = _mm512_add_ps(sum0, _mm512_load_ps(loaded + i));
+        sum1 = _mm512_add_ps(sum1, _mm512_load_ps(loaded + i + 16));
+        sum2 = _mm512_add_ps(sum2, _mm512_load_ps(loaded + i + 32));
+        sum3 = _mm512_add_ps(sum3, _mm512_load_ps(loaded + i + 48));
     }
     const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(0.015625f));
     const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(0.015625f));
@@ -148,16 +148,16 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     __m512 square3 = _mm512_setzero_ps();
     __m512 rest3 = _mm512_setzero_ps(); /* what rounding left out of the mean */
     for (size_t i = 0; i < 4096; i += 64) {
-        const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(panel + i), mean0);
+        const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         square0 = _mm512_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm512_add_ps(rest0, centred0);
-        const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(panel + i + 16), mean1);
+        const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 16), mean1);
         square1 = _mm512_fmadd_ps(centred1, centred1, square1);
         rest1 = _mm512_add_ps(rest1, centred1);
-        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(panel + i + 32), mean2);
+        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 32), mean2);
         square2 = _mm512_fmadd_ps(centred2, centred2, square2);
         rest2 = _mm512_add_ps(rest2, centred2);
-        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(panel + i + 48), mean3);
+        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 48), mean3);
         square3 = _mm512_fmadd_ps(centred3, centred3, square3);
         rest3 = _mm512_add_ps(rest3, centred3);
     }
@@ -179,17 +179,17 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     const __m512 gain3 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded3));
 
     for (size_t i = 0; i < 4096; i += 64) {
-        const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(panel + i), mean0);
+        const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         const __m512 exact0 = _mm512_sub_ps(centred0, shift0);
-        _mm512_store_ps(panel + i, _mm512_mul_ps(exact0, gain0));
-        const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(panel + i + 16), mean1);
+        _mm512_store_ps(loaded + i, _mm512_mul_ps(exact0, gain0));
+        const __m512 centred1 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 16), mean1);
         const __m512 exact1 = _mm512_sub_ps(centred1, shift1);
-        _mm512_store_ps(panel + i + 16, _mm512_mul_ps(exact1, gain1));
-        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(panel + i + 32), mean2);
+        _mm512_store_ps(loaded + i + 16, _mm512_mul_ps(exact1, gain1));
+        const __m512 centred2 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 32), mean2);
         const __m512 exact2 = _mm512_sub_ps(centred2, shift2);
-        _mm512_store_ps(panel + i + 32, _mm512_mul_ps(exact2, gain2));
-        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(panel + i + 48), mean3);
+        _mm512_store_ps(loaded + i + 32, _mm512_mul_ps(exact2, gain2));
+        const __m512 centred3 = _mm512_sub_ps(_mm512_load_ps(loaded + i + 48), mean3);
         const __m512 exact3 = _mm512_sub_ps(centred3, shift3);
-        _mm512_store_ps(panel + i + 48, _mm512_mul_ps(exact3, gain3));
+        _mm512_store_ps(loaded + i + 48, _mm512_mul_ps(exact3, gain3));
     }
 }

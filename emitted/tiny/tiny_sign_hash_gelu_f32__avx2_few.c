@@ -69,7 +69,7 @@ static inline __m256 tiny_few_exp(__m256 v)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
 
-/* Code and score of 8 groups of 6 bits, one group a lane; bit j of the groups is z[j * 8] and on.
+/* Code and score of 8 groups of 6 bits, one group a lane: bit j is z[j * 8] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *score)
 {
@@ -132,8 +132,8 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
 void tiny_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     const float *row[8];
-    float panel[64]; /* [6][8] and room for alignment */
-    float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
+    float buffer[64]; /* [6][8] and room for alignment */
+    float *bits = buffer + (64 - (uintptr_t) buffer % 64) / sizeof(float);
 
     for (size_t i = 0; i < 8; ++i)
         row[i] = z + i * 6;

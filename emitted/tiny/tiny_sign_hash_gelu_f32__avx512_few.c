@@ -105,7 +105,7 @@ static inline __m512 tiny_few_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
-/* Code and score of 16 groups of 6 bits, one group a lane; bit j of the groups is z[j * 16] and on.
+/* Code and score of 16 groups of 6 bits, one group a lane: bit j is z[j * 16] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *score)
 {
@@ -162,8 +162,8 @@ static inline void tiny_few_hash_best(const float *z, uint16_t *code, float *sco
 void tiny_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *restrict code, float *restrict score)
 {
     const float *row[16];
-    float panel[112]; /* [6][16] and room for alignment */
-    float *bits = panel + (64 - (uintptr_t) panel % 64) / sizeof(float);
+    float buffer[112]; /* [6][16] and room for alignment */
+    float *bits = buffer + (64 - (uintptr_t) buffer % 64) / sizeof(float);
 
     { /* the last 8 tables; the other lanes repeat the last one */
         uint16_t last_code[16];

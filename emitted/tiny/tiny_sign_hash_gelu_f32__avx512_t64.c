@@ -28,7 +28,7 @@ static inline __m512 tiny_exp(__m512 v)
     return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 
-/* Code and score of 16 groups of 6 bits, one group a lane; bit j of the groups is z[j * 64] and on.
+/* Code and score of 16 groups of 6 bits, one group a lane: bit j is z[j * 64] and on.
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
 {

@@ -20,7 +20,7 @@ static inline float tiny_exp(float v)
     return p * tiny_power_of_two(n);
 }
 
-/* Code and score of 1 groups of 6 bits, one group a lane; bit j of the groups is z[j * 8] and on.
+/* Code and score of a group of 6 bits: bit j is z[j * 8].
    score = sum of |z| / product of (1 + exp(-2 |z|)). */
 static inline void tiny_hash_best(const float *z, uint16_t *code, float *score)
 {

@@ -92,6 +92,7 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
 
     const int isa = tiny_skipless_choose_isa();
     weights->isa = isa;
+    /* sections, at the offsets at which `lookupc pack` places them */
     weights->k = (const float *) (const void *) (header + 64);
     weights->k_bias = (const float *) (const void *) (header + 16448);
     weights->v = (const float *) (const void *) (header + 16704);

@@ -3,7 +3,6 @@
 
 #define TINY_SKIPLESS_CHUNK 192 /* tokens that go through a block together */
 
-
 /* exp(v) for v <= 0, relative error below 2^-23; below -87 the result is exp(-87). NaN stays NaN.
    v = n ln 2 + f with |f| <= ln 2 / 2, then a polynomial for exp(f), scaled by 2^n. */
 static inline float tiny_skipless_blocks_exp(float v)
@@ -27,12 +26,11 @@ static inline float tiny_skipless_blocks_exp(float v)
 static inline float tiny_skipless_blocks_activation(float x)
 {
     const float zero = 0.0f;
-    const float u = x;
     const float one = 1.0f;
-    const float magnitude = u < 0.0f ? -u : u;
+    const float magnitude = x < 0.0f ? -x : x;
     const float negative = zero - magnitude;
     const float small = tiny_skipless_blocks_exp(negative);
-    const int left = u < zero;
+    const int left = x < zero;
     const float above = left ? small : one;
     const float below = one + small;
     const float share = above / below;
@@ -67,15 +65,16 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
 {
     for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
         const size_t position = first + token;
-        const float *cosine = weights->cosines + position * TINY_SKIPLESS_ROPE_PAIRS,
-            *sine = weights->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
+        const float *cosine = weights->cosines + position * TINY_SKIPLESS_ROPE_PAIRS;
+        const float *sine = weights->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
         for (size_t head = 0; head < 2; ++head) {
-            float *key = keys + head * TINY_SKIPLESS_KEYS_HEAD + position / 32 * TINY_SKIPLESS_KEY_TILE + position % 32;
+            float *key = keys + head * TINY_SKIPLESS_KEYS_HEAD + position / TINY_SKIPLESS_TILE_POSITIONS * TINY_SKIPLESS_KEY_TILE
+                + position % TINY_SKIPLESS_TILE_POSITIONS;
             float *value = values + head * TINY_SKIPLESS_VALUES_HEAD + position * TINY_SKIPLESS_VALUE_PITCH;
             float all[16];
             tiny_skipless_blocks_rotate(k + head * 16, cosine, sine, 1.0f, all);
             for (size_t i = 0; i < 16; ++i)
-                key[i * 32] = all[i];
+                key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
             for (size_t i = 0; i < 16; ++i)
                 value[i] = v[head * 16 + i];
         }
@@ -87,7 +86,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
     const float *values, size_t first, size_t tokens, float *restrict y, size_t y_step, float *scratch)
 {
     const size_t batch = tokens < 8 ? tokens : 8;
-    float *queries = scratch;
+    float *queries = scratch + batch * TINY_SKIPLESS_QUERIES_AT;
     float *sums = scratch + batch * TINY_SKIPLESS_SUMS_AT;
     float *scores = scratch + batch * TINY_SKIPLESS_SCORES_AT;
     float *totals = scratch + batch * TINY_SKIPLESS_TOTALS_AT;
@@ -96,8 +95,8 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
         const size_t count = tokens - token < 8 ? tokens - token : 8;
         for (size_t head = 0; head < 2; ++head) {
             for (size_t own = 0; own < count; ++own) {
-                const float *cosine = weights->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS,
-                    *sine = weights->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
+                const float *cosine = weights->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
+                const float *sine = weights->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
                 for (size_t row = 0; row < 2; ++row) {
                     const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
                     float *to = queries + (own * 2 + row) * 16;
@@ -121,7 +120,7 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
 {
     const size_t chunk = tokens < TINY_SKIPLESS_CHUNK ? tokens : TINY_SKIPLESS_CHUNK;
     float *buffers = (float *) scratch;
-    float *rows = buffers;
+    float *rows = buffers + chunk * TINY_SKIPLESS_ROWS_AT;
     float *k = buffers + chunk * TINY_SKIPLESS_K_AT;
     float *v = buffers + chunk * TINY_SKIPLESS_V_AT;
     float *mixed = buffers + chunk * TINY_SKIPLESS_MIXED_AT;
@@ -142,23 +141,28 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
                     rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = in[token * TINY_SKIPLESS_D + i];
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
-                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, 64, 1, count);
+                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
+                TINY_SKIPLESS_K_PANELS, count);
             /* V: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
-                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, 64, 1, count);
+                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
+                TINY_SKIPLESS_V_PANELS, count);
             tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values, first + at, count);
             tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_ROWS_PITCH, keys, values, first + at, count, mixed,
                 TINY_SKIPLESS_MIXED_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
             /* G: 64 inputs, 160 outputs */
             tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
-                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH, 64, 5, count);
+                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH, TINY_SKIPLESS_G_INPUTS,
+                TINY_SKIPLESS_G_PANELS, count);
             /* M: 64 inputs, 160 outputs */
             tiny_skipless_product_f32__scalar(mixed, TINY_SKIPLESS_MIXED_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
-                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH, 64, 5, count);
+                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH, TINY_SKIPLESS_M_INPUTS,
+                TINY_SKIPLESS_M_PANELS, count);
             tiny_skipless_blocks_activate(gate, hidden, count);
             /* O: 160 inputs, 64 outputs */
             tiny_skipless_product_f32__scalar(hidden, TINY_SKIPLESS_HIDDEN_PITCH, weights->o + layer * TINY_SKIPLESS_O_LAYER,
-                weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out, TINY_SKIPLESS_OUT_PITCH, 160, 2, count);
+                weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out, TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS,
+                TINY_SKIPLESS_O_PANELS, count);
             for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
                     y[(at + token) * TINY_SKIPLESS_D + i] = out[token * TINY_SKIPLESS_OUT_PITCH + i];

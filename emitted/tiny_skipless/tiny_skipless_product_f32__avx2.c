@@ -106,7 +106,6 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     _mm256_storeu_ps(y + 8, y0_1);
 }
 
-
 /* 32 outputs of each of 2 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,

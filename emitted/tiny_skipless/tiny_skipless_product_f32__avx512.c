@@ -162,7 +162,6 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     _mm512_storeu_ps(y + 16, y0_1);
 }
 
-
 /* 32 outputs of each of 4 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,

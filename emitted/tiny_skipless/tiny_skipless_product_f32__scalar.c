@@ -44,7 +44,6 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
     y[7] = y0_7;
 }
 
-
 /* 4 outputs of one token: y = W x. */
 static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
 {

@@ -30,6 +30,16 @@ static inline float tiny_skipless_power_of_two(float n)
 }
 
 /* Offsets and strides. */
+#define TINY_SKIPLESS_K_INPUTS 64 /* inputs of K */
+#define TINY_SKIPLESS_K_PANELS 1 /* its panels of 32 outputs */
+#define TINY_SKIPLESS_V_INPUTS 64 /* inputs of V */
+#define TINY_SKIPLESS_V_PANELS 1 /* its panels of 32 outputs */
+#define TINY_SKIPLESS_G_INPUTS 64 /* inputs of G */
+#define TINY_SKIPLESS_G_PANELS 5 /* its panels of 32 outputs */
+#define TINY_SKIPLESS_M_INPUTS 64 /* inputs of M */
+#define TINY_SKIPLESS_M_PANELS 5 /* its panels of 32 outputs */
+#define TINY_SKIPLESS_O_INPUTS 160 /* inputs of O */
+#define TINY_SKIPLESS_O_PANELS 2 /* its panels of 32 outputs */
 #define TINY_SKIPLESS_K_LAYER 2048 /* weights of K of a layer */
 #define TINY_SKIPLESS_K_BIAS_LAYER 32 /* its biases of a layer */
 #define TINY_SKIPLESS_V_LAYER 2048 /* weights of V of a layer */
@@ -45,10 +55,12 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_VALUES_AT 32768 /* bytes into a layer's cache */
 #define TINY_SKIPLESS_VALUES_HEAD 4096 /* elements of a head in the cache */
 #define TINY_SKIPLESS_CACHE_POSITIONS 256 /* positions that the cache holds */
-#define TINY_SKIPLESS_KEY_TILE 512 /* elements of the keys of 32 positions */
+#define TINY_SKIPLESS_TILE_POSITIONS 32 /* positions whose keys lie side by side */
+#define TINY_SKIPLESS_KEY_TILE 512 /* elements of these keys */
 #define TINY_SKIPLESS_VALUE_PITCH 16 /* elements of a value, filled up */
 #define TINY_SKIPLESS_ROPE_PAIRS 8 /* pairs of elements of a head that are rotated */
 #define TINY_SKIPLESS_ROWS_PITCH 80 /* floats from token to token of rows */
+#define TINY_SKIPLESS_ROWS_AT 0 /* floats before it in scratch, for each token of a chunk */
 #define TINY_SKIPLESS_K_PITCH 48 /* floats from token to token of k */
 #define TINY_SKIPLESS_K_AT 80 /* floats before it in scratch, for each token of a chunk */
 #define TINY_SKIPLESS_V_PITCH 48 /* floats from token to token of v */
@@ -62,6 +74,7 @@ static inline float tiny_skipless_power_of_two(float n)
 #define TINY_SKIPLESS_OUT_PITCH 80 /* floats from token to token of out */
 #define TINY_SKIPLESS_OUT_AT 608 /* floats before it in scratch, for each token of a chunk */
 #define TINY_SKIPLESS_TOKEN_FLOATS 688 /* floats of all of these, for each token of a chunk */
+#define TINY_SKIPLESS_QUERIES_AT 0 /* floats before attention's queries, for each token that attends */
 #define TINY_SKIPLESS_SUMS_AT 32 /* floats before attention's sums, for each token that attends */
 #define TINY_SKIPLESS_SCORES_AT 64 /* floats before attention's scores, for each token that attends */
 #define TINY_SKIPLESS_TOTALS_AT 128 /* floats before attention's totals, for each token that attends */

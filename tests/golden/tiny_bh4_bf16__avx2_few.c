@@ -145,45 +145,45 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x,
         z[row] += residual[row] * x[row] + bias[row];
 }
 
-/* BH4 projection of a few tokens, each a tile of its own (LookupFFN, section "Efficient projection: BH4"):
+/* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):
    z = decay H W4 H W3 H W2 H W1 x + (1 - decay) x + bias, H the Hadamard matrix of 64 rows, each W 4 blocks of 16.
    Folded into the weights: the Hadamard matrix inside a block, decay, LayerNorm's gain.
    weights  bound weights
-   x        [tiles][64], normalised
-   a, b     [tiles][64], overwritten
-   z        [tiles][64], the first 48 rows are the result
+   x        [tokens][64], normalised
+   a, b     [tokens][64], overwritten
+   z        [tokens][64], the first 48 rows are the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_bf16__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x,
-    float *restrict a, float *restrict b, float *restrict z, size_t tiles)
+    float *restrict a, float *restrict b, float *restrict z, size_t tokens)
 {
     const uint32_t *w = weights->projection;
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(x, 64, w,
-        a, 64, tiles, 4);
-    for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_few_butterfly_4x16(a + tile * 64);
+        a, 64, tokens, 4);
+    for (size_t token = 0; token < tokens; ++token)
+        tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + 512,
-        b, 64, tiles, 4);
-    for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_few_butterfly_4x16(b + tile * 64);
+        b, 64, tokens, 4);
+    for (size_t token = 0; token < tokens; ++token)
+        tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(b, 64, w + 1024,
-        a, 64, tiles, 4);
-    for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_few_butterfly_4x16(a + tile * 64);
+        a, 64, tokens, 4);
+    for (size_t token = 0; token < tokens; ++token)
+        tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + 1536,
-        z, 64, tiles, 4);
-    for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_few_butterfly_4x16_need48(z + tile * 64);
+        z, 64, tokens, 4);
+    for (size_t token = 0; token < tokens; ++token)
+        tiny_few_butterfly_4x16_need48(z + token * 64);
 
     /* residual and bias */
-    for (size_t tile = 0; tile < tiles; ++tile) {
-        tiny_few_add_residual(z + tile * 64, x + tile * 64, weights->residual, weights->projection_bias, 48);
+    for (size_t token = 0; token < tokens; ++token) {
+        tiny_few_add_residual(z + token * 64, x + token * 64, weights->residual, weights->projection_bias, 48);
     }
 }

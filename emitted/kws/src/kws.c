@@ -137,6 +137,7 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
         return KWS_ERROR_CHECKSUM;
     if (*(const unsigned char *) &byte_order != 1)
         return KWS_ERROR_CPU;
+    /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const int16_t *) (const void *) (part[0] + 64);
     weights->multipliers = (const int16_t *) (const void *) (part[0] + 12352);
     weights->shifts = (const uint8_t *) (const void *) (part[0] + 12544);

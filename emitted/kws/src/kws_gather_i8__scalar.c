@@ -3,7 +3,8 @@
 
 /* Gathers one token: y = bias + sum over the tables of score times row, rounded to 16 binary places.
    weights  bound weights
-   row      [16]; score likewise
+   row      [16], each below 1024
+   score    [16]
    y        [64]
    None may overlap. Cannot fail. */
 void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
@@ -18,12 +19,4 @@ void kws_gather_i8__scalar(const kws_weights *weights, const uint32_t *restrict 
             kws_gather_add(score[table], weights->tables + row[table] * KWS_ROW_PITCH + column, &sums);
         kws_gather_end(&sums, shift, y + column);
     }
-#if 64 % KWS_STRIP
-    for (; column < 64; ++column) {
-        int32_t sum = weights->bias[column];
-        for (size_t table = 0; table < 16; ++table)
-            sum += score[table] * weights->tables[row[table] * KWS_ROW_PITCH + column];
-        y[column] = kws_shift_rounded(sum, shift);
-    }
-#endif
 }

@@ -48,7 +48,7 @@ void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict norm
     for (int step = 0; step < 3; ++step)
         root = root * (98304u - ((root * root >> 15) * low >> 14)) >> 16;
 
-    const int32_t gain = (int32_t) (root * 32768u >> 15);
+    const int32_t gain = (int32_t) root;
     for (size_t i = 0; i < 64; ++i)
         normalised[i] = (int16_t) kws_shift_rounded(normalised[i] * gain, places);
 }

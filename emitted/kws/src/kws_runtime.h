@@ -159,7 +159,7 @@ static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, i
 #define KWS_SCRATCH_ROW 512 /* bytes into scratch */
 #define KWS_SCRATCH_SCORE 576 /* bytes into scratch */
 
-/* scalar: normalise, project, hash and gather one token; then the stages together. */
+/* scalar: normalise, project, hash and gather one token; rows and scores; the whole layer. */
 void kws_normalise_i16__scalar(const int16_t *restrict x, int16_t *restrict normalised);
 void kws_dense_i16__scalar(const kws_weights *weights, const int16_t *restrict x, int32_t *restrict z);
 void kws_sign_hash_gelu_i32__scalar(const kws_weights *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score);
