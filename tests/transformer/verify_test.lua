@@ -274,7 +274,7 @@ function test.wrong_templates_are_found()
         },
         {
             "templates/transformer/blocks.c",
-            replace('position % " .. shape.cache.positions', 'position % " .. (shape.cache.positions - 1)'),
+            replace('position % " .. macro("CACHE_POSITIONS")', 'position % (" .. macro("CACHE_POSITIONS") .. " - 1)"'),
             "relative error",
             ring,
         },
@@ -291,7 +291,12 @@ function test.wrong_templates_are_found()
             ring,
             "i8",
         },
-        { "templates/transformer/blocks.c", replace("scratch + most * ", "scratch + 16 * most * "), "signal 11", path },
+        {
+            "templates/transformer/blocks.c",
+            replace('offset("scratch", "batch",', 'offset("scratch", "16 * batch",'),
+            "signal 11",
+            path,
+        },
     } do
         local result = program.run {
             "--tree",

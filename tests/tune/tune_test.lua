@@ -53,7 +53,7 @@ local function planted(line, sign)
     return tree
 end
 -- What such a line says of the candidates with gather.unroll=2, or =1, which is the default of portable C.
-local two, one = "#together == 2", "#together == 1"
+local two, one = "count == 2", "count == 1"
 
 local function in_tree(place, tree, ...)
     local result = program.run({ "--tree", tree, "tune", tiny, "-o", place.tuned, ... }, { env = place.env })
