@@ -293,7 +293,7 @@ function test.wrong_templates_are_found()
         },
         {
             "templates/transformer/blocks.c",
-            replace('offset("scratch", "batch",', 'offset("scratch", "16 * batch",'),
+            replace('some and "batch * "', 'some and "4096 * batch * "'),
             "signal 11",
             path,
         },
