@@ -1,5 +1,5 @@
--- Arrows between folders point downwards: what a file requires or includes stands in its own folder or in one below, and
--- nobody but the families' own folders asks which family a model is of.
+-- Arrows between folders point downwards: what a file requires or includes stands in its own folder or in one below.
+-- Nobody but the families' own folders asks which family a model is of.
 local check = require "tests.support.check"
 local host = require "host"
 local process = require "process"
