@@ -7,6 +7,7 @@ local rows = {
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
+    { "definition_stride", 3, 1, "every so many-th run beside NumPy's definition" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
