@@ -13,7 +13,7 @@
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
 --     failure(made, regime, o, bind_known)   why a compiled candidate is wrong, or nil
 --     conditions           of the repetitions (harness/tune/round.lua)
---     job(t, runners, batches, count, repetitions, order_seed, conditions)   of the measuring process
+--     job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)   of the measuring process
 --     libraries            whose dense FFNs run beside it
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
