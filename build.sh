@@ -128,6 +128,7 @@ run_tests() {
     ((${#labels[@]})) || fail "no test is called so: $*"
     install "$(packages_of "${labels[@]}")"
     rm -f build/tests.xml
+    (($#)) || rm -rf build/test_cache # what run and verify compiled: all tests start without
     SECONDS=0
     ctest --test-dir build --output-on-failure --output-junit tests.xml -j2 "$@" || status=$?
     [[ -e build/tests.xml ]] || exit "$status"

@@ -5,6 +5,8 @@ local rows = {
     { "fuzz_models", 6, 200, "random models of each fuzz test" },
     { "fuzz_schedules", 5, 20, "random schedules of each such model" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
+    { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
+    { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
     { "definition_stride", 3, 1, "every so many-th run beside NumPy's definition" },

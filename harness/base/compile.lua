@@ -1,6 +1,7 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
 local emit = require "gen.emit.emit"
 local host = require "host"
+local kept = require "harness.base.kept"
 local process = require "process"
 
 local compile = {}
@@ -34,6 +35,16 @@ function compile.call(arguments)
     local failure = compile.failure(arguments, result)
     if failure then error(failure, 0) end
     return result.output
+end
+
+-- Runs `commands` beside each other. Returns what went wrong with each, in one line, or false.
+function compile.failures(commands, timeout)
+    local options = { at_once = math.min(process.cpu_count(), 64), timeout = timeout, env = compile.environment }
+    local list = {}
+    for i, result in ipairs(assert(process.run_all(commands, options))) do
+        list[i] = compile.failure(commands[i], result, timeout) or false
+    end
+    return list
 end
 
 -- All flags of what needs the flags of `unit`, such as an instruction set.
@@ -131,17 +142,38 @@ function compile.commands(units, directory, library, cc, cflags, same)
     return commands, link
 end
 
+-- The digest of a library made of `units` with the sources `contents` and the options `same` of compile.sources;
+-- `version` is the compiler's first line of --version.
+function compile.digest(contents, units, same, cc, version, cflags)
+    local parts = { cc, version, cflags, table.concat(same, " ") }
+    for _, unit in ipairs(units) do
+        parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
+    end
+    return kept.digest(parts, contents)
+end
+
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
--- library. Returns its path.
+-- library, if it was not kept. Returns its path.
 function compile.library(plans, directory, cc, cflags)
     local contents, units, same = compile.sources(plans)
+    local name = "lib" .. plans[1].model.name .. ".so"
+    local library = directory .. "/" .. name
+    local folder = kept.folder()
+    local digest = folder and compile.digest(contents, units, same, cc, compile.version(cc), cflags)
+    local bytes = folder and kept.find(folder, digest)
+    if bytes then
+        assert(host.write_directory(directory, { [name] = bytes }, true))
+        return library
+    end
+
     assert(host.write_directory(directory, contents, true))
-    local library = directory .. "/lib" .. plans[1].model.name .. ".so"
     local commands, link = compile.commands(units, directory, library, cc, cflags, same)
-    for _, command in ipairs(commands) do
-        compile.call(command)
+    for _, failure in ipairs(compile.failures(commands, compile.timeout)) do
+        if failure then error(failure, 0) end
     end
     compile.call(link)
+    -- A folder that cannot be written keeps nothing; what was compiled is as good.
+    if folder and kept.open(folder) then kept.keep(folder, digest, assert(host.read(library))) end
     return library
 end
 

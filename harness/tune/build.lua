@@ -6,63 +6,35 @@ local compile = require "harness.base.compile"
 local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
 local host = require "host"
+local kept = require "harness.base.kept"
 local process = require "process"
 
 local build = {}
 build.__index = build
 
 build.timeout = 120 -- seconds that a compiler may take
-local most_kept = 4000 -- files of the folder: with more it is emptied
-
--- The folder of what was compiled; raises one line if nothing says where.
-function build.folder()
-    local cache, home = process.variable "XDG_CACHE_HOME", process.variable "HOME"
-    if cache and cache:find "^/" then return cache .. "/lookupc" end
-    if home and home:find "^/" then return home .. "/.cache/lookupc" end
-    error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0)
-end
 
 -- A builder of candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
--- files (what the family's tuning.prepare made), timeout in seconds.
+-- files (what the family's tuning.prepare made), timeout in seconds, folder (of what is kept; default: the user's).
+-- Raises one line if there is no such folder.
 function build.new(options)
-    local self = setmetatable(
-        { options = options, kept = build.folder(), scratch = process.temporary_directory(), number = 0 },
-        build
-    )
-    assert(host.write_directory(self.kept, {}))
-    local names = assert(host.list(self.kept))
-    if #names > most_kept then
-        for _, name in ipairs(names) do
-            assert(host.remove(self.kept .. "/" .. name))
-        end
-    end
-    return self
-end
-
--- The digest of all that a library made of `contents` depends on.
-function build:digest(contents, units, cflags)
-    local names, parts = {}, { self.options.version, cflags }
-    for _, unit in ipairs(units) do
-        parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
-    end
-    for name in pairs(contents) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
-        parts[#parts + 1] = name .. " " .. host.sha256(contents[name])
-    end
-    return host.sha256(table.concat(parts, "\n"))
+    local folder = options.folder or kept.folder()
+    if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
+    assert(kept.open(folder))
+    return setmetatable({ options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }, build)
 end
 
 -- What has to be done for plan `p`: { plan, library = path, commands, link }, without commands if the library is there.
 function build:order(p)
     local o = self.options
-    local contents, units = compile.sources { p }
+    local contents, units, same = compile.sources { p }
     local cflags = compile.threaded(p, o.cflags, o.threads)
-    local digest = self:digest(contents, units, cflags)
-    local made = { plan = p, digest = digest, library = string.format("%s/%s.so", self.kept, digest) }
-    if host.kind(made.library) then return made end
+    local made = { plan = p, digest = compile.digest(contents, units, same, o.cc, o.version, cflags) }
+    local bytes, path = kept.find(self.folder, made.digest)
+    if bytes then
+        made.library, made.bytes = path, bytes
+        return made
+    end
     self.number = self.number + 1
     local directory = self.scratch .. "/" .. self.number
     assert(host.write_directory(directory, contents))
@@ -77,17 +49,16 @@ local function run_all(commands, timeout)
     for i, command in ipairs(commands) do
         list[i] = command.argv
     end
-    local results = assert(process.run_all(list, { at_once = math.min(process.cpu_count(), 64), timeout = timeout }))
-    for i, command in ipairs(commands) do
-        local failure = compile.failure(command.argv, results[i], timeout)
-        command.of.failure = command.of.failure or failure and "compile: " .. failure
+    for i, failure in ipairs(compile.failures(list, timeout)) do
+        local of = commands[i].of
+        of.failure = of.failure or failure and "compile: " .. failure
     end
 end
 
 -- Whether the library's kernels of `regime` (nil: of both) are right: a reason why not, or nil.
 function build:verify(made, regime)
     local o = self.options
-    local mark = string.format("%s/%s.right_%s_%d_%s", self.kept, made.digest, regime or "both", o.seed, host.version)
+    local mark = string.format("%s/%s.right_%s_%d_%s", self.folder, made.digest, regime or "both", o.seed, host.version)
     if host.kind(mark) then return nil end
     local failure = harness.get(made.plan.family).tuning.failure(made, regime, o, self.bind_known)
     if failure then return ("verify: " .. failure):gsub("%c", " ") end
@@ -113,14 +84,16 @@ function build:make(plans, regime)
     end
     run_all(linking, timeout)
     for i, made in ipairs(list) do
-        -- maybe another file system
-        if made.link and not made.failure then assert(host.write_file(made.library, assert(host.read(made.fresh)))) end
+        if made.link and not made.failure then
+            made.bytes = assert(host.read(made.fresh))
+            made.library = assert(kept.keep(self.folder, made.digest, made.bytes))
+        end
         local failure = made.failure or self:verify(made, regime)
         list[i] = {
             plan = made.plan,
             failure = failure,
             library = made.library,
-            bytes = not failure and elf.code_bytes(assert(host.read(made.library))) or nil,
+            bytes = not failure and elf.code_bytes(made.bytes) or nil,
         }
     end
     return list

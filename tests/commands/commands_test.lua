@@ -385,6 +385,40 @@ function test.relative_paths_from_another_folder()
     check.equal(process.run({ "diff", "-r", here, there .. "/sub/tiny" }).output, "")
 end
 
+-- What run compiled is kept in the user's cache under everything it depends on.
+function test.run_compiles_once()
+    local there = program.folder()
+    local cc, calls, cache = there .. "/cc", there .. "/calls", there .. "/cache"
+    assert(host.write_file(cc, '#!/bin/sh\necho "$*" >>' .. calls .. '\nexec gcc "$@"\n'))
+    assert(process.run { "chmod", "+x", cc })
+    program.python("np.save(sys.argv[1], np.linspace(-1, 1, 4 * 27, dtype='<f4').reshape(4, 27))", there .. "/x.npy")
+    -- y of a run, and how many files were compiled for it.
+    local function run(flags, ...)
+        assert(host.write_file(calls, ""))
+        local words = { "run", odd, "--weights", weights, "--input", there .. "/x.npy", "--output", there .. "/y.npy" }
+        for _, word in ipairs { "--isa", "scalar", "--cc", cc, "--cflags", flags, ... } do
+            words[#words + 1] = word
+        end
+        works(words, { env = { XDG_CACHE_HOME = cache } })
+        local _, count = assert(host.read(calls)):gsub(" %-c ", "")
+        return assert(host.read(there .. "/y.npy")), count
+    end
+    local y, count = run "-O1"
+    check.equal(count > 0, true)
+    check.equal({ run "-O1" }, { y, 0 })
+    check.equal({ run "-O0" }, { y, count })
+    local other, compiled = run("-O1", "--tables", "i8")
+    check.equal({ other ~= y, compiled }, { true, count })
+    for _, name in ipairs(host.list(cache .. "/lookupc")) do
+        assert(host.write_file(cache .. "/lookupc/" .. name, "damaged"))
+    end
+    check.equal({ run "-O1" }, { y, count })
+    -- A cache that is a file keeps nothing, and costs nothing.
+    cache = there .. "/x.npy"
+    check.equal({ run "-O1" }, { y, count })
+    check.equal({ run "-O1" }, { y, count })
+end
+
 function test.sample_depends_on_the_seed_alone()
     local function sample(...)
         local path = folder .. "/sample.safetensors"

@@ -5,6 +5,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local sets = require "tests.support.sets"
 
 local test = {}
 local folder = program.folder()
@@ -20,7 +21,7 @@ local budget = { f32 = { 1e-5, 1e-5 }, f16 = { 1e-3, 2e-3 }, i8 = { 3e-2, 6e-2 }
 -- weights to the unfused ones.
 local function verified(name, text, ...)
     local path = model(name, text)
-    local found = json.decode(program.works { "verify", path, "--cflags", "-O1", "--json", ... })
+    local found = json.decode(program.works { "verify", path, "--cflags", "-O1", "--json", "--isa", sets.in_turn(), ... })
     check.equal(found.ok, true)
     assert(#found.results > 0)
     for _, result in ipairs(found.results) do

@@ -29,9 +29,9 @@ local function compiler(script)
 end
 
 -- A build with a folder of its own for what it keeps.
-local function new_builder(cc, kept, timeout)
-    build.folder = function() return kept end
+local function new_builder(cc, folder, timeout)
     return build.new {
+        folder = folder,
         cc = cc,
         version = compile.version(cc),
         cflags = "-O0",
@@ -90,11 +90,23 @@ function test.a_compiler_that_fails_is_quoted()
     )
 end
 
-function test.a_folder_that_is_full_is_emptied()
+function test.a_folder_that_is_full_is_halved()
     local kept = program.folder()
     assert(process.run { "bash", "-c", 'cd "$0" && touch {1..4001}', kept })
     new_builder("gcc", kept)
-    check.equal(#assert(host.list(kept)), 0)
+    check.equal(#assert(host.list(kept)), 2000)
+end
+
+function test.a_library_that_was_damaged_is_compiled_again()
+    local folder, plans = program.folder(), { plan_of() }
+    local first = new_builder("gcc", folder):make(plans, "many")[1]
+    local whole = assert(host.read(first.library))
+    for _, damaged in ipairs { whole:sub(1, -2), whole:sub(1, 5000) .. "x" .. whole:sub(5002), "", whole:sub(-64) } do
+        assert(host.write_file(first.library, damaged))
+        local again = new_builder("gcc", folder):make(plans, "many")[1]
+        check.equal({ again.failure, again.library }, { nil, first.library })
+        check.equal(#assert(host.read(first.library)), #whole)
+    end
 end
 
 return test

@@ -34,7 +34,7 @@ tokens, d = int(sys.argv[2]), int(sys.argv[3])
 x = (random.standard_normal((tokens, d)) + random.standard_normal((tokens, 1))) * 10.0 ** random.uniform(-2, 2, (tokens, 1))
 np.save(sys.argv[1], x.astype("<f4"))' "$work/$name.x.npy" $tokens "$d"
         for isa in "${sets[@]}"; do
-            ((turn++ % stride == 0)) || [[ $tokens == 33 && $isa == "${sets[-1]}" ]] || continue
+            ((turn++ % stride == 0)) || continue
             "$lookupc" run "$work/$name.lua" --weights "$work/$name.safetensors" --input "$work/$name.x.npy" --output "$work/$name.y.npy" --isa "$isa" --cflags -O1 "$@" >"$work/log"
             agrees "$name" "$@" || fail "$name, $tokens tokens, $isa: $(cat "$work/log")"
         done
