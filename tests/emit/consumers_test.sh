@@ -27,8 +27,17 @@ can() { [[ $here == *" $1 "* ]]; }
 
 # thinned: whether it is the turn of this one of many alike.
 stride=$(lua5.4 tests/effort.lua consumer_stride)
-turn=0
-thinned() { ((turn++ % stride == 0)); }
+count=0
+thinned() { ((count++ % stride == 0)); }
+
+# in_turn: puts into `turn` the option of emit for the next of the instruction sets that run here; none with effort full.
+read -ra runnable <<<"$here"
+every=$(lua5.4 tests/effort.lua instruction_sets)
+turn=() turns=0
+in_turn() {
+    turn=()
+    [[ $every == all ]] || turn=(--isa "${runnable[turns++ % ${#runnable[@]}]}")
+}
 
 compilers=(gcc clang)
 [[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 ]] || compilers=(clang)
@@ -39,6 +48,11 @@ bundle() {
     python 'import json, sys
 for file in json.load(open(sys.argv[1]))["files"]:
     if file["name"].endswith(".c"): print(file["name"], *file.get("flags", []))' "$work/$1/MANIFEST.json" >"$work/$1/flags.txt"
+}
+
+bundle_in_turn() {
+    in_turn
+    bundle "$@" "${turn[@]}"
 }
 
 # compile BUNDLE OBJECTS COMPILER FLAGS...: every source by itself, two at a time.
@@ -64,9 +78,9 @@ cat >"$work/all.lua" <<'END'
 return { name = "all", d = 16, h = 9, tau = 4, neighbours = 16, projection = { kind = "dense" }, score = "softmax", norm = { kind = "layernorm" } }
 END
 bundle tiny gen/models/tiny.lua
-bundle near "$work/near.lua" --tables i8
-bundle all "$work/all.lua"
-bundle base gen/models/roberta_base.lua
+bundle_in_turn near "$work/near.lua" --tables i8
+bundle_in_turn all "$work/all.lua"
+bundle_in_turn base gen/models/roberta_base.lua
 bundle other "$other"
 
 # Blocks of transformers: fused and gated; with norms and skip connections, all tokens seeing all; parallel, with a window.
@@ -82,14 +96,14 @@ cat >"$work/side.lua" <<'END'
 return { name = "side", d = 24, heads = 3, layers = 2, vocab = 9, parallel = true, skip = true, norm = { kind = "rmsnorm" },
     ffn = { kind = "mlp", f = 33, activation = "gelu_tanh" }, attention = { eliminate = "VP", window = 10, context = 64 } }
 END
-bundle fused "$work/fused.lua" --type bf16
-bundle post "$work/post.lua"
-bundle side "$work/side.lua" --type i8 --cache f16
+bundle_in_turn fused "$work/fused.lua" --type bf16
+bundle_in_turn post "$work/post.lua"
+bundle_in_turn side "$work/side.lua" --type i8 --cache f16
 cat >"$work/ring.lua" <<'END'
 return { name = "ring", d = 40, heads = 4, kv_heads = 2, layers = 1, vocab = 9, ffn = { kind = "glu", f = 50, activation = "silu" },
     attention = { eliminate = "QP", rope = {}, window = 33, context = 70 } }
 END
-bundle ring "$work/ring.lua" --type f16 --cache i8
+bundle_in_turn ring "$work/ring.lua" --type f16 --cache i8
 # With lookup FFNs: tables that deliver q, k and v, of i8 beside a ring and without any product; tables that only hold q.
 cat >"$work/tables.lua" <<'END'
 return { name = "tables", d = 40, heads = 4, kv_heads = 2, layers = 3, vocab = 9, attention = { eliminate = "QKVP", rope = {}, window = 33, context = 70 },
@@ -99,8 +113,8 @@ cat >"$work/held.lua" <<'END'
 return { name = "held", d = 24, heads = 2, layers = 2, vocab = 9, attention = { eliminate = "Q", context = 33 },
     ffn = { kind = "lookup", h = 9, tau = 5, projection = { kind = "bh4", block = 8 }, score = "gelu" } }
 END
-bundle tables "$work/tables.lua" --type i8
-bundle held "$work/held.lua" --type bf16
+bundle_in_turn tables "$work/tables.lua" --type i8
+bundle_in_turn held "$work/held.lua" --type bf16
 
 # What is called later, and every other one of the rest, is compiled by both; or all, with full effort.
 both() { [[ ${#compilers[@]} == 2 || " tiny other near fused ring held " == *" $1 "* ]]; }
@@ -265,7 +279,7 @@ for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--p
         for name in tiny other; do
             model=gen/models/tiny.lua
             [[ $name == other ]] && model=$other
-            bundle "$name.$type" "$model" "${words[@]}"
+            bundle_in_turn "$name.$type" "$model" "${words[@]}"
             compile "$name.$type" "$name.$type.$cc" "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}"
             nm -u "$work/$name.$type.$cc"/*.o | grep -v -e '^$' -e '\.o:$' -e " U ${name}_" && fail "$name, $options: $cc needs these symbols"
         done
@@ -283,7 +297,8 @@ for options in "--tables bf16" "--tables f16" "--tables i8" "--tables e4m3" "--p
         compile "portable.$type" "portable.$type.$target" clang --target=$target -std=c99 -O2 -ffreestanding "${warnings[@]}"
     done
 done
-for file in "$work"/tiny.tables.f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
+bundle f16 gen/models/tiny.lua --tables f16 --isa avx2
+for file in "$work"/f16/*__avx2*.c; do stops "compile this file with" "$file" gcc -mavx2 -mfma; done
 "$lookupc" pack gen/models/tiny.lua --weights "$work/tiny.safetensors" -o "$work/tiny.bin" >"$work/log"
 ok "tables in bf16, f16, i8 and e4m3, a projection in bf16: no warning, no library, the results of lookupc run"
 

@@ -23,6 +23,12 @@ def instruction_sets():
     return subprocess.run(["lua5.4", "tests/support/isa.lua", LOOKUPC], check=True, capture_output=True, text=True).stdout.split()
 
 
+def in_turn(sets, number):
+    """Of the instruction sets those that case `number` is for: all, or with effort quick one."""
+    every = subprocess.run(["lua5.4", "tests/effort.lua", "instruction_sets"], check=True, capture_output=True, text=True).stdout.strip() == "all"
+    return sets if every else [sets[number % len(sets)]]
+
+
 def bf16(values):
     """float64 rounded to bfloat16, as the upper halves of float32; for values that are normal there."""
     rounded = np.ldexp(np.rint(np.ldexp(np.frexp(values)[0], 8)), np.frexp(values)[1] - 8)

@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from lookupc import effort, instruction_sets, run, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, run, write_safetensors
 
 SETS = instruction_sets()
 D = 24
@@ -45,7 +45,7 @@ def ffns(work):
     for tokens in TOKENS:
         x = (random.standard_normal((tokens, D)) * 10.0 ** random.uniform(-1, 1, (tokens, 1))).astype(np.float32).astype(np.float64)
         u = x @ w.T
-        for isa in SETS:
+        for isa in in_turn(SETS, tokens):
             for score, gain, act in (("softmax", 0.5, 1 / (1 + np.exp(-u))), ("gelu", 0.851, u / (1 + np.exp(-1.702 * u)))):
                 factor = 1.0 if score == "softmax" else 1 / 0.851
                 tensors = {"hash.projection.weight": gain * w, "hash.projection.bias": np.zeros(hidden), "tables": factor * tables, "bias": bias}
@@ -71,11 +71,11 @@ def softmax(work):
         for neighbours in (1, 2, 3, 5, 8, 15, 16)[:: effort("identities_stride")]:
             taken = np.zeros(share.shape, dtype=bool)
             np.put_along_axis(taken, order[:, :, :neighbours], True, axis=2)
-            for score, weight in (("softmax", share), ("gelu", share * along), ("one", np.ones_like(share))):
+            for number, (score, weight) in enumerate((("softmax", share), ("gelu", share * along), ("one", np.ones_like(share)))):
                 if score == "one" and neighbours == rows:
                     continue  # refused: the same sum for every token
                 expected = np.where(taken, weight, 0.0)
-                for isa in SETS:
+                for isa in in_turn(SETS, number + neighbours):
                     text = f"{neighbours} of {rows} rows, {score}, {tokens} tokens, {isa}"
                     y = layer(work, f'd_out = {h * rows}, h = {h}, tau = {tau}, neighbours = {neighbours}, score = "{score}"', tensors, x, isa)
                     y = y.reshape(tokens, h, rows)
