@@ -5,17 +5,18 @@ local rows = {
     { "fuzz_models", 6, 200, "random models of each fuzz test" },
     { "fuzz_schedules", 5, 20, "random schedules of each such model" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
+    { "candidate_models", 4, 15, "random models whose candidates are emitted" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
     { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
-    { "definition_stride", 3, 1, "every so many-th run beside NumPy's definition" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
+    { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
-    { "consumer_stride", 3, 1, "every so many-th bundle and target of other CPUs is compiled" },
-    { "consumer_compilers", 1, 2, "compilers that take bundles of every kind and type" },
+    { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
+    { "consumer_compilers", 1, 2, "compilers of threads, of types, and of bundles that are compiled only" },
 }
 
 local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c

@@ -485,7 +485,12 @@ function test.full_disks()
     refused("File too large", with_output(ready_input(2), "output"), full)
     refused("File too large", { "verify", small, "--isa", "scalar" }, full)
     -- Room for the sources, none for the compiler.
-    refused("gcc: ", with_output(ready_input(2), "output"), { limit = "ulimit -f 16" })
+    local nothing_kept = { XDG_CACHE_HOME = program.folder() }
+    refused("gcc: ", with_output(ready_input(2), "output"), { limit = "ulimit -f 16", env = nothing_kept })
+    -- None for a library that was kept, and none for keeping one.
+    local kept = { XDG_CACHE_HOME = program.folder() }
+    works({ "verify", small, "--isa", "scalar" }, { env = kept })
+    refused("libsmall.so: File too large", { "verify", small, "--isa", "scalar" }, { limit = "ulimit -f 16", env = kept })
     for _, words in ipairs { { "plan", small }, { "help" }, { "--version" } } do
         local result = process.run { "bash", "-c", '"$@" > /dev/full', "bash", check.lookupc, table.unpack(words) }
         check.equal({ result.status, result.output }, { 1, "lookupc: standard output: No space left on device\n" })

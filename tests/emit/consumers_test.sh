@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-ok() { echo "ok     consumers: $*"; }
+ok() { echo "ok     consumers: $* ($SECONDS s from the start)"; }
 
 python() { /usr/bin/python3 -c "$@"; }
 
@@ -81,7 +81,7 @@ bundle tiny gen/models/tiny.lua
 bundle_in_turn near "$work/near.lua" --tables i8
 bundle_in_turn all "$work/all.lua"
 bundle_in_turn base gen/models/roberta_base.lua
-bundle other "$other"
+bundle_in_turn other "$other"
 
 # Blocks of transformers: fused and gated; with norms and skip connections, all tokens seeing all; parallel, with a window.
 cat >"$work/fused.lua" <<'END'
@@ -116,13 +116,14 @@ END
 bundle_in_turn tables "$work/tables.lua" --type i8
 bundle_in_turn held "$work/held.lua" --type bf16
 
-# What is called later, and every other one of the rest, is compiled by both; or all, with full effort.
-both() { [[ ${#compilers[@]} == 2 || " tiny other near fused ring held " == *" $1 "* ]]; }
+# What is called later is compiled by both compilers, the rest by one of them in turn; or all by both, with full effort.
+number=0
 for name in tiny base other near all fused post side ring tables held; do
-    for cc in gcc clang; do
-        [[ $cc == gcc ]] || both $name || continue
+    by=(gcc clang)
+    [[ ${#compilers[@]} == 2 || $name == tiny || $name == other ]] || by=("${by[number++ % 2]}")
+    for cc in "${by[@]}"; do
         compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
-        [[ $name == base ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
+        [[ $name == base || (${#compilers[@]} == 1 && $cc == gcc) ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
     done
 done
 ok "every file compiles by itself without a warning"
@@ -142,11 +143,13 @@ stops() {
 }
 for cc in gcc clang; do
     for file in "$work"/tiny/*__avx2*.c; do
+        thinned || continue
         stops "compile this file with" "$file" $cc
         stops "compile this file with" "$file" $cc -mavx2
         stops "compile this file with" "$file" $cc -mfma -mavx
     done
     for file in "$work"/tiny/*__avx512*.c; do
+        thinned || continue
         stops "compile this file with" "$file" $cc -mavx2 -mfma
         stops "compile this file with" "$file" $cc -mavx512f -mfma
     done
@@ -240,6 +243,7 @@ done
 ((${#counts[@]} > 15)) || fail "no number of tokens from which calls are split"
 
 for cc in gcc clang; do
+    [[ $cc == gcc || ${#compilers[@]} == 2 ]] || continue
     openmp=(-fopenmp -DTINY_OPENMP=3)
     if ! echo 'int main(void) { return 0; }' | $cc "${openmp[@]}" -x c - -o "$work/openmp" 2>"$work/log"; then
         echo "skipped: consumers: threads: $cc has no OpenMP library"

@@ -3,6 +3,7 @@ local candidates = require "harness.tune.candidates"
 local check = require "tests.support.check"
 local emit = require "gen.emit.emit"
 local estimate = require "harness.families.lookup.estimate"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
@@ -244,7 +245,7 @@ function test.all_candidates_are_legal_and_are_emitted()
             end
         end
     end
-    for index = 1, 15 do
+    for index = 1, effort.candidate_models do
         local given, tables = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         for _, set in ipairs(isa.names) do
