@@ -1,7 +1,7 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
 local emit = require "gen.emit.emit"
 local host = require "host"
-local kept = require "harness.base.kept"
+local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
 local compile = {}
@@ -149,7 +149,7 @@ function compile.digest(contents, units, same, cc, version, cflags)
     for _, unit in ipairs(units) do
         parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
     end
-    return kept.digest(parts, contents)
+    return library_cache.digest(parts, contents)
 end
 
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
@@ -158,9 +158,9 @@ function compile.library(plans, directory, cc, cflags)
     local contents, units, same = compile.sources(plans)
     local name = "lib" .. plans[1].model.name .. ".so"
     local library = directory .. "/" .. name
-    local folder = kept.folder()
+    local folder = library_cache.folder()
     local digest = folder and compile.digest(contents, units, same, cc, compile.version(cc), cflags)
-    local bytes = folder and kept.find(folder, digest)
+    local bytes = folder and library_cache.find(folder, digest)
     if bytes then
         assert(host.write_directory(directory, { [name] = bytes }, true))
         return library
@@ -173,7 +173,7 @@ function compile.library(plans, directory, cc, cflags)
     end
     compile.call(link)
     -- A folder that cannot be written keeps nothing; what was compiled is as good.
-    if folder and kept.open(folder) then kept.keep(folder, digest, assert(host.read(library))) end
+    if folder and library_cache.open(folder) then library_cache.put(folder, digest, assert(host.read(library))) end
     return library
 end
 

@@ -6,7 +6,7 @@ local compile = require "harness.base.compile"
 local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
 local host = require "host"
-local kept = require "harness.base.kept"
+local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
 local build = {}
@@ -18,9 +18,9 @@ build.timeout = 120 -- seconds that a compiler may take
 -- files (what the family's tuning.prepare made), timeout in seconds, folder (of what is kept; default: the user's).
 -- Raises one line if there is no such folder.
 function build.new(options)
-    local folder = options.folder or kept.folder()
+    local folder = options.folder or library_cache.folder()
     if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
-    assert(kept.open(folder))
+    assert(library_cache.open(folder))
     return setmetatable({ options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }, build)
 end
 
@@ -30,7 +30,7 @@ function build:order(p)
     local contents, units, same = compile.sources { p }
     local cflags = compile.threaded(p, o.cflags, o.threads)
     local made = { plan = p, digest = compile.digest(contents, units, same, o.cc, o.version, cflags) }
-    local bytes, path = kept.find(self.folder, made.digest)
+    local bytes, path = library_cache.find(self.folder, made.digest)
     if bytes then
         made.library, made.bytes = path, bytes
         return made
@@ -86,7 +86,7 @@ function build:make(plans, regime)
     for i, made in ipairs(list) do
         if made.link and not made.failure then
             made.bytes = assert(host.read(made.fresh))
-            made.library = assert(kept.keep(self.folder, made.digest, made.bytes))
+            made.library = assert(library_cache.put(self.folder, made.digest, made.bytes))
         end
         local failure = made.failure or self:verify(made, regime)
         list[i] = {

@@ -1,16 +1,16 @@
--- Keeps compiled libraries under the digest of everything they depend on, so that nothing is compiled twice.
+-- A cache of compiled libraries, each under the digest of everything they depend on, so that nothing is compiled twice.
 --
 -- Behind the library's own bytes its file has their SHA-256: what was damaged there is compiled again.
 local host = require "host"
 local process = require "process"
 
-local kept = {}
+local library_cache = {}
 
 local max_files = 4000 -- of the folder: with more, half of them are removed
 local digest_length = 64
 
 -- The folder of compiled libraries; nil: nothing says where, and nothing is kept.
-function kept.folder()
+function library_cache.folder()
     local cache, home = process.variable "XDG_CACHE_HOME", process.variable "HOME"
     if cache and cache:find "^/" then return cache .. "/lookupc" end
     if home and home:find "^/" then return home .. "/.cache/lookupc" end
@@ -18,7 +18,7 @@ function kept.folder()
 end
 
 -- The digest of all that a library depends on: `parts`, a list of strings, and the sources `contents` by file name.
-function kept.digest(parts, contents)
+function library_cache.digest(parts, contents)
     local list, names = table.move(parts, 1, #parts, 1, {}), {}
     for name in pairs(contents) do
         names[#names + 1] = name
@@ -33,7 +33,7 @@ end
 local function path_of(folder, digest) return folder .. "/" .. digest .. ".so" end
 
 -- The bytes of the library `digest` in `folder`, and its path; nil: it is not there, or damaged.
-function kept.find(folder, digest)
+function library_cache.find(folder, digest)
     local path = path_of(folder, digest)
     local file = host.kind(path) == "file" and host.read(path)
     if not file or #file <= digest_length then return nil end
@@ -43,7 +43,7 @@ function kept.find(folder, digest)
 end
 
 -- Makes room in `folder`, which is made if it is not there. Returns nil and a message if that cannot be done.
-function kept.open(folder)
+function library_cache.open(folder)
     local made, message = host.write_directory(folder, {})
     if not made then return nil, message end
     local names = host.list(folder) or {}
@@ -56,10 +56,10 @@ function kept.open(folder)
 end
 
 -- Puts the library `bytes` into `folder`. Returns its path, or nil and a message.
-function kept.keep(folder, digest, bytes)
+function library_cache.put(folder, digest, bytes)
     local written, message = host.write_directory(folder, { [digest .. ".so"] = bytes .. host.sha256(bytes) }, true)
     if not written then return nil, message end
     return path_of(folder, digest)
 end
 
-return kept
+return library_cache
