@@ -28,15 +28,18 @@ libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
 test_packages='
 clang                   | emit fuzz firmware verify tune commands | second compiler that the emitted C is tested with
+libclang-rt-14-dev      | fuzz | its sanitizers
+llvm                    | fuzz | lists the symbols of WebAssembly
+tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware verify transformer tune commands | check of results that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
-gcc-arm-none-eabi       | firmware isa | Cortex-M: compiles for it
+gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
 qemu-system-arm         | firmware isa | Cortex-M: runs it
-gcc-aarch64-linux-gnu   | firmware isa | AArch64: compiles for it
-gcc-riscv64-unknown-elf | firmware full | RISC-V of 32 bits: compiles for it
-clang-19                | firmware isa | RISC-V with vectors and WebAssembly: compiles for them
+gcc-aarch64-linux-gnu   | firmware isa fuzz | AArch64: compiles for it
+gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
+clang-19                | firmware isa fuzz | RISC-V with vectors and WebAssembly: compiles for them
 lld-19                  | firmware isa | links it
 qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
 nodejs                  | firmware isa | runs WebAssembly

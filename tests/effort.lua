@@ -4,6 +4,9 @@ local rows = {
     -- name, quick, full, meaning
     { "fuzz_models", 6, 200, "random models of each fuzz test" },
     { "fuzz_schedules", 5, 20, "random schedules of each such model" },
+    { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
+    { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
+    { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "candidate_models", 4, 15, "random models whose candidates are emitted" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },

@@ -13,6 +13,16 @@
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 
+/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become a
+   call of memset, memcpy or memmove. */
+static inline float tiny_skipless_hidden(float value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}
+
 typedef union { float value; uint32_t bits; } tiny_skipless_float_bits;
 
 /* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */

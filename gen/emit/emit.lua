@@ -6,6 +6,7 @@ local host = require "host"
 local json = require "json"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
+local promise = require "gen.emit.promise"
 local template = require "gen.print.template"
 
 local emit = {}
@@ -70,6 +71,7 @@ function emit.sources(p, more)
         isas = isas,
         isa_list = table.concat(isa_list, ", "),
         variants = p.variants,
+        promise = promise.lines(p.target, p.arithmetic == nil),
         sections = p.sections,
         align = blob.align,
         scratch_bytes = p.scratch_bytes,

@@ -10,6 +10,31 @@ local helpers = {}
 
 local portable = {
     {
+        name = "hidden",
+        text = [[
+/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become a
+   call of memset, memcpy or memmove. */
+static inline float $hidden(float value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}]],
+    },
+    {
+        name = "hidden_integer",
+        text = [[
+/* The same for an integer. */
+static inline int32_t $hidden_integer(int32_t value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}]],
+    },
+    {
         name = "float_bits",
         text = [[
 typedef union { float value; uint32_t bits; } $float_bits;]],
