@@ -57,14 +57,17 @@ static int host_read(lua_State *L)
     return push_file(L, path, (size_t)max_bytes) ? 1 : 2;
 }
 
-/* host.kind(path) -> "file" | "directory" | nil. Anything that is not a directory is a file. */
+/* host.kind(path) -> "file" | "directory" | "link", a symbolic link to nothing | nil. Whatever else there is is a file. */
 static int host_kind(lua_State *L)
 {
     struct stat status;
-    if (stat(check_path(L, 1), &status) != 0)
-        lua_pushnil(L);
-    else
+    const char *path = check_path(L, 1);
+    if (stat(path, &status) == 0)
         lua_pushstring(L, S_ISDIR(status.st_mode) ? "directory" : "file");
+    else if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+        lua_pushstring(L, "link");
+    else
+        lua_pushnil(L);
     return 1;
 }
 
