@@ -49,8 +49,9 @@ typedef struct {
 bool files_leads_somewhere(const char *path, char *error, size_t error_size);
 
 /* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link to a file is followed, one to
-   nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the folder are removed. SIGINT, SIGTERM and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary
-   file behind; of several files at a time the one started last must therefore end first. */
+   nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the folder are removed. SIGINT, SIGTERM
+   and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary file behind; of several files at a time
+   the one started last must therefore end first. */
 bool files_create(files_writer *file, const char *path, char *error, size_t error_size);
 
 /* Appends data[bytes]. After a failure ("path: reason") the caller may only discard. */
