@@ -501,9 +501,12 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
     }
     if (!good)
         fail(directory, ENOMEM, error, error_size);
-    for (size_t i = 0; good && i <= count; ++i)
-        good = make_directories(path[i], &first[i]) ||
-               (files_leads_somewhere(directory, error, error_size) && fail(directory, errno, error, error_size));
+    for (size_t i = 0; good && i <= count; ++i) {
+        good = make_directories(path[i], &first[i]);
+        const int reason = errno;
+        if (!good && files_leads_somewhere(directory, error, error_size))
+            fail(directory, reason, error, error_size);
+    }
     good = good && files_write(inside, count, error, error_size);
     for (size_t i = count + 1; i-- > 0;) {
         if (!good && path != NULL && path[i] != NULL && first != NULL)

@@ -136,6 +136,18 @@ static int host_remove(lua_State *L)
     return 1;
 }
 
+/* host.check_output(path) -> true | nil, message: whether a file can be written there now; changes nothing */
+static int host_check_output(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    files_writer file;
+    if (!files_create(&file, check_path(L, 1), error, sizeof error))
+        return host_fail(L, error);
+    files_discard(&file);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 /* host.append_line(path, line) -> true | nil, message: on the disk when it returns */
 static int host_append_line(lua_State *L)
 {
@@ -371,6 +383,7 @@ int luaopen_host(lua_State *L)
         {"list", host_list},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
+        {"check_output", host_check_output},
         {"append_line", host_append_line},
         {"move", host_move},
         {"same_file", host_same_file},
