@@ -85,8 +85,9 @@ function commands.emit(arguments, options)
             string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
     end
     for _, name in ipairs(leftovers) do
-        local removed, message = host.remove(options.o .. "/" .. name)
-        if not removed and host.kind(options.o .. "/" .. name) then error(message, 0) end -- gone: another emit was faster
+        local path = options.o .. "/" .. name
+        local removed, message = host.remove(path)
+        if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
     end
     host.print(table.concat(lines, "\n"))

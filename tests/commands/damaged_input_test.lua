@@ -606,7 +606,8 @@ function test.temporary_folders_that_cannot_be_made()
         "bash",
         "-c",
         [[
-        dir=$(mktemp -d); cp "$1" "$dir/lookupc"; cp "$2" "$dir/small.lua"; mkdir "$dir/closed"; chmod a+rx,a-w "$dir" "$dir/closed"
+        dir=$(mktemp -d); cp "$1" "$dir/lookupc"; cp "$2" "$dir/small.lua"; mkdir "$dir/closed"
+        chmod a+rx,a-w "$dir" "$dir/closed"
         as=; test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
         TMPDIR=$dir/closed $as "$dir/lookupc" verify "$dir/small.lua" --isa scalar; echo "status $?"
         chmod u+w "$dir"; rm -rf "$dir"]],

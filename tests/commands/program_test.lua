@@ -166,8 +166,9 @@ function test.the_next_run_removes_temporary_folders_of_a_killed_one()
         export TMPDIR=$PWD
         mkdir lookupc-master
         start() { rm -f pid; $L & until [ -s pid ]; do sleep 0.01; done; inner="$inner $(cat pid)"; }
-        folders() { find . -mindepth 1 -maxdepth 1 -type d -name 'lookupc-*' | sort > now; diff now before | tr -dc '<>'; echo " $1"; }
-        find . -mindepth 1 -maxdepth 1 -type d -name 'lookupc-*' | sort > before
+        found() { find . -mindepth 1 -maxdepth 1 -type d -name 'lookupc-*' | sort; }
+        folders() { diff <(found) before | tr -dc '<>'; echo " $1"; }
+        found > before
         start; first=$!; folders "the first runs"
         start; second=$!; folders "two run"
         kill -9 $first; wait $first 2>/dev/null; folders "one was killed"
