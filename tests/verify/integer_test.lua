@@ -4,6 +4,7 @@ local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local emit = require "gen.emit.emit"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local harness = require "harness.families.integer.execute"
 local host = require "host"
@@ -55,7 +56,7 @@ end
 
 -- 60 models of all kinds in both types; neither error nor flips may be larger than these weights explain.
 function test.random_models_equal_the_reference_bit_by_bit()
-    for index = 1, 60 do
+    for index = 1, effort.integer_models do
         local given = fuzz.model(index)
         given.neighbours, given.name = nil, "fuzz"
         given.integer = index % 3 == 0 and { input = 4.0, fraction = 14 } or nil
@@ -274,6 +275,33 @@ int main(void)
     local status, output =
         shell('cd "$1" && gcc -O2 -Wall -Wextra -Wconversion -Werror main.c -o main && ./main', bundle)
     check.equal({ status, output }, { 0, "4096 -4096 32767 -32768 0 0 1.5\n" })
+end
+
+-- A projection that adds nothing: decay = 0, or weights that are all zero. Residual and bias decide alone.
+function test.projections_of_zeros()
+    local work = program.folder()
+    local function verified(model, ...)
+        return json.decode(works { "verify", model, "--arithmetic", "integer", "--json", ... }).results[1]
+    end
+    local text = assert(host.read "gen/models/tiny.lua")
+    for i, norm in ipairs { "%0", "" } do
+        local path =
+            program.model(work, "none" .. i, (text:gsub("decay = 0%.7", "decay = 0"):gsub("norm = %b{},", norm)))
+        for _, type in ipairs { "i16", "i8" } do
+            local result = verified(path, "--projection", type)
+            check.equal({ result.ok, result.rel_err < 0.02 }, { true, true })
+        end
+    end
+    works { "sample", "gen/models/tiny.lua", "-o", work .. "/w.safetensors" }
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+tensors["hash.projection.weight"][1][:] = 0
+save(sys.argv[1], tensors)
+]],
+        work .. "/w.safetensors"
+    )
+    check.equal(verified("gen/models/tiny.lua", "--weights", work .. "/w.safetensors").ok, true)
 end
 
 function test.plan_pack_run_verify_bench_and_check_know_it()
