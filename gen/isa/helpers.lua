@@ -12,8 +12,8 @@ local portable = {
     {
         name = "hidden",
         text = [[
-/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become a
-   call of memset, memcpy or memmove. */
+/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become
+   a call of memset, memcpy or memmove. */
 static inline float $hidden(float value)
 {
 #if defined(__GNUC__)

@@ -32,8 +32,9 @@ function plans.of(index, set)
     local typed = isa.with_types(set, { dtype.get(tables), dtype.get(projection, "projection") })
     local shape = lookup_plan.build(m, { set }, nil, tables, projection).shape
     local s = fuzz.schedule(random, shape, typed)
-    -- Tiles of one token are for portable C, which prefetches nothing.
-    if set.prefetch_l2 and s["tile.vectors"] * set.lanes == 1 then s["tile.vectors"] = 2 end
+    while set.prefetch_l2 and s["tile.vectors"] * set.lanes == 1 do -- is for portable C, which prefetches nothing
+        s = fuzz.schedule(random, shape, typed)
+    end
     local list = {
         { name = "lookup", plan = lookup_plan.build(m, { set }, { [set.name] = s }, tables, projection) },
         { name = "transformer", plan = transformers.plan(index, { set }) },
