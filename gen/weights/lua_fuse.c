@@ -118,7 +118,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
     return good;
 }
 
-/* out[count][columns] <- rows first ... first + count - 1; their pages may go again. */
+/* out[count][columns] <- rows first ... first + count - 1. */
 static bool read_rows(fusion *f, const view *v, size_t first, size_t count, double *out)
 {
     for (size_t row = first; row < first + count;) {
@@ -128,7 +128,6 @@ static bool read_rows(fusion *f, const view *v, size_t first, size_t count, doub
             return false;
         row += run;
     }
-    safetensors_release(v->file);
     return true;
 }
 
@@ -246,14 +245,14 @@ static bool step_copy(fusion *f, int step, int results)
     if (!open_view(f, step, "from", &v, &there))
         return false;
     const size_t width = v.tensor->count ? v.tensor->bytes / v.tensor->count : 0, most = 1 << 20;
-    if (!room(f, &f->work[0], most, 1))
+    if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))
         return false;
     for (size_t at = 0; at < v.tensor->count; at += most) {
         const size_t count = v.tensor->count - at < most ? v.tensor->count - at : most;
         if (!safetensors_read(v.file, v.tensor, at, count, f->work[0], f->error, sizeof f->error) ||
-            !shards_append(f->out, v.tensor->data + at * width, count * width, f->error, sizeof f->error) || !tick(f, (double)count))
+            !safetensors_read_bytes(v.file, v.tensor, at, count, f->work[1], f->error, sizeof f->error) ||
+            !shards_append(f->out, f->work[1], count * width, f->error, sizeof f->error) || !tick(f, (double)count))
             return false;
-        safetensors_release(v.file);
     }
     return true;
 }

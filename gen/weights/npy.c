@@ -185,15 +185,21 @@ static bool parse_header(header_text *text, size_t shape[2])
     return true;
 }
 
-/* The values of a mapped file, or NULL with a line in error. */
-static float *read_mapped(const char *path, const files_mapping *file, size_t *rows, size_t *columns, char *error, size_t error_size)
+/* The values of an open file, or NULL with a line in error. */
+static float *read_open(const files_source *file, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    if (file->bytes < LENGTH_AT || memcmp(file->data, magic, sizeof magic) != 0) {
+    const char *const path = file->path;
+    unsigned char front[LENGTH_AT + 4];
+    const size_t front_bytes = file->bytes < sizeof front ? file->bytes : sizeof front;
+    if (!files_pread(file, 0, front, front_bytes, error, error_size)) {
+        return NULL;
+    }
+    if (file->bytes < LENGTH_AT || memcmp(front, magic, sizeof magic) != 0) {
         files_error(error, error_size, "%s: not an .npy file", path);
         return NULL;
     }
-    const int major = file->data[VERSION_AT];
-    const int minor = file->data[VERSION_AT + 1];
+    const int major = front[VERSION_AT];
+    const int minor = front[VERSION_AT + 1];
     if ((major != 1 && major != 2) || minor != 0) {
         files_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
         return NULL;
@@ -204,17 +210,23 @@ static float *read_mapped(const char *path, const files_mapping *file, size_t *r
         return NULL;
     }
     size_t length = 0;
-    memcpy(&length, file->data + LENGTH_AT, header_at - LENGTH_AT);
+    memcpy(&length, front + LENGTH_AT, header_at - LENGTH_AT);
     if (length > file->bytes - header_at) {
         files_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
                     file->bytes - header_at);
         return NULL;
     }
 
-    const char *const start = (const char *)file->data + header_at;
-    header_text text = {path, start, start, start + length, error, error_size};
+    char *const header = malloc(length + 1);
+    if (header == NULL) {
+        files_error(error, error_size, "%s: out of memory", path);
+        return NULL;
+    }
+    header_text text = {path, header, header, header + length, error, error_size};
     size_t shape[2];
-    if (!parse_header(&text, shape)) {
+    const bool good = files_pread(file, header_at, header, length, error, error_size) && parse_header(&text, shape);
+    free(header);
+    if (!good) {
         return NULL;
     }
     size_t bytes;
@@ -237,7 +249,10 @@ static float *read_mapped(const char *path, const files_mapping *file, size_t *r
         files_error(error, error_size, "%s: out of memory", path);
         return NULL;
     }
-    memcpy(values, start + length, bytes);
+    if (!files_pread(file, header_at + length, values, bytes, error, error_size)) {
+        free(values);
+        return NULL;
+    }
     *rows = shape[0];
     *columns = shape[1];
     return values;
@@ -245,12 +260,12 @@ static float *read_mapped(const char *path, const files_mapping *file, size_t *r
 
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    files_mapping file;
-    if (!files_map(path, &file, error, error_size)) {
+    files_source file;
+    if (!files_open(path, &file, error, error_size)) {
         return NULL;
     }
-    float *values = read_mapped(path, &file, rows, columns, error, error_size);
-    files_unmap(&file);
+    float *values = read_open(&file, rows, columns, error, error_size);
+    files_close(&file);
     return values;
 }
 
