@@ -7,11 +7,12 @@
 #include <string.h>
 
 enum {
-    LONGEST_COMPARED = 255, /* letters */
+    LONGEST_COMPARED = 255, /* letters of a part */
     MOST_LETTERS = 3,
-    MOST_PARTS = 2,   /* that are left out */
-    FEWEST_PARTS = 3, /* that both names have */
-    FAR = MOST_LETTERS + MOST_PARTS + 1,
+    MOST_PARTS = 2,              /* that are left out */
+    FEWEST_PARTS = 3,            /* that both names have */
+    OTHER_NUMBER = MOST_LETTERS, /* added where numbers differ, as of layers */
+    FAR = MOST_PARTS + MOST_LETTERS + OTHER_NUMBER + 1,
 };
 
 /* Whether one name is the other behind a prefix that ends in a dot. */
@@ -69,21 +70,62 @@ static size_t parts_left_out(const char *longer, const char *shorter)
     }
 }
 
+/* Whether the numbers in both names are the same. */
+static bool same_numbers(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    for (;;) {
+        a += strcspn(a, digits);
+        b += strcspn(b, digits);
+        const size_t a_length = strspn(a, digits), b_length = strspn(b, digits);
+        if (a_length != b_length || memcmp(a, b, a_length) != 0) {
+            return false;
+        }
+        if (a_length == 0) {
+            return true;
+        }
+        a += a_length;
+        b += b_length;
+    }
+}
+
+/* Letters by which names of as many parts differ; FAR if there are more than MOST_LETTERS, or more than a third of a part. */
+static size_t letters_between(const char *wanted, const char *name)
+{
+    size_t letters = 0;
+    for (;;) {
+        const size_t a = strcspn(wanted, "."), b = strcspn(name, ".");
+        if (a > LONGEST_COMPARED || b > LONGEST_COMPARED) {
+            return FAR;
+        }
+        const size_t differ = edit_distance(wanted, a, name, b);
+        letters += differ;
+        if (letters > MOST_LETTERS || (differ > 0 && differ > (a < 3 ? 1 : a / 3))) {
+            return FAR;
+        }
+        if (wanted[a] == '\0' || name[b] == '\0') {
+            return wanted[a] == name[b] ? letters : FAR;
+        }
+        wanted += a + 1;
+        name += b + 1;
+    }
+}
+
 static size_t distance_of(const char *wanted, const char *name)
 {
     const size_t length = strlen(wanted), other = strlen(name);
     if (differ_by_prefix(wanted, length, name, other)) {
         return 0;
     }
-    const size_t allowed = length / 3 < MOST_LETTERS ? length / 3 : MOST_LETTERS, gap = length > other ? length - other : other - length;
-    if (gap <= allowed && length <= LONGEST_COMPARED && other <= LONGEST_COMPARED) {
-        const size_t letters = edit_distance(wanted, length, name, other);
-        if (letters <= allowed) {
-            return letters;
-        }
-    }
     const size_t parts = length > other ? parts_left_out(wanted, name) : parts_left_out(name, wanted);
-    return parts <= MOST_PARTS ? MOST_LETTERS + parts : FAR;
+    if (parts < FAR) {
+        return parts;
+    }
+    const size_t letters = letters_between(wanted, name);
+    if (letters == FAR || letters > length / 3) {
+        return FAR;
+    }
+    return MOST_PARTS + letters + (same_numbers(wanted, name) ? 0 : OTHER_NUMBER);
 }
 
 void nearest_offer(nearest *search, const char *name)

@@ -11,8 +11,8 @@ typedef struct {
     size_t distance;
 } nearest;
 
-/* Keeps `name` if it is nearer than all before it. Near are, in this order, a name that differs by a prefix that ends in a dot; one that
-   differs by very few letters; one of the same parts between dots, some of which one of the two leaves out. */
+/* Keeps `name` if it is nearer than all before it. Near are, in this order, a name that differs by a prefix that ends in a dot; one of the
+   same parts between dots, some of which one of the two leaves out; one with very few other letters, and last other numbers. */
 void nearest_offer(nearest *search, const char *name);
 
 /* Writes "path: tensor WANTED is missing", and what may have been meant, into error. */

@@ -319,7 +319,7 @@ function test.weights_that_cannot_be_read()
     } do
         for _, row in ipairs {
             { "none", "none: No such file or directory" },
-            { folder, folder .. "/model.safetensors: " },
+            { folder, folder .. ": is a folder without model.safetensors and model.safetensors.index.json" },
             { "/dev/zero", "/dev/zero: " },
         } do
             local words = { table.unpack(command) }
@@ -490,7 +490,11 @@ function test.full_disks()
     -- None for a library that was kept, and none for keeping one.
     local kept = { XDG_CACHE_HOME = program.folder() }
     works({ "verify", small, "--isa", "scalar" }, { env = kept })
-    refused("libsmall.so: File too large", { "verify", small, "--isa", "scalar" }, { limit = "ulimit -f 16", env = kept })
+    refused(
+        "libsmall.so: File too large",
+        { "verify", small, "--isa", "scalar" },
+        { limit = "ulimit -f 16", env = kept }
+    )
     for _, words in ipairs { { "plan", small }, { "help" }, { "--version" } } do
         local result = process.run { "bash", "-c", '"$@" > /dev/full', "bash", check.lookupc, table.unpack(words) }
         check.equal({ result.status, result.output }, { 1, "lookupc: standard output: No space left on device\n" })

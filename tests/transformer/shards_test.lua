@@ -17,7 +17,7 @@ return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_head
 )
 local unfused, whole, several = folder .. "/unfused.safetensors", folder .. "/whole.safetensors", folder .. "/several"
 local index = several .. "/model.safetensors.index.json"
-program.works { "sample", path, "-o", unfused }
+program.works { "sample", path, "--unfused", "-o", unfused }
 program.works { "fuse", path, "--weights", unfused, "-o", whole }
 program.works { "fuse", path, "--weights", unfused, "-o", several, "--shard-mib", "1" }
 

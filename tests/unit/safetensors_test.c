@@ -279,6 +279,7 @@ static void suggests_the_nearest_name(void **state)
         {"e.layer.0.query.weight", "e.layer.0.attention.query.weight"},
         {"m.e.layer.0.attention.self.query.weight", "e.layer.0.attention.query.weight"},
         {"e.layer.0.attention.self.key.weight", NULL},
+        {"e.layer.0.attention.key.weight", NULL}, /* three letters, but most of a part */
         {"e.layer.0.attention.self.query.extra", NULL},
         {"e.layer.0.a.b.c.attention.query.weight", NULL},
         {"query.weight", "e.layer.0.attention.query.weight"},
