@@ -72,7 +72,7 @@ function checkpoint.family(m) return families[m.checkpoint] end
 -- Whether a tensor only repeats what the model file says.
 function checkpoint.is_buffer(name)
     for _, pattern in ipairs(buffers) do
-        if name:find(pattern) then return true end
+        if ("." .. name):find(pattern) then return true end
     end
     return false
 end

@@ -35,8 +35,8 @@ local function output_of(job, options, files)
     end
 end
 
--- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what the
--- steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
+-- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
+-- the steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
 return function(m, options, check_inputs)
     if options.type and not dtypes[options.type] then
         error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)

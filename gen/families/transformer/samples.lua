@@ -4,10 +4,10 @@ local checkpoint = require "gen.model.checkpoint_names"
 
 local samples = {}
 
--- Every tensor of a checkpoint of the model as weights.sample writes them: of the one that `pack` reads, without what is
--- eliminated, if it is `fused`, else of the one that `fuse` reads. own: the model is an architecture of its own, whose
--- checkpoint nobody fused. Square maps are near 1, so that values neither grow nor shrink much from block to block and
--- what is inverted is well-conditioned.
+-- Every tensor of a checkpoint of the model as weights.sample writes them: of the one that `pack` reads, without what
+-- is eliminated, if it is `fused`, else of the one that `fuse` reads. own: the model is an architecture of its own,
+-- whose checkpoint nobody fused. Square maps are near 1, so that values neither grow nor shrink much from block to
+-- block and what is inverted is well-conditioned.
 function samples.of(m, shape, fused, own)
     local family, list, known = checkpoint.family(m), {}, {}
     local function add(name, tensor_shape, deviation, more)
