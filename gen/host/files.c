@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,10 +76,23 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     return true;
 }
 
+/* Allows as many open files as the system lets the user allow; a checkpoint may have more files than most programs open. Returns whether
+   that is more than before. */
+static bool allow_more_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 bool files_open(const char *path, files_source *source, char *error, size_t error_size)
 {
-    /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
-    *source = (files_source){.path = path, .descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    *source = (files_source){.path = path, .descriptor = -1};
+    do /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
+        source->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    while (source->descriptor < 0 && errno == EMFILE && allow_more_files());
     if (source->descriptor < 0)
         return fail(path, errno, error, error_size);
     struct stat status;

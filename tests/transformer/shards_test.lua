@@ -48,6 +48,28 @@ function test.pack()
     end
 end
 
+-- More files than a program may have open unless it asks for more.
+function test.many_files()
+    local many = folder .. "/many"
+    program.python(
+        [[
+import os
+os.mkdir(sys.argv[2])
+index = {}
+for i, (name, tensor) in enumerate(load(sys.argv[1]).items()):
+    index[name] = f"{i}.safetensors"
+    save(f"{sys.argv[2]}/{i}.safetensors", {name: tensor})
+with open(sys.argv[2] + "/model.safetensors.index.json", "w") as file:
+    json.dump({"weight_map": index}, file)
+]],
+        whole,
+        many
+    )
+    local words = { "pack", path, "--weights", many, "-o", folder .. "/blob.bin" }
+    program.works(words, { limit = "ulimit -S -n 10" })
+    program.refuses(1, ".safetensors: Too many open files", words, { limit = "ulimit -n 10" })
+end
+
 function test.run()
     local x, outputs = folder .. "/x.npy", {}
     program.python("np.save(sys.argv[1], np.random.default_rng(3).standard_normal((7, 128)).astype('<f4'))", x)
