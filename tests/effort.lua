@@ -8,6 +8,9 @@ local rows = {
     { "candidate_models", 4, 15, "random models whose candidates are emitted" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
     { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
+    { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
+    { "integer_models", 15, 60, "random models of integer kernels" },
+    { "transformer_schedules", 4, 8, "random schedules of transformers, for each instruction set" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
@@ -16,7 +19,7 @@ local rows = {
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
-    { "consumer_compilers", 1, 2, "compilers of threads, of types, and of bundles that are compiled only" },
+    { "consumer_compilers", 1, 2, "compilers of threads, of types, of bundles that are compiled only; 2: each with all its flags" },
 }
 
 local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c

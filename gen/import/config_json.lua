@@ -1,4 +1,5 @@
 -- Turns the config.json of a checkpoint into the text of a model file.
+local fuse = require "gen.families.transformer.fuse"
 local host = require "host"
 local json = require "json"
 local model_file = require "gen.families.model_file"
@@ -25,6 +26,30 @@ local activations = {
     silu = "silu",
     swish = "silu",
     relu = "relu",
+}
+
+-- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is one
+-- beside null, false and 0 }.
+local experts = "a mixture of experts is not known here"
+local scaled = "a factor at this place is not known here"
+local unknown_fields = {
+    { "quantization_config", "quantised weights are not read; take the checkpoint that they were made from" },
+    { "compression_config", "compressed weights are not read; take the checkpoint that they were made from" },
+    { "num_local_experts", experts, 1 },
+    { "num_experts", experts, 1 },
+    { "n_routed_experts", experts, 1 },
+    { "moe_intermediate_size", experts },
+    { "attn_logit_softcapping", "scores with a soft cap are not known here" },
+    { "final_logit_softcapping", "logits with a soft cap are not known here" },
+    { "use_qk_norm", "norms of q and k are not known here" },
+    { "qk_layernorm", "norms of q and k are not known here" },
+    { "clip_qkv", "clipped q, k and v are not known here" },
+    { "alibi", "biases of scores by distance are not known here" },
+    { "embedding_multiplier", scaled, 1 },
+    { "residual_multiplier", scaled, 1 },
+    { "attention_multiplier", scaled, 1 },
+    { "logits_scaling", scaled, 1 },
+    { "add_cross_attention", "attention to another model is not known here" },
 }
 
 local function sorted(set)
@@ -80,6 +105,23 @@ local function reader(path, config)
             end
         end
     end
+    function r.known_fields()
+        for _, row in ipairs(unknown_fields) do
+            local key, rule, neutral = table.unpack(row)
+            local value = config[key]
+            if value ~= nil and value ~= json.null and value ~= false and value ~= 0 and value ~= neutral then
+                r.refuse(key, type(value) ~= "table" and value or nil, rule)
+            end
+        end
+        -- Layers with a window beside layers without one.
+        local kinds = typed(config, "", "layer_types", "table", {})
+        for _, kind in ipairs(kinds) do
+            if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
+            if kind ~= kinds[1] then
+                r.refuse("layer_types", nil, "must be the same for all layers, has " .. kinds[1] .. " and " .. kind)
+            end
+        end
+    end
     return r
 end
 
@@ -119,9 +161,18 @@ function add.llama(m, r)
     m.kv_heads = r.integer("num_key_value_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", false)
     local window = r.boolean("use_sliding_window", true) and r.integer("sliding_window", 0) or 0
-    if window > 0 then m.attention.window = math.min(window, m.attention.context) end
+    if window > 0 then
+        m.attention.window = math.min(window, m.attention.context)
+        local first = r.integer("max_window_layers", 0)
+        if first > 0 then
+            r.refuse("max_window_layers", first, "must be 0: a window that some layers have is not known here")
+        end
+    end
     r.plain_rope()
-    m.attention.rope = { theta = r.rope("rope_theta", "rope_theta", 10000) }
+    m.attention.rope = {
+        theta = r.rope("rope_theta", "rope_theta", 10000),
+        share = r.rope("partial_rotary_factor", "partial_rotary_factor", 1),
+    }
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", 1e-6) }
 end
 
@@ -181,6 +232,7 @@ function import.model(path, options)
     if not kind then
         r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", "))
     end
+    r.known_fields()
     local m = common(r, kind, options)
     add[kind.checkpoint](m, r)
     if options.skipless then
@@ -200,7 +252,8 @@ function import.model(path, options)
         if line ~= "" then lines[#lines + 1] = "    " .. line .. "," end
     end
     lines[#lines + 1] = "}"
-    model_file.validate(m, "", path)
+    local valid = model_file.validate(m, "", path)
+    if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
     return table.concat(lines, "\n") .. "\n"
 end
 

@@ -38,6 +38,7 @@ for name in tiny kws i8 array; do
         align=-Wcast-align
         [[ $cc == gcc ]] && align=-Wcast-align=strict
         for optimise in -O2 -Os; do
+            [[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 || $cc$optimise == gcc-O2 || $cc$optimise == clang-Os ]] || continue
             for file in "$work/$name"/{src,test}/*.[cS] "$work/$name/example_main.c"; do
                 [[ -e $file ]] || continue
                 object=$work/$name/$(basename "$file").$cc$optimise.o

@@ -344,6 +344,18 @@ function test.rope_parameters_in_their_new_place()
     check.equal(m.attention.rope, { theta = 500000, share = 0.5, pairs = "half" })
 end
 
+function test.rope_of_a_share_of_a_llama()
+    check.equal(imported(with(mistral, { partial_rotary_factor = 0.5 })).attention.rope.share, 0.5)
+end
+
+-- RoBERTa-base has 125M weights: embeddings of words count once, those of positions too.
+function test.weights_of_roberta()
+    imported(roberta)
+    local found = json.decode(works { "plan", folder .. "/imported.lua", "--json" }).weights
+    check.equal(found.embeddings, (50265 + 514 + 1) * 768)
+    check.equal(found.total, (50265 + 514 + 1) * 768 + 12 * (4 * 768 * 768 + 2 * 768 * 3072))
+end
+
 function test.import_refuses()
     local config, o = folder .. "/bad.json", folder .. "/never.lua"
     for _, case in ipairs {
@@ -365,6 +377,22 @@ function test.import_refuses()
             with(mistral, { rope_parameters = { rope_type = "llama3", rope_theta = 1e4 } }),
             "rope_parameters = llama3: scaled rotary",
         },
+        { with(mistral, { partial_rotary_factor = "half" }), "partial_rotary_factor = half: must be a number" },
+        {
+            with(mistral, { quantization_config = { quant_method = "gptq" } }),
+            "quantization_config: quantised weights are not read",
+        },
+        { with(mistral, { num_local_experts = 8 }), "num_local_experts = 8: a mixture of experts is not known here" },
+        {
+            with(mistral, { model_type = "qwen2", use_sliding_window = true, max_window_layers = 28 }),
+            "max_window_layers = 28: must be 0",
+        },
+        {
+            with(mistral, { layer_types = { "full_attention", "sliding_attention" } }),
+            "layer_types: must be the same for all layers, has full_attention and sliding_attention",
+        },
+        { with(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
+        { with(mistral, { attn_logit_softcapping = 50.0 }), "attn_logit_softcapping = 50.0: scores with a soft cap" },
         {
             with(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",
@@ -373,6 +401,14 @@ function test.import_refuses()
         assert(host.write_file(config, assert(json.encode(case[1]))))
         refuses(1, config .. ": " .. case[2], { "import", config, "-o", o })
     end
+    -- What fuse would refuse.
+    assert(host.write_file(config, assert(json.encode(pythia))))
+    refuses(
+        1,
+        "--eliminate: QP: the P of a parallel block adds to the FFN's output and cannot be merged exactly",
+        { "import", config, "-o", o, "--skipless", "--eliminate", "QP" }
+    )
+    check.equal(host.kind(o), nil)
 end
 
 return test

@@ -2,6 +2,7 @@
 -- the blob.
 local check = require "tests.support.check"
 local cpu = require "harness.base.cpu"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -40,7 +41,7 @@ for number, name in ipairs(cpu.describe().isa) do
         for _ = 1, 8 do
             random(0, 1)
         end
-        for i = 1, 8 do
+        for i = 1, effort.transformer_schedules do
             local path = program.model(
                 folder,
                 "m",

@@ -4,6 +4,7 @@ local blob = require "gen.plan.blob"
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local emit = require "gen.emit.emit"
+local effort = require "tests.effort"
 local fuzz = require "tests.fuzz.fuzz"
 local harness = require "harness.families.integer.execute"
 local host = require "host"
@@ -55,7 +56,7 @@ end
 
 -- 60 models of all kinds in both types; neither error nor flips may be larger than these weights explain.
 function test.random_models_equal_the_reference_bit_by_bit()
-    for index = 1, 60 do
+    for index = 1, effort.integer_models do
         local given = fuzz.model(index)
         given.neighbours, given.name = nil, "fuzz"
         given.integer = index % 3 == 0 and { input = 4.0, fraction = 14 } or nil

@@ -19,12 +19,15 @@ local function ffn_weights(m)
     return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 
+-- Rows of the embeddings that make the input of the first block.
+local function input_rows(m) return m.vocab + (m.positions or 0) + (m.token_types or 0) end
+
 -- What tables of rows of d + 2e instead of d elements add to all blocks, of that the rows that a token takes, and wider
 -- embeddings to the model.
 local function widened(m, e)
     if not m.attention.eliminate:find("QKV", 1, true) then return 0, 0, 0 end
     local a_row = m.ffn.h * 2 * e * (m.layers - 1)
-    return a_row << m.ffn.tau, a_row * m.ffn.neighbours, m.vocab * 2 * e
+    return a_row << m.ffn.tau, a_row * m.ffn.neighbours, input_rows(m) * 2 * e
 end
 
 -- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not
@@ -39,8 +42,8 @@ function weight_count.of(m)
         end
     end
     local ffn, ffn_met = ffn_weights(m)
-    local c =
-        { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = 2 * d * m.vocab, eliminated = eliminated }
+    local embeddings = d * (input_rows(m) + (m.tied and 0 or m.vocab))
+    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
     local tables, rows, embedding = widened(m, e)
     c.total = m.layers * (c.qp + c.kv + ffn) + c.embeddings
     c.total_without = c.total - m.layers * eliminated + tables + embedding
