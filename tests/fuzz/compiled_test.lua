@@ -35,15 +35,15 @@ local warnings = {
 }
 local standards = { "-std=c99", "-std=c11" }
 
--- Every compiler at every level, as { compiler, level }.
-local function ways_of(compilers)
-    local list = {}
+-- Every compiler, or way to check weights, at every level: { { one, level } }.
+local function ways_of(list)
+    local ways = {}
     for _, level in ipairs(promise.levels) do
-        for _, cc in ipairs(compilers) do
-            list[#list + 1] = { cc, level }
+        for _, one in ipairs(list) do
+            ways[#ways + 1] = { one, level }
         end
     end
-    return list
+    return ways
 end
 
 -- All of them with effort full, otherwise the one whose turn it is.
@@ -134,7 +134,7 @@ local function known(target, floats)
     return target.soft_float and floats and "^__" or target.object == "wasm" and "^__stack_pointer$" or nil
 end
 
--- The sources of a firmware bundle for `target`, with its flags but the level: { paths, flags }.
+-- The sources of a firmware bundle for `target`: their paths, and the flags of a path.
 local function firmware(target, model, options, folder)
     local weights = folder .. ".safetensors"
     compile.call { check.lookupc, "sample", model, "-o", weights }
@@ -153,12 +153,15 @@ local function firmware(target, model, options, folder)
         "-o",
         folder,
     }, options))
-    local paths = {}
+    local paths, flags = {}, {}
     for _, file in ipairs(json.decode(assert(host.read(folder .. "/MANIFEST.json"))).files) do
         local name = file.name:match "^src/.*%.c$"
-        if name and not name:find "_weights%.c$" then paths[#paths + 1] = folder .. "/" .. name end
+        if name and not name:find "_weights%.c$" then
+            paths[#paths + 1] = folder .. "/" .. name
+            flags[paths[#paths]] = file.flags
+        end
     end
-    return paths
+    return paths, flags
 end
 
 -- The program that lists the symbols of what `target`'s compiler makes.
@@ -193,26 +196,27 @@ function test.firmware_has_no_warning_and_imports_nothing()
             ipairs(lacking and {} or some({ {}, { "--arithmetic", "integer" } }, turn // #target_list.list))
         do
             local folder = string.format("%s/%d_%d", directory, number, kind)
-            local paths = firmware(target, "gen/models/kws.lua", options, folder)
-            for i, level in ipairs(some(promise.levels, turn)) do
+            local paths, flags = firmware(target, "gen/models/kws.lua", options, folder)
+            for i, way in ipairs(some(ways_of { "CRC32", "SHA256" }, turn)) do
+                local checks, level = way[1], way[2]
                 local objects, wrong_files = compiled(
                     paths,
                     target.compiler,
-                    {},
+                    flags,
                     joined(target.flags, header_flags(target, directory), {
                         level,
-                        standards[i % 2 + 1],
+                        standards[(turn + i) % 2 + 1],
                         "-I" .. folder .. "/inc",
                         "-I" .. folder .. "/src",
-                        i % 2 == 0 and "-DKWS_CHECK=KWS_CHECK_SHA256" or "-DKWS_CHECK=KWS_CHECK_CRC32",
+                        "-DKWS_CHECK=KWS_CHECK_" .. checks,
                     })
                 )
                 if #wrong_files == 0 then
                     wrong_files = imports(nm_of(target), objects, "kws", known(target, #options == 0))
                 end
                 for _, line in ipairs(wrong_files) do
-                    local title = target.name .. " " .. table.concat(options, " ") .. " " .. level
-                    failures[#failures + 1] = title .. ": " .. line
+                    local title = table.concat(options, " ") .. " " .. checks .. " " .. level
+                    failures[#failures + 1] = target.name .. " " .. title .. ": " .. line
                 end
             end
         end
