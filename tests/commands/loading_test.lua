@@ -235,6 +235,8 @@ function test.missing_tensors()
         { "model.layers.1.up_proj.weight" },
         { "model.layers.1.mlp.up_proj.weight" }
     )
+    local key = "model.layers.0.self_attn.k_proj.weight"
+    missing("is missing; did you mean model.layers.1.self_attn.k_proj.weight?", {}, { key }) -- not v_proj of layer 0
     model = transformer("r", "m.checkpoint = 'roberta'")
     works { "sample", model, "-o", weights }
     local query = "roberta.encoder.layer.0.attention.self.query.weight"
