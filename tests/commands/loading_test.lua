@@ -268,7 +268,7 @@ function test.eight_are_named()
     )
     refuses(1, ": tensors extra.10, extra.11, extra.12: are no part", pack("--ignore", "extra.0?"))
     refuses(1, ": tensors extra.01, extra.02, ", pack("--ignore", "xtra.*,extra,extra.1?.,extra%d"))
-    refuses(1, '--ignore: "extra.*,": must be names of tensors, separated by commas', pack("--ignore", "extra.*,"))
+    refuses(1, '--ignore: "extra.*,": must be names, separated by commas', pack("--ignore", "extra.*,"))
     works(pack("--ignore", "extra.0*,extra.1?"))
     works(pack("--ignore", "*"))
 end
