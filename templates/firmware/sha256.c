@@ -75,7 +75,7 @@ static int $(model)_is_whole(const unsigned char *const part[3], const size_t pa
     for (; left < 56; ++left)
         block[left] = (unsigned char) (zero * left);
     for (i = 0; i < 8; ++i)
-        block[56 + i] = (unsigned char) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 >> (56 - 8 * i));
+        block[56 + i] = (unsigned char) (((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 + zero) >> (56 - 8 * i));
     $(model)_sha256_block(state, block);
     for (k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];
