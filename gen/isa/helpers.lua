@@ -33,20 +33,20 @@ static inline float $reciprocal_root(float v)
     {
         name = "round_negative",
         text = [[
-/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN, and v above 0 what it is. */
 static inline float $round_negative(float v)
 {
-    return v == v ? (float) (int32_t) (v - 0.5f) : v;
+    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : v;
 }]],
     },
     {
         name = "power_of_two",
         text = [[
-/* 2^n for an integer n from -126 to 0; 1 for NaN. */
+/* 2^n for an integer n from -126 to 0; 1 for NaN and n above 0. */
 static inline float $power_of_two(float n)
 {
     $float_bits power;
-    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
+    power.bits = (uint32_t) (127 + (n <= 0.0f ? (int32_t) n : 0)) << 23;
     return power.value;
 }]],
     },
@@ -108,10 +108,10 @@ static inline uint16_t $to_f16(float v)
     {
         name = "to_i8",
         text = [[
-/* The integer nearest to v, halves away from 0. 0 for NaN. */
+/* The integer nearest to v, halves away from 0. 0 for NaN and for what int8_t cannot hold. */
 static inline int8_t $to_i8(float v)
 {
-    return (int8_t) (v == v ? v + (v < 0.0f ? -0.5f : 0.5f) : 0.0f);
+    return (int8_t) (v > -127.5f && v < 127.5f ? v + (v < 0.0f ? -0.5f : 0.5f) : 0.0f);
 }]],
     },
     {
