@@ -37,17 +37,17 @@ static inline float tiny_reciprocal_root(float v)
     return root;
 }
 
-/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN, and v above 0 what it is. */
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
 static inline float tiny_round_negative(float v)
 {
-    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : v;
+    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : 0.0f * v;
 }
 
-/* 2^n for an integer n from -126 to 0; 1 for NaN and n above 0. */
+/* 2^n for an integer n from -126 to 0; 1 for NaN. */
 static inline float tiny_power_of_two(float n)
 {
     tiny_float_bits power;
-    power.bits = (uint32_t) (127 + (n <= 0.0f ? (int32_t) n : 0)) << 23;
+    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
     return power.value;
 }
 
