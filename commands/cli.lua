@@ -180,7 +180,6 @@ local commands = {
             with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
             prefix_option,
             blocks_option,
-            schedule_option,
             baseline_option,
             arithmetic_option,
             tables_option,

@@ -85,7 +85,9 @@ function commands.emit(arguments, options)
             string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
     end
     for _, name in ipairs(leftovers) do
-        assert(host.remove(options.o .. "/" .. name))
+        local path = options.o .. "/" .. name
+        local removed, message = host.remove(path)
+        if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
     end
     host.print(table.concat(lines, "\n"))

@@ -68,7 +68,7 @@ function emit.sources(p, more)
     local values = with_common(p, family.print.api(p))
     local own = {
         isas = isas,
-        isa_list = table.concat(isa_list, ", "),
+        isa_list = not p.target and table.concat(isa_list, ", "), -- firmware is for one, and short of memory
         variants = p.variants,
         sections = p.sections,
         align = blob.align,

@@ -41,12 +41,17 @@ typedef struct {
     char *target;     /* what path leads to */
     char *temporary;  /* in the same folder; NULL once it has taken its place */
     bool exists;      /* a file at target, when this one was started */
+    size_t folder;    /* its place among the folders that are being written into; 0 for none */
     sigset_t signals; /* as they were */
 } files_writer;
 
-/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link is followed; a file that
-   exists keeps its mode. SIGINT, SIGTERM and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary
-   file behind; of several files at a time the one started last must therefore end first. */
+/* Fails with one line if path is a symbolic link to nothing: writing there would replace the link or make a file that nobody sees. */
+bool files_leads_somewhere(const char *path, char *error, size_t error_size);
+
+/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link to a file is followed, one to
+   nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the folder are removed. SIGINT, SIGTERM
+   and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary file behind; of several files at a time
+   the one started last must therefore end first. */
 bool files_create(files_writer *file, const char *path, char *error, size_t error_size);
 
 /* Appends data[bytes]. After a failure ("path: reason") the caller may only discard. */

@@ -9,6 +9,7 @@
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
 
+#include <errno.h>
 #include <lauxlib.h>
 #include <math.h>
 #include <signal.h>
@@ -574,6 +575,15 @@ static bool run_job(fusion *f, int job, int results)
     return shards_finish(out, f->error, sizeof f->error);
 }
 
+/* Whether there is a folder at a path where none could be made; errno says why. */
+static bool is_folder(const char *path, char *error, size_t error_size)
+{
+    struct stat status;
+    const int reason = errno == EEXIST ? ENOTDIR : errno;
+    return (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) ||
+           (files_leads_somewhere(path, error, error_size) && files_error(error, error_size, "%s: %s", path, strerror(reason)));
+}
+
 /* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/families/transformer/fuse.lua's: weights, files = { { path,
    tensors = { { name, dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be;
    steps, work, most_condition, most_error. Writes all files or none. */
@@ -594,7 +604,7 @@ static int fuse_run(lua_State *L)
     sigaddset(&interrupts, SIGHUP);
     sigprocmask(SIG_BLOCK, &interrupts, &before);
     const bool made = *directory != '\0' && mkdir(directory, 0777) == 0;
-    const bool good = run_job(&f, 1, results);
+    const bool good = (made || *directory == '\0' || is_folder(directory, f.error, sizeof f.error)) && run_job(&f, 1, results);
     progress_end(&f.progress);
     shards_abandon(f.out);
     if (made && !good)

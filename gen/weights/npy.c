@@ -185,8 +185,8 @@ static bool parse_header(header_text *text, size_t shape[2])
     return true;
 }
 
-/* The values of a mapped file, or NULL with a line in error. */
-static float *read_mapped(const char *path, const files_mapping *file, size_t *rows, size_t *columns, char *error, size_t error_size)
+/* Where the values of a mapped file start, or NULL with a line in error. */
+static const char *find_values(const char *path, const files_mapping *file, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
     if (file->bytes < LENGTH_AT || memcmp(file->data, magic, sizeof magic) != 0) {
         files_error(error, error_size, "%s: not an .npy file", path);
@@ -232,26 +232,60 @@ static float *read_mapped(const char *path, const files_mapping *file, size_t *r
                     shape[1]);
         return NULL;
     }
-    float *values = malloc(bytes > 0 ? bytes : 1);
-    if (values == NULL) {
+    *rows = shape[0];
+    *columns = shape[1];
+    return start + length;
+}
+
+/* The values in memory of their own, or NULL with a line in error. */
+static float *copy_values(const char *path, const char *values, size_t count, char *error, size_t error_size)
+{
+    float *copy = malloc(count > 0 ? count * sizeof *copy : 1);
+    if (copy == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
         return NULL;
     }
-    memcpy(values, start + length, bytes);
-    *rows = shape[0];
-    *columns = shape[1];
-    return values;
+    memcpy(copy, values, count * sizeof *copy);
+    return copy;
+}
+
+/* Whether a file is a matrix, of `wanted` columns if that is not 0, and in *copy its values unless copy is NULL. */
+static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns, float **copy, char *error, size_t error_size)
+{
+    files_mapping file;
+    if (!files_map(path, &file, error, error_size)) {
+        return false;
+    }
+    const char *values = find_values(path, &file, rows, columns, error, error_size);
+    bool good = values != NULL;
+    if (good && wanted > 0 && *columns != wanted) {
+        good = files_error(error, error_size, "%s: %zu columns: must be d = %zu", path, *columns, wanted);
+    }
+    if (good && copy != NULL) {
+        *copy = copy_values(path, values, *rows * *columns, error, error_size);
+        good = *copy != NULL;
+    }
+    files_unmap(&file);
+    return good;
 }
 
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    files_mapping file;
-    if (!files_map(path, &file, error, error_size)) {
-        return NULL;
-    }
-    float *values = read_mapped(path, &file, rows, columns, error, error_size);
-    files_unmap(&file);
-    return values;
+    float *values;
+    return look(path, 0, rows, columns, &values, error, error_size) ? values : NULL;
+}
+
+float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+{
+    float *values;
+    size_t found;
+    return look(path, columns, rows, &found, &values, error, error_size) ? values : NULL;
+}
+
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+{
+    size_t found;
+    return look(path, columns, rows, &found, NULL, error, error_size);
 }
 
 bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)

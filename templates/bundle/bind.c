@@ -112,6 +112,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
     weights->isa = isa;
 //$ else
 
+    weights->isa = 0;
 //$ end
     /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(sections) do

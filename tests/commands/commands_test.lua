@@ -222,6 +222,7 @@ function test.usage_errors()
         { "--weights is missing", "pack", tiny, "-o", o },
         { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights" },
         { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights=" },
+        { "unknown option --schedule", "pack", tiny, "--weights", weights, "-o", o, "--schedule", "gather.group=1" },
         { "--input is missing", "run", tiny, "--weights", weights },
         { "--json: takes no value", "plan", tiny, "--json=1" },
         { "--seed: 1: given twice", "sample", tiny, "-o", o, "--seed", "1", "--seed=1", given_twice = true },

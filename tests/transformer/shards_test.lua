@@ -58,6 +58,31 @@ function test.run()
     check.equal(host.read(outputs[1]) == host.read(outputs[2]), true)
 end
 
+-- Root may write everywhere, but not there.
+function test.folders_that_cannot_be_made()
+    for place, reason in pairs {
+        ["/proc/none"] = "/proc/none: No such file or directory",
+        [whole] = whole .. ": Not a directory",
+        [whole .. "/in"] = whole .. "/in: Not a directory",
+        [folder .. "/none/in"] = folder .. "/none/in: No such file or directory",
+        [folder .. "/" .. ("x"):rep(300)] = ": File name too long",
+    } do
+        program.refuses(1, reason, { "fuse", path, "--weights", unfused, "-o", place, "--shard-mib", "1" })
+    end
+end
+
+-- The default of some systems' threads, and less than one block of a product.
+function test.a_stack_of_64_kib()
+    local there = program.folder()
+    local small = { limit = "ulimit -s 64" }
+    program.works({ "fuse", path, "--weights", unfused, "-o", there .. "/fused" }, small)
+    check.equal(host.read(there .. "/fused") == host.read(whole), true)
+    program.works({ "sample", path, "-o", there .. "/sampled" }, small)
+    check.equal(host.read(there .. "/sampled") == host.read(unfused), true)
+    program.works({ "pack", path, "--weights", whole, "-o", there .. "/blob" }, small)
+    program.works({ "emit", path, "-o", there .. "/bundle" }, small)
+end
+
 function test.what_is_wrong_is_said_in_one_line()
     local output = folder .. "/none.bin"
     local text = assert(host.read(index))
