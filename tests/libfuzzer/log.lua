@@ -34,6 +34,7 @@ local function use(records)
         local list = records_store:records(row.id)
         summary.cases(list)
         summary.rejected(list)
+        summary.model(list)
         if key.compare(row.key, row.key) ~= 1 then error("a key is not as near to itself as can be", 0) end
         store.say(records_store:look_up(row.key))
     end
