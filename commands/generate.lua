@@ -1,5 +1,4 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
-local blob = require "gen.plan.blob"
 local bundle = require "gen.bundle.folder"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
@@ -8,7 +7,9 @@ local file_rules = require "commands.file_rules"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local packing = require "gen.families.packing"
 local request = require "gen.bundle.request"
+local validated = require "gen.model.validated"
 
 local commands = {}
 
@@ -55,7 +56,7 @@ end
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
     if options.profile == nil then
-        for name in ("target weights weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
+        for name in ("target weights ignore weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
             if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
         end
         local p = load_plan(path, options)
@@ -107,18 +108,26 @@ function commands.sample(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1] })
     local p = load_plan(arguments[1], options)
-    assert(weights.sample(options.o, options.prefix, p.samples or p.tensors, options.seed))
+    if options.unfused and not p.unfused_samples then
+        validated.refuse(
+            p.model,
+            { "attention", "eliminate" },
+            p.model.attention.eliminate,
+            "such a model is trained with it: there is no unfused checkpoint"
+        )
+    end
+    local tensors = options.unfused and p.unfused_samples or p.samples or p.tensors
+    assert(weights.sample(options.o, options.prefix, tensors, options.seed))
     host.print("wrote " .. options.o)
     return 0
 end
 
 function commands.pack(arguments, options)
-    local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
-    files.blocks_in_out = options["blocks-in-out"]
-    local errors = assert(weights.pack(blob.packing(p, files)))
+    files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
+    local errors = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     host.print(string.format("wrote %s, %s, %s", options.o, figures.bytes(p.packed_bytes), text))
     return 0

@@ -18,6 +18,8 @@
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
 --   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
+--   left_out(m, name)   why the model leaves a tensor of a checkpoint out, or what would help; behind it true, if that
+--                     explains why others are missing
 local families = {}
 
 families.rows = {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,28 +78,78 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     return true;
 }
 
-bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+/* Allows as many open files as the system lets the user allow; a checkpoint may have more files than most programs open. Returns whether
+   that is more than before. */
+static bool allow_more_files(void)
 {
-    *mapping = (files_mapping){NULL, 0};
-    /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
-    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0)
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+bool files_open(const char *path, files_source *source, char *error, size_t error_size)
+{
+    *source = (files_source){.path = path, .descriptor = -1};
+    do /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
+        source->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    while (source->descriptor < 0 && errno == EMFILE && allow_more_files());
+    if (source->descriptor < 0)
         return fail(path, errno, error, error_size);
     struct stat status;
     bool good = true;
-    if (fstat(descriptor, &status) != 0) {
+    if (fstat(source->descriptor, &status) != 0)
         good = fail(path, errno, error, error_size);
-    } else if (!S_ISREG(status.st_mode)) {
+    else if (!S_ISREG(status.st_mode))
         good = files_error(error, error_size, "%s: is not a regular file", path);
-    } else if (status.st_size > 0) {
-        const size_t bytes = (size_t)status.st_size;
-        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    else
+        source->bytes = (size_t)status.st_size;
+    if (!good)
+        files_close(source);
+    return good;
+}
+
+bool files_pread(const files_source *source, size_t at, void *out, size_t bytes, char *error, size_t error_size)
+{
+    char *to = out;
+    while (bytes > 0) {
+        const ssize_t got = pread(source->descriptor, to, bytes, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(source->path, errno, error, error_size);
+        if (got == 0)
+            return files_error(error, error_size, "%s: was cut off while it was read: it ends before byte %zu", source->path, at + bytes);
+        to += got;
+        at += (size_t)got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+void files_close(files_source *source)
+{
+    if (source->descriptor >= 0)
+        close(source->descriptor);
+    source->descriptor = -1;
+}
+
+bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+{
+    *mapping = (files_mapping){NULL, 0};
+    files_source source;
+    if (!files_open(path, &source, error, error_size))
+        return false;
+    bool good = true;
+    if (source.bytes > 0) {
+        void *data = mmap(NULL, source.bytes, PROT_READ, MAP_PRIVATE, source.descriptor, 0);
         if (data == MAP_FAILED)
             good = fail(path, errno, error, error_size);
         else
-            *mapping = (files_mapping){data, bytes};
+            *mapping = (files_mapping){data, source.bytes};
     }
-    close(descriptor);
+    files_close(&source);
     return good;
 }
 

@@ -17,7 +17,7 @@ return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_head
 )
 local unfused, whole, several = folder .. "/unfused.safetensors", folder .. "/whole.safetensors", folder .. "/several"
 local index = several .. "/model.safetensors.index.json"
-program.works { "sample", path, "-o", unfused }
+program.works { "sample", path, "--unfused", "-o", unfused }
 program.works { "fuse", path, "--weights", unfused, "-o", whole }
 program.works { "fuse", path, "--weights", unfused, "-o", several, "--shard-mib", "1" }
 
@@ -46,6 +46,28 @@ function test.pack()
             check.equal(packed(weights, "--type", type) == wanted, true)
         end
     end
+end
+
+-- More files than a program may have open unless it asks for more.
+function test.many_files()
+    local many = folder .. "/many"
+    program.python(
+        [[
+import os
+os.mkdir(sys.argv[2])
+index = {}
+for i, (name, tensor) in enumerate(load(sys.argv[1]).items()):
+    index[name] = f"{i}.safetensors"
+    save(f"{sys.argv[2]}/{i}.safetensors", {name: tensor})
+with open(sys.argv[2] + "/model.safetensors.index.json", "w") as file:
+    json.dump({"weight_map": index}, file)
+]],
+        whole,
+        many
+    )
+    local words = { "pack", path, "--weights", many, "-o", folder .. "/blob.bin" }
+    program.works(words, { limit = "ulimit -S -n 10" })
+    program.refuses(1, ".safetensors: Too many open files", words, { limit = "ulimit -n 10" })
 end
 
 function test.run()
@@ -77,7 +99,7 @@ function test.a_stack_of_64_kib()
     local small = { limit = "ulimit -s 64" }
     program.works({ "fuse", path, "--weights", unfused, "-o", there .. "/fused" }, small)
     check.equal(host.read(there .. "/fused") == host.read(whole), true)
-    program.works({ "sample", path, "-o", there .. "/sampled" }, small)
+    program.works({ "sample", path, "--unfused", "-o", there .. "/sampled" }, small)
     check.equal(host.read(there .. "/sampled") == host.read(unfused), true)
     program.works({ "pack", path, "--weights", whole, "-o", there .. "/blob" }, small)
     program.works({ "emit", path, "-o", there .. "/bundle" }, small)
