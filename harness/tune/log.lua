@@ -1,13 +1,23 @@
 -- The log of a run: one record a line, only ever appended to, and readable whatever has happened to it.
 local host = require "host"
+local process = require "process"
 local record = require "harness.tune.record"
 
 local log = {}
 
 local largest_log = 1 << 30 -- bytes
 
--- Appends a record; it is on the disk when this returns. Raises one line.
-function log.append(path, r) assert(host.append_line(path, record.line(r))) end
+-- What an interrupt says of the log at `path`, once there is one.
+function log.promise(path)
+    local words = "\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n"
+    process.last_words(string.format(words, path))
+end
+
+-- Appends a record; it is on the disk when this returns, and an interrupt says so. Raises one line.
+function log.append(path, r)
+    assert(host.append_line(path, record.line(r)))
+    log.promise(path)
+end
 
 -- The records of the log at `path` in its order, each once, and the lines that are none: { {line, reason} }. Raises one
 -- line for a file that cannot be read or is no log.
