@@ -3,6 +3,7 @@
 local rows = {
     -- name, quick, full, meaning
     { "fuzz_models", 6, 200, "random models of each fuzz test" },
+    { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
     { "fuzz_schedules", 5, 20, "random schedules of each such model" },
     { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
     { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
@@ -23,7 +24,12 @@ local rows = {
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
-    { "consumer_compilers", 1, 2, "compilers of threads, of types, of bundles that are compiled only; 2: each with all its flags" },
+    {
+        "consumer_compilers",
+        1,
+        2,
+        "compilers of threads, of types, of bundles that are compiled only; 2: each with all its flags",
+    },
 }
 
 local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c
@@ -36,7 +42,7 @@ local effort = setmetatable({ level = level, full = level == "full" }, {
 local lines = {}
 for i, row in ipairs(rows) do
     effort[row[1]] = row[effort.full and 3 or 2]
-    lines[i] = string.format("%-18s %-15s %s", row[1], effort[row[1]], row[4])
+    lines[i] = string.format("%-18s %-18s %s", row[1], effort[row[1]], row[4])
 end
 
 if arg then -- a script: prints the quantity that is named, or all

@@ -11,9 +11,9 @@ local target = require "gen.plan.target"
 
 local bundle = {}
 
--- Whether `name` is a file in a bundle's folder or in one of its folders.
+-- Whether `name` is a file in a bundle's folder or in one of its folders, in the one way that such a file is written.
 local function stays_inside(name)
-    return name:find("^[%w_./]+$") and not name:find("^/") and not name:find("..", 1, true)
+    return name:find("^[%w_./]+$") and not name:find("..", 1, true) and not ("/" .. name .. "/"):find("/%.?/")
 end
 
 -- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its

@@ -5,6 +5,8 @@ local record = require "harness.tune.record"
 
 local log = {}
 
+local largest_log = 1 << 30 -- bytes
+
 -- What an interrupt says of the log at `path`, once there is one.
 function log.promise(path)
     local words = "\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n"
@@ -20,7 +22,7 @@ end
 -- The records of the log at `path` in its order, each once, and the lines that are none: { {line, reason} }. Raises one
 -- line for a file that cannot be read or is no log.
 function log.read(path)
-    local text = assert(host.read(path))
+    local text = assert(host.read(path, largest_log))
     local records, dropped, seen, number = {}, {}, {}, 0
     for line in text:gmatch("([^\n]*)\n?") do
         number = number + 1
