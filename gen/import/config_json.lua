@@ -30,8 +30,8 @@ local activations = {
     relu = "relu",
 }
 
--- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is one
--- beside null, false and 0 }.
+-- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is
+-- one beside null, false and 0 }.
 local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
 local unknown_fields = {

@@ -25,8 +25,8 @@ static inline float $hidden(float value)
     {
         name = "hidden_integer",
         text = [[
-/* The value, which compilers no longer know: a loop that stores it, or adds it to what it copies, does not become a call
-   of memset, memcpy or memmove. */
+/* The value, which compilers no longer know: a loop that stores it, or adds it to what it copies, does not become a
+   call of memset, memcpy or memmove. */
 static inline int32_t $hidden_integer(int32_t value)
 {
 #if defined(__GNUC__)
