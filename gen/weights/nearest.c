@@ -3,6 +3,7 @@
 
 #include "gen/host/files.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -101,7 +102,7 @@ static size_t letters_between(const char *wanted, const char *name)
         }
         const size_t differ = edit_distance(wanted, a, name, b);
         letters += differ;
-        const bool other_word = wanted[0] != name[0] && (wanted[0] < '0' || wanted[0] > '9');
+        const bool other_word = tolower((unsigned char)wanted[0]) != tolower((unsigned char)name[0]) && !isdigit((unsigned char)wanted[0]);
         if (letters > MOST_LETTERS || (differ > 0 && (differ > (a < 3 ? 1 : a / 3) || other_word))) {
             return FAR;
         }

@@ -21,7 +21,7 @@ assert(host.write_directory(inputs, {
     ["block.lua"] = assert(host.read "gen/models/tiny_skipless.lua"),
 }))
 works({ "sample", "tiny.lua", "-o", "tiny.safetensors" }, { directory = inputs })
-works({ "sample", "block.lua", "-o", "block.safetensors" }, { directory = inputs })
+works({ "sample", "block.lua", "--unfused", "-o", "block.safetensors" }, { directory = inputs })
 program.python("np.save(sys.argv[1], np.ones((500, 64), '<f4'))", inputs .. "/x.npy")
 
 -- Every command that writes, in the folder of the inputs; the output comes last. The output is at most a few hundred
