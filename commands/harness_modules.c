@@ -7,5 +7,6 @@ const luaL_Reg harness_modules[] = {
     {"process", luaopen_process}, {"cpu", luaopen_cpu},
     {"kernel", luaopen_kernel},   {"verify", luaopen_verify},
     {"store", luaopen_store},     {"transformer", luaopen_transformer},
-    {"integer", luaopen_integer}, {NULL, NULL},
+    {"integer", luaopen_integer}, {"tokenizer", luaopen_tokenizer},
+    {NULL, NULL},
 };

@@ -142,6 +142,6 @@ function lookup_model.check(context, m, chain)
 end
 
 -- Whether the table of a model file, or a validated model, is a LookupFFN.
-function lookup_model.claims(given) return given.attention == nil end
+function lookup_model.claims(given) return given.attention == nil and given.tokenizer == nil end
 
 return lookup_model
