@@ -22,6 +22,11 @@ local prefix_option = {
     default = "",
     doc = "what stands before the tensor names, such as roberta.encoder.layer.3.FFN.",
 }
+local ignore_option = {
+    name = "ignore",
+    value = "PATTERNS",
+    doc = "tensors that the model may leave out: names with * and ?, separated by commas",
+}
 local blocks_option = { name = "blocks-in-out", doc = "the checkpoint's BH4 blocks are stored [b in][b out]" }
 local seed_option = { name = "seed", value = "N", default = 1, integer = true, doc = "of the random numbers" }
 local schedule_option = {
@@ -136,6 +141,7 @@ local commands = {
             { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware" }),
             prefix_option,
+            ignore_option,
             blocks_option,
             with(seed_option, { doc = "of the self-test's tokens" }),
             { name = "flash", value = "BYTES", doc = "firmware: refuse what takes more, such as 512K" },
@@ -166,6 +172,7 @@ local commands = {
             seed_option,
             with(output_option, { value = "FILE", doc = "safetensors file" }),
             prefix_option,
+            { name = "unfused", doc = "of a transformer the checkpoint that fuse reads instead of the one for pack" },
             baseline_option,
             arithmetic_option,
         },
@@ -179,8 +186,8 @@ local commands = {
             with(weights_option, { required = false }),
             with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
             prefix_option,
+            ignore_option,
             blocks_option,
-            schedule_option,
             baseline_option,
             arithmetic_option,
             tables_option,
@@ -199,6 +206,7 @@ local commands = {
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
             isa_option,
             prefix_option,
+            ignore_option,
             blocks_option,
             schedule_option,
             tuned_option,
@@ -219,6 +227,7 @@ local commands = {
             isa_option,
             seed_option,
             prefix_option,
+            ignore_option,
             blocks_option,
             schedule_option,
             tuned_option,
@@ -294,6 +303,7 @@ local commands = {
                 weights_option,
                 { value = "PATH", doc = "unfused safetensors file, index of several, or folder of either" }
             ),
+            ignore_option,
             with(output_option, { doc = "fused safetensors file, or with --shard-mib a folder" }),
             {
                 name = "eliminate",
@@ -371,6 +381,7 @@ local commands = {
             threads_option,
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
             prefix_option,
+            ignore_option,
             blocks_option,
             type_options,
             seed_option,

@@ -1,6 +1,7 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench. The model's family does the work.
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
+local host = require "host"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
 
@@ -16,6 +17,7 @@ end
 function commands.run(arguments, options)
     local path = arguments[1]
     file_rules.not_over("--output", options.output, { path, options.weights, options.input, options.tuned })
+    assert(host.check_output(options.output))
     return family_of(path, options).run(path, options)
 end
 

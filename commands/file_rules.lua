@@ -21,6 +21,9 @@ function files.can_become(option, path)
     if path:find("/$") or path == "" or host.kind(path) == "directory" then
         error(string.format('%s: "%s": must be a file', option, path), 0)
     end
+    if host.kind(path) == "link" then
+        error(string.format('%s: "%s": is a symbolic link to nothing', option, path), 0)
+    end
 end
 
 return files

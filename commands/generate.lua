@@ -1,5 +1,4 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
-local blob = require "gen.plan.blob"
 local bundle = require "gen.bundle.folder"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
@@ -8,7 +7,9 @@ local file_rules = require "commands.file_rules"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local packing = require "gen.families.packing"
 local request = require "gen.bundle.request"
+local validated = require "gen.model.validated"
 
 local commands = {}
 
@@ -56,7 +57,7 @@ end
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
     if options.profile == nil then
-        for name in ("target weights weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
+        for name in ("target weights ignore weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
             if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
         end
         local p = load_plan(path, options)
@@ -86,7 +87,9 @@ function commands.emit(arguments, options)
             string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
     end
     for _, name in ipairs(leftovers) do
-        assert(host.remove(options.o .. "/" .. name))
+        local path = options.o .. "/" .. name
+        local removed, message = host.remove(path)
+        if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
     end
     host.print(table.concat(lines, "\n"))
@@ -107,21 +110,29 @@ function commands.sample(arguments, options)
     file_rules.not_over("-o", options.o, { arguments[1] })
     local p = load_plan(arguments[1], options)
     if families.get(p.family).without_weights then error(arguments[1] .. ": has no weights", 0) end
-    assert(weights.sample(options.o, options.prefix, p.samples or p.tensors, options.seed))
+    if options.unfused and not p.unfused_samples then
+        validated.refuse(
+            p.model,
+            { "attention", "eliminate" },
+            p.model.attention.eliminate,
+            "such a model is trained with it: there is no unfused checkpoint"
+        )
+    end
+    local tensors = options.unfused and p.unfused_samples or p.samples or p.tensors
+    assert(weights.sample(options.o, options.prefix, tensors, options.seed))
     host.print("wrote " .. options.o)
     return 0
 end
 
 function commands.pack(arguments, options)
-    local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
     local without = families.get(p.family).without_weights
     if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
-    if not without and not options.weights then error("--weights: is missing", 0) end
+    if not without and (options.weights or "") == "" then error("--weights: is missing", 0) end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
-    files.blocks_in_out = options["blocks-in-out"]
-    local errors = assert(weights.pack(blob.packing(p, files)))
+    files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
+    local errors = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     host.print(string.format("wrote %s, %s, %s", options.o, figures.bytes(p.packed_bytes), text))
     return 0

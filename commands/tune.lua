@@ -224,7 +224,7 @@ local function session(o, options, m, family, set, cc, files, records)
     }
     local p = tuning.plan(s, nil)
     s.digest, s.schedules = p.digest, family.space
-    s.model = hooks.sample(m, p, caches)
+    s.model = hooks.sample(m, p, caches, options)
     s.key = key.here {
         compiler = version,
         flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),

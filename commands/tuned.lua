@@ -83,6 +83,7 @@ local function overview(opened)
         list[i] = {
             id = row.id,
             key = row.key,
+            model = summary.model(records),
             records = row.count,
             candidates = different(cases, rejected),
             rejected = #rejected,
@@ -102,10 +103,15 @@ function commands.list(_, options)
         host.print(assert(json.encode { store = path, keys = json.array(list) }))
         return 0
     end
-    local lines, records = {}, 0
+    local lines, records, width = {}, 0, 12
+    local function model_of(entry) return entry.model or entry.key.model:sub(1, 12) end
+    for _, entry in ipairs(list) do
+        width = math.max(width, #model_of(entry))
+    end
+    local columns = "%-12s %-" .. width .. "s"
     if #list > 0 then
         lines[1] = string.format(
-            "%-12s %-12s %-7s %-6s %-6s %8s %10s %8s %-10s %-10s %s",
+            columns .. " %-7s %-6s %-6s %8s %10s %8s %-10s %-10s %s",
             "key",
             "model",
             "isa",
@@ -123,9 +129,9 @@ function commands.list(_, options)
         local k = entry.key
         records = records + entry.records
         lines[#lines + 1] = string.format(
-            "%-12s %-12s %-7s %-6s %-6s %8d %10d %8d %-10s %-10s %s, %s, %s",
+            columns .. " %-7s %-6s %-6s %8d %10d %8d %-10s %-10s %s, %s, %s",
             entry.id:sub(1, 12),
-            k.model:sub(1, 12),
+            model_of(entry),
             k.isa,
             k.tables,
             k.projection,
@@ -232,6 +238,7 @@ function commands.show(arguments, options)
         host.print(assert(json.encode {
             id = row.id,
             key = row.key,
+            model = summary.model(records),
             records = row.count,
             cases = json.array(cases),
             rejected = json.array(rejected),
@@ -239,7 +246,8 @@ function commands.show(arguments, options)
         }))
         return 0
     end
-    local lines = { "key " .. row.id }
+    local lines, name = { "key " .. row.id }, summary.model(records)
+    if name then lines[2] = string.format("  %-13s %s", "name", name) end
     for _, field in ipairs(key.fields) do
         lines[#lines + 1] = string.format("  %-13s %s", field.name, row.key[field.name])
     end

@@ -68,7 +68,8 @@ function emit.sources(p, more)
     local values = with_common(p, family.print.api(p))
     local own = {
         isas = isas,
-        isa_list = table.concat(isa_list, ", "),
+        -- Firmware is for one instruction set, and short of memory.
+        isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
         sections = p.sections,
         align = blob.align,

@@ -14,11 +14,14 @@
 --   isa_types(options)   the types that instruction sets may need more for (isa.with_types)
 --   firmware_isa(target)   the name of the instruction set of its firmware, nil: it has no firmware
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)
---   without_weights   a model is whole without a checkpoint: nothing is sampled, and packed from none
+--   without_weights   a model is whole without a checkpoint and the same for all instruction sets: nothing is sampled,
+--                     and packed from none
 --   pack_options      of `lookupc pack`, as headers say them
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
 --   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
+--   left_out(m, name)   why the model leaves a tensor of a checkpoint out, or what would help; behind it true, if that
+--                     explains why others are missing
 local families = {}
 
 families.rows = {

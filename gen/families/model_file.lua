@@ -28,7 +28,10 @@ end
 -- Reads and validates a model file; raises one line "path:line: field = value: rule".
 function model_file.load(path)
     local given, source = sandbox.load(path)
-    if not given then error(source, 0) end
+    if not given then
+        local json = path:find "%.json$" and ": lookupc import makes model files of a checkpoint's config.json" or ""
+        error(source .. json, 0)
+    end
     return model_file.validate(given, source, path)
 end
 

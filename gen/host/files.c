@@ -1,6 +1,7 @@
 /* Files: read or mapped whole, written all or nothing, and one line for what went wrong. */
 #include "gen/host/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -9,7 +10,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 bool files_error(char *error, size_t error_size, const char *format, ...)
@@ -75,28 +78,78 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     return true;
 }
 
-bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+/* Allows as many open files as the system lets the user allow; a checkpoint may have more files than most programs open. Returns whether
+   that is more than before. */
+static bool allow_more_files(void)
 {
-    *mapping = (files_mapping){NULL, 0};
-    /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
-    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0)
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+bool files_open(const char *path, files_source *source, char *error, size_t error_size)
+{
+    *source = (files_source){.path = path, .descriptor = -1};
+    do /* O_NONBLOCK: a pipe without a writer is refused, not waited for */
+        source->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    while (source->descriptor < 0 && errno == EMFILE && allow_more_files());
+    if (source->descriptor < 0)
         return fail(path, errno, error, error_size);
     struct stat status;
     bool good = true;
-    if (fstat(descriptor, &status) != 0) {
+    if (fstat(source->descriptor, &status) != 0)
         good = fail(path, errno, error, error_size);
-    } else if (!S_ISREG(status.st_mode)) {
+    else if (!S_ISREG(status.st_mode))
         good = files_error(error, error_size, "%s: is not a regular file", path);
-    } else if (status.st_size > 0) {
-        const size_t bytes = (size_t)status.st_size;
-        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    else
+        source->bytes = (size_t)status.st_size;
+    if (!good)
+        files_close(source);
+    return good;
+}
+
+bool files_pread(const files_source *source, size_t at, void *out, size_t bytes, char *error, size_t error_size)
+{
+    char *to = out;
+    while (bytes > 0) {
+        const ssize_t got = pread(source->descriptor, to, bytes, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(source->path, errno, error, error_size);
+        if (got == 0)
+            return files_error(error, error_size, "%s: was cut off while it was read: it ends before byte %zu", source->path, at + bytes);
+        to += got;
+        at += (size_t)got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+void files_close(files_source *source)
+{
+    if (source->descriptor >= 0)
+        close(source->descriptor);
+    source->descriptor = -1;
+}
+
+bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size)
+{
+    *mapping = (files_mapping){NULL, 0};
+    files_source source;
+    if (!files_open(path, &source, error, error_size))
+        return false;
+    bool good = true;
+    if (source.bytes > 0) {
+        void *data = mmap(NULL, source.bytes, PROT_READ, MAP_PRIVATE, source.descriptor, 0);
         if (data == MAP_FAILED)
             good = fail(path, errno, error, error_size);
         else
-            *mapping = (files_mapping){data, bytes};
+            *mapping = (files_mapping){data, source.bytes};
     }
-    close(descriptor);
+    files_close(&source);
     return good;
 }
 
@@ -107,7 +160,106 @@ void files_unmap(files_mapping *mapping)
     *mapping = (files_mapping){NULL, 0};
 }
 
+/* ---- temporary files of killed processes ---- */
+
+/* Who writes into a folder holds a shared lock on it (flock, which ends with the process). Who gets an exclusive one is alone: every
+   temporary file there was left by a process that was killed. */
+
+#define TEMPORARY ".lookupc-"
+enum { TEMPORARY_LETTERS = 6, MOST_FOLDERS = 16 };
+
+/* The folders that this process writes into. */
+static struct {
+    dev_t device;
+    ino_t number;
+    int descriptor; /* holds the lock */
+    size_t writers; /* 0: the place is free */
+} folders[MOST_FOLDERS];
+
+static void remove_temporaries(int folder)
+{
+    const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = copy < 0 ? NULL : fdopendir(copy);
+    if (list == NULL) {
+        if (copy >= 0)
+            close(copy);
+        return;
+    }
+    const size_t start = sizeof TEMPORARY - 1;
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        struct stat status;
+        if (strncmp(entry->d_name, TEMPORARY, start) == 0 && strlen(entry->d_name) == start + TEMPORARY_LETTERS &&
+            fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid())
+            unlinkat(folder, entry->d_name, 0);
+    }
+    closedir(list);
+}
+
+/* Locks a folder. False: it cannot be locked, or another program locks it for itself. */
+static bool lock_folder(int folder)
+{
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0)
+        remove_temporaries(folder);
+    /* another process may be alone here now: for as long as it takes to read the folder */
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        if (flock(folder, LOCK_SH | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+/* Begins to write into the folder at path[length], "" for this one. Its place, or 0: then nobody removes temporary files of others. */
+static size_t enter_folder(const char *path, size_t length)
+{
+    char *name = length == 0 ? strdup(".") : strndup(path, length);
+    const int descriptor = name == NULL ? -1 : open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(name);
+    struct stat status;
+    size_t place = 0, vacant = MOST_FOLDERS;
+    if (descriptor < 0)
+        return 0;
+    if (fstat(descriptor, &status) == 0) {
+        for (; place < MOST_FOLDERS; ++place) {
+            if (folders[place].writers == 0)
+                vacant = place;
+            else if (folders[place].device == status.st_dev && folders[place].number == status.st_ino)
+                break;
+        }
+        if (place < MOST_FOLDERS) {
+            close(descriptor);
+            ++folders[place].writers;
+            return place + 1;
+        }
+        if (vacant < MOST_FOLDERS && lock_folder(descriptor)) {
+            folders[vacant].device = status.st_dev;
+            folders[vacant].number = status.st_ino;
+            folders[vacant].descriptor = descriptor;
+            folders[vacant].writers = 1;
+            return vacant + 1;
+        }
+    }
+    close(descriptor);
+    return 0;
+}
+
+static void leave_folder(size_t place)
+{
+    if (place > 0 && --folders[place - 1].writers == 0)
+        close(folders[place - 1].descriptor);
+}
+
 /* ---- one file ---- */
+
+bool files_leads_somewhere(const char *path, char *error, size_t error_size)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 || lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
+        return true;
+    return files_error(error, error_size, "%s: is a symbolic link to nothing", path);
+}
 
 /* Opens the temporary file; on failure errno says why. */
 static bool open_temporary(files_writer *file, mode_t mode)
@@ -118,8 +270,9 @@ static bool open_temporary(files_writer *file, mode_t mode)
     const char *slash = strrchr(file->target, '/');
     const int folder = slash == NULL ? 0 : (int)(slash + 1 - file->target);
     char *temporary;
-    if (asprintf(&temporary, "%.*s.lookupc-XXXXXX", folder, file->target) < 0)
+    if (asprintf(&temporary, "%.*s" TEMPORARY "XXXXXX", folder, file->target) < 0)
         return false;
+    file->folder = enter_folder(file->target, (size_t)folder);
     const int descriptor = mkostemp(temporary, O_CLOEXEC);
     if (descriptor < 0) {
         const int reason = errno;
@@ -143,6 +296,8 @@ bool files_create(files_writer *file, const char *path, char *error, size_t erro
     const bool exists = stat(path, &status) == 0;
     if (!exists && errno != ENOENT)
         return fail(path, errno, error, error_size);
+    if (!files_leads_somewhere(path, error, error_size))
+        return false;
     if (exists && !S_ISREG(status.st_mode))
         return files_error(error, error_size, "%s: is not a regular file", path);
     const mode_t mask = umask(0);
@@ -206,6 +361,7 @@ void files_discard(files_writer *file)
         fclose(file->stream);
     if (file->temporary != NULL)
         unlink(file->temporary);
+    leave_folder(file->folder);
     free(file->path);
     free(file->target);
     free(file->temporary);
@@ -244,6 +400,8 @@ static bool append_whole(int descriptor, off_t length, const char *bytes, size_t
 
 bool files_append_line(const char *path, const char *line, size_t bytes, char *error, size_t error_size)
 {
+    if (!files_leads_somewhere(path, error, error_size))
+        return false;
     const int descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return fail(path, errno, error, error_size);
@@ -394,8 +552,12 @@ bool files_write_directory(const char *directory, files_output *outputs, size_t 
     }
     if (!good)
         fail(directory, ENOMEM, error, error_size);
-    for (size_t i = 0; good && i <= count; ++i)
-        good = make_directories(path[i], &first[i]) || fail(directory, errno, error, error_size);
+    for (size_t i = 0; good && i <= count; ++i) {
+        good = make_directories(path[i], &first[i]);
+        const int reason = errno;
+        if (!good && files_leads_somewhere(directory, error, error_size))
+            fail(directory, reason, error, error_size);
+    }
     good = good && files_write(inside, count, error, error_size);
     for (size_t i = count + 1; i-- > 0;) {
         if (!good && path != NULL && path[i] != NULL && first != NULL)

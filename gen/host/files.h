@@ -22,14 +22,30 @@ bool files_error(char *error, size_t error_size, const char *format, ...) __attr
    On failure *bytes is NULL and error is one line that starts with the path. */
 bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
 
+/* A regular file that is open to be read in pieces, at any place. */
+typedef struct {
+    const char *path; /* as given, for messages; the caller keeps it */
+    int descriptor;   /* -1 for none */
+    size_t bytes;     /* when it was opened */
+} files_source;
+
+/* Opens a regular file. Fails with "path: reason" when it cannot be opened or is not a regular file; a pipe is refused, not waited for. */
+bool files_open(const char *path, files_source *source, char *error, size_t error_size);
+
+/* Reads out[bytes] from byte `at` on. Fails with "path: reason", also when the file has been cut off meanwhile. */
+bool files_pread(const files_source *source, size_t at, void *out, size_t bytes, char *error, size_t error_size);
+
+/* No descriptor is allowed. */
+void files_close(files_source *source);
+
 /* A whole file in memory, read-only. */
 typedef struct {
     const unsigned char *data; /* [bytes]; NULL for an empty file */
     size_t bytes;
 } files_mapping;
 
-/* Maps a regular file. Fails with "path: reason" when it cannot be opened or is not a regular file. Nobody may shorten the file while it
-   is mapped: reading past a new end is a SIGBUS. */
+/* Maps a regular file. Fails as files_open does. Nobody may shorten the file while it is mapped: reading past a new end is a SIGBUS. So
+   users' files are read with files_pread, and only files of lookupc's own are mapped. */
 bool files_map(const char *path, files_mapping *mapping, char *error, size_t error_size);
 
 void files_unmap(files_mapping *mapping);
@@ -41,12 +57,17 @@ typedef struct {
     char *target;     /* what path leads to */
     char *temporary;  /* in the same folder; NULL once it has taken its place */
     bool exists;      /* a file at target, when this one was started */
+    size_t folder;    /* its place among the folders that are being written into; 0 for none */
     sigset_t signals; /* as they were */
 } files_writer;
 
-/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link is followed; a file that
-   exists keeps its mode. SIGINT, SIGTERM and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary
-   file behind; of several files at a time the one started last must therefore end first. */
+/* Fails with one line if path is a symbolic link to nothing: writing there would replace the link or make a file that nobody sees. */
+bool files_leads_somewhere(const char *path, char *error, size_t error_size);
+
+/* Starts a file. Fails with "path: reason", also when path exists and is not a regular file. A symbolic link to a file is followed, one to
+   nothing refused; a file that exists keeps its mode. Temporary files that a killed process left in the folder are removed. SIGINT, SIGTERM
+   and SIGHUP wait until the file is finished or discarded, so that an interrupt leaves no temporary file behind; of several files at a time
+   the one started last must therefore end first. */
 bool files_create(files_writer *file, const char *path, char *error, size_t error_size);
 
 /* Appends data[bytes]. After a failure ("path: reason") the caller may only discard. */

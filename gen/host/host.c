@@ -57,14 +57,17 @@ static int host_read(lua_State *L)
     return push_file(L, path, (size_t)max_bytes) ? 1 : 2;
 }
 
-/* host.kind(path) -> "file" | "directory" | nil. Anything that is not a directory is a file. */
+/* host.kind(path) -> "file" | "directory" | "link", a symbolic link to nothing | nil. Whatever else there is is a file. */
 static int host_kind(lua_State *L)
 {
     struct stat status;
-    if (stat(check_path(L, 1), &status) != 0)
-        lua_pushnil(L);
-    else
+    const char *path = check_path(L, 1);
+    if (stat(path, &status) == 0)
         lua_pushstring(L, S_ISDIR(status.st_mode) ? "directory" : "file");
+    else if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+        lua_pushstring(L, "link");
+    else
+        lua_pushnil(L);
     return 1;
 }
 
@@ -129,6 +132,18 @@ static int host_remove(lua_State *L)
         lua_pushfstring(L, "%s: %s", path, strerror(errno));
         return 2;
     }
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* host.check_output(path) -> true | nil, message: whether a file can be written there now; changes nothing */
+static int host_check_output(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    files_writer file;
+    if (!files_create(&file, check_path(L, 1), error, sizeof error))
+        return host_fail(L, error);
+    files_discard(&file);
     lua_pushboolean(L, true);
     return 1;
 }
@@ -368,6 +383,7 @@ int luaopen_host(lua_State *L)
         {"list", host_list},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
+        {"check_output", host_check_output},
         {"append_line", host_append_line},
         {"move", host_move},
         {"same_file", host_same_file},

@@ -85,7 +85,8 @@ static int run(lua_State *S)
 {
     const source_text *source = lua_touserdata(S, 1);
     lua_settop(S, 0);
-    if (luaL_loadbufferx(S, source->bytes, source->size, "=" CHUNK, "t") != LUA_OK)
+    const size_t mark = source->size >= 3 && memcmp(source->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put it there */
+    if (luaL_loadbufferx(S, source->bytes + mark, source->size - mark, "=" CHUNK, "t") != LUA_OK)
         return lua_error(S);
     lua_newtable(S);
     lua_newtable(S);
@@ -184,12 +185,25 @@ static bool copy_value(copying *copy, const place *where, int depth)
     }
 }
 
+/* Whether there are no control characters but white space. */
+static bool is_text(const source_text *source)
+{
+    for (size_t i = 0; i < source->size; ++i) {
+        const unsigned char byte = (unsigned char)source->bytes[i];
+        if (byte == 0x7f || (byte < ' ' && (byte < '\t' || byte > '\r')))
+            return false;
+    }
+    return true;
+}
+
 /* Runs the source in the state S and pushes a copy of its table on L, or leaves a message. */
 static bool load(lua_State *L, lua_State *S, source_text *source, char *message)
 {
     copying copy = {.from = S, .to = L, .left = MEMORY_LIMIT, .message = message};
     if (source->size > 0 && source->bytes[0] == LUA_SIGNATURE[0])
         return refuse(&copy, NULL, "is compiled Lua: must be text");
+    if (!is_text(source))
+        return refuse(&copy, NULL, "is binary: must be a text that returns a Lua table");
     lua_pushcfunction(S, run);
     lua_pushlightuserdata(S, source);
     const int status = lua_pcall(S, 1, LUA_MULTRET, 0);

@@ -59,16 +59,61 @@ local families = {
 }
 
 -- Ends of names of buffers that some versions save beside the weights; they hold no weights.
-local buffers = { "%.rotary_emb%.inv_freq$", "%.position_ids$", "%.attention%.bias$", "%.attention%.masked_bias$" }
+local buffers = {
+    "%.rotary_emb%.inv_freq$",
+    "%.position_ids$",
+    "%.embeddings%.token_type_ids$",
+    "%.attention%.bias$",
+    "%.attention%.masked_bias$",
+}
 
 function checkpoint.family(m) return families[m.checkpoint] end
 
 -- Whether a tensor only repeats what the model file says.
 function checkpoint.is_buffer(name)
     for _, pattern in ipairs(buffers) do
-        if name:find(pattern) then return true end
+        if ("." .. name):find(pattern) then return true end
     end
     return false
+end
+
+-- What the names of the tensors of all blocks start with.
+function checkpoint.blocks_prefix(m) return (families[m.checkpoint].layer:match "^(.-)%%d") end
+
+-- Names of norms that some models have inside attention.
+local inner_norms = { "[qk]_norm%.", "[qk]_layernorm%.", "query_norm%.", "key_norm%.", "query_layernorm%." }
+
+-- Why model `m` leaves a tensor out, or what would help; nil: nobody knows. Behind it true, if that also explains why
+-- others are missing.
+function checkpoint.left_out(m, name)
+    local family, prefix = families[m.checkpoint], checkpoint.blocks_prefix(m)
+    local number, rest = name:match("^(%d+)%.(.*)$", name:sub(1, #prefix) == prefix and #prefix + 1 or #name + 1)
+    rest = rest or name
+    local function is_of(map) return map and rest:sub(1, #map + 1) == map .. "." end
+    local trained_so = m.skip or m.norm or m.parallel and m.attention.eliminate:find("P", 1, true)
+    if number and tonumber(number) >= m.layers then return "the model file has layers = " .. m.layers end
+    for letter in m.attention.eliminate:gmatch "%u" do
+        if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed) then
+            if not trained_so then return "run lookupc fuse first", true end
+            return string.format(
+                'the model file has attention.eliminate = "%s", with which such a model is trained',
+                m.attention.eliminate
+            )
+        end
+    end
+    for _, pattern in ipairs(inner_norms) do
+        if rest:find(pattern) then return "lookupc has no norms of q and k" end
+    end
+    if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
+    for _, norm in ipairs(family.norms) do
+        if m.norm and m.norm.kind == "rmsnorm" and rest == norm .. ".bias" then
+            return 'the model file has norm.kind = "rmsnorm", which has no bias'
+        end
+    end
+    local ffn = { family.o, table.unpack(family.glu or family.mlp) }
+    for _, map in ipairs(ffn) do
+        if is_of(map) then return string.format('the model file has ffn.kind = "%s"', m.ffn.kind) end
+    end
 end
 
 -- Whether a tensor belongs to what follows the last block.

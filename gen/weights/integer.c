@@ -119,7 +119,8 @@ static void transform(state *s, const integer_step *step)
         s->out.bound[row] = length_of(s->out.form + row * d, d) * s->length + s->out.error[row];
 }
 
-/* The smallest unit of a stage's outputs that keeps the multipliers in range. */
+/* The smallest unit of a stage's outputs that keeps the multipliers in range. Where all weights are zero, as with decay = 0, any would do:
+   a tiny one leaves z to residual and bias. */
 static double min_unit(state *s, const integer_step *step)
 {
     double unit = 0.0;
@@ -131,7 +132,7 @@ static double min_unit(state *s, const integer_step *step)
             unit = fmax(unit, min_row_unit(s, count, largest) * s->unit * 0x1p16 / LARGEST_MULTIPLIER);
         }
     }
-    return unit > 0.0 ? unit : s->unit;
+    return unit > 0.0 ? unit : step->last ? 0x1p-200 : s->unit;
 }
 
 /* The products of a stage in `unit`, and the largest sum of |outputs| over the blocks. */

@@ -9,6 +9,7 @@
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
 
+#include <errno.h>
 #include <lauxlib.h>
 #include <math.h>
 #include <signal.h>
@@ -118,7 +119,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
     return good;
 }
 
-/* out[count][columns] <- rows first ... first + count - 1; their pages may go again. */
+/* out[count][columns] <- rows first ... first + count - 1. */
 static bool read_rows(fusion *f, const view *v, size_t first, size_t count, double *out)
 {
     for (size_t row = first; row < first + count;) {
@@ -128,7 +129,6 @@ static bool read_rows(fusion *f, const view *v, size_t first, size_t count, doub
             return false;
         row += run;
     }
-    safetensors_release(v->file);
     return true;
 }
 
@@ -246,14 +246,14 @@ static bool step_copy(fusion *f, int step, int results)
     if (!open_view(f, step, "from", &v, &there))
         return false;
     const size_t width = v.tensor->count ? v.tensor->bytes / v.tensor->count : 0, most = 1 << 20;
-    if (!room(f, &f->work[0], most, 1))
+    if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))
         return false;
     for (size_t at = 0; at < v.tensor->count; at += most) {
         const size_t count = v.tensor->count - at < most ? v.tensor->count - at : most;
         if (!safetensors_read(v.file, v.tensor, at, count, f->work[0], f->error, sizeof f->error) ||
-            !shards_append(f->out, v.tensor->data + at * width, count * width, f->error, sizeof f->error) || !tick(f, (double)count))
+            !safetensors_read_bytes(v.file, v.tensor, at, count, f->work[1], f->error, sizeof f->error) ||
+            !shards_append(f->out, f->work[1], count * width, f->error, sizeof f->error) || !tick(f, (double)count))
             return false;
-        safetensors_release(v.file);
     }
     return true;
 }
@@ -574,6 +574,15 @@ static bool run_job(fusion *f, int job, int results)
     return shards_finish(out, f->error, sizeof f->error);
 }
 
+/* Whether there is a folder at a path where none could be made; errno says why. */
+static bool is_folder(const char *path, char *error, size_t error_size)
+{
+    struct stat status;
+    const int reason = errno == EEXIST ? ENOTDIR : errno;
+    return (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) ||
+           (files_leads_somewhere(path, error, error_size) && files_error(error, error_size, "%s: %s", path, strerror(reason)));
+}
+
 /* fuse.run(job) -> array of what the steps found | nil, message. The job is gen/families/transformer/fuse.lua's: weights, files = { { path,
    tensors = { { name, dtype, shape } } } } in the order of their values, for several also index, index_text and directory, made if need be;
    steps, work, most_condition, most_error. Writes all files or none. */
@@ -594,7 +603,7 @@ static int fuse_run(lua_State *L)
     sigaddset(&interrupts, SIGHUP);
     sigprocmask(SIG_BLOCK, &interrupts, &before);
     const bool made = *directory != '\0' && mkdir(directory, 0777) == 0;
-    const bool good = run_job(&f, 1, results);
+    const bool good = (made || *directory == '\0' || is_folder(directory, f.error, sizeof f.error)) && run_job(&f, 1, results);
     progress_end(&f.progress);
     shards_abandon(f.out);
     if (made && !good)
@@ -612,41 +621,9 @@ static int fuse_run(lua_State *L)
     return 1;
 }
 
-/* fuse.tensors(path) -> { name = { dtype, shape } }, array of the files' paths | nil, message */
-static int fuse_tensors(lua_State *L)
-{
-    char error[ERROR_SIZE];
-    shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    if (in == NULL)
-        return host_fail(L, error);
-    lua_newtable(L);
-    const int tensors = lua_gettop(L);
-    lua_newtable(L);
-    for (size_t i = 0; i < shards_count(in); ++i) {
-        const safetensors *file = shards_at(in, i);
-        lua_pushstring(L, safetensors_path(file));
-        lua_rawseti(L, tensors + 1, (lua_Integer)i + 1);
-        for (size_t k = 0; k < safetensors_count(file); ++k) {
-            const safetensors_tensor *tensor = safetensors_at(file, k);
-            lua_newtable(L);
-            lua_pushstring(L, tensor->dtype_name);
-            lua_setfield(L, -2, "dtype");
-            lua_createtable(L, tensor->rank, 0);
-            for (int d = 0; d < tensor->rank; ++d) {
-                lua_pushinteger(L, tensor->shape[d]);
-                lua_rawseti(L, -2, d + 1);
-            }
-            lua_setfield(L, -2, "shape");
-            lua_setfield(L, tensors, tensor->name);
-        }
-    }
-    shards_close(in);
-    return 2;
-}
-
 int luaopen_fuse(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"tensors", fuse_tensors}, {"run", fuse_run}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"run", fuse_run}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -655,9 +655,41 @@ static int weights_sample(lua_State *L)
     return 1;
 }
 
+/* weights.tensors(path) -> { name = { dtype, shape } }, array of the files' paths | nil, message */
+static int weights_tensors(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    if (in == NULL)
+        return host_fail(L, error);
+    lua_newtable(L);
+    const int tensors = lua_gettop(L);
+    lua_newtable(L);
+    for (size_t i = 0; i < shards_count(in); ++i) {
+        const safetensors *file = shards_at(in, i);
+        lua_pushstring(L, safetensors_path(file));
+        lua_rawseti(L, tensors + 1, (lua_Integer)i + 1);
+        for (size_t k = 0; k < safetensors_count(file); ++k) {
+            const safetensors_tensor *tensor = safetensors_at(file, k);
+            lua_newtable(L);
+            lua_pushstring(L, tensor->dtype_name);
+            lua_setfield(L, -2, "dtype");
+            lua_createtable(L, tensor->rank, 0);
+            for (int d = 0; d < tensor->rank; ++d) {
+                lua_pushinteger(L, tensor->shape[d]);
+                lua_rawseti(L, -2, d + 1);
+            }
+            lua_setfield(L, -2, "shape");
+            lua_setfield(L, tensors, tensor->name);
+        }
+    }
+    shards_close(in);
+    return 2;
+}
+
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"pack", weights_pack}, {"sample", weights_sample}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"pack", weights_pack}, {"sample", weights_sample}, {"tensors", weights_tensors}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -107,7 +107,8 @@ void matmul_add(double sign, size_t m, size_t n, size_t k, matmul_matrix a, matm
 
 void matmul_add_narrow(size_t lanes, double sign, size_t m, size_t n, size_t k, matmul_matrix a, matmul_matrix b, double *c, size_t ldc)
 {
-    double packed_a[BLOCK_ROWS * BLOCK_DEPTH], packed_b[BLOCK_DEPTH * 2 * MOST_LANES];
+    /* 416 KiB: more than some stacks hold */
+    static double packed_a[BLOCK_ROWS * BLOCK_DEPTH], packed_b[BLOCK_DEPTH * 2 * MOST_LANES];
     const tile t = widest_tile(lanes);
     for (size_t row = 0; row < m; row += BLOCK_ROWS) {
         const size_t rows = least(BLOCK_ROWS, m - row);

@@ -185,73 +185,115 @@ static bool parse_header(header_text *text, size_t shape[2])
     return true;
 }
 
-/* The values of a mapped file, or NULL with a line in error. */
-static float *read_mapped(const char *path, const files_mapping *file, size_t *rows, size_t *columns, char *error, size_t error_size)
+/* The shape of the matrix in an open file, and where in the file its values start; or false with a line in error. */
+static bool find_values(const files_source *file, size_t *rows, size_t *columns, size_t *at, char *error, size_t error_size)
 {
-    if (file->bytes < LENGTH_AT || memcmp(file->data, magic, sizeof magic) != 0) {
-        files_error(error, error_size, "%s: not an .npy file", path);
-        return NULL;
+    const char *const path = file->path;
+    unsigned char front[LENGTH_AT + 4];
+    const size_t front_bytes = file->bytes < sizeof front ? file->bytes : sizeof front;
+    if (!files_pread(file, 0, front, front_bytes, error, error_size)) {
+        return false;
     }
-    const int major = file->data[VERSION_AT];
-    const int minor = file->data[VERSION_AT + 1];
+    if (file->bytes < LENGTH_AT || memcmp(front, magic, sizeof magic) != 0) {
+        return files_error(error, error_size, "%s: not an .npy file", path);
+    }
+    const int major = front[VERSION_AT];
+    const int minor = front[VERSION_AT + 1];
     if ((major != 1 && major != 2) || minor != 0) {
-        files_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
-        return NULL;
+        return files_error(error, error_size, "%s: version: %d.%d: must be 1.0 or 2.0", path, major, minor);
     }
     const size_t header_at = major == 1 ? LENGTH_AT + 2 : LENGTH_AT + 4;
     if (file->bytes < header_at) {
-        files_error(error, error_size, "%s: header: cut off", path);
-        return NULL;
+        return files_error(error, error_size, "%s: header: cut off", path);
     }
     size_t length = 0;
-    memcpy(&length, file->data + LENGTH_AT, header_at - LENGTH_AT);
+    memcpy(&length, front + LENGTH_AT, header_at - LENGTH_AT);
     if (length > file->bytes - header_at) {
-        files_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
-                    file->bytes - header_at);
-        return NULL;
+        return files_error(error, error_size, "%s: header: length %zu: the file has only %zu bytes after it", path, length,
+                           file->bytes - header_at);
     }
 
-    const char *const start = (const char *)file->data + header_at;
-    header_text text = {path, start, start, start + length, error, error_size};
+    char *const header = malloc(length + 1);
+    if (header == NULL) {
+        return files_error(error, error_size, "%s: out of memory", path);
+    }
+    header_text text = {path, header, header, header + length, error, error_size};
     size_t shape[2];
-    if (!parse_header(&text, shape)) {
-        return NULL;
+    const bool good = files_pread(file, header_at, header, length, error, error_size) && parse_header(&text, shape);
+    free(header);
+    if (!good) {
+        return false;
     }
     size_t bytes;
     if (shape[1] == 0) {
-        files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
-        return NULL;
+        return files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
     }
     if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes)) {
-        files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
-        return NULL;
+        return files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
     }
     const size_t data_bytes = file->bytes - header_at - length;
     if (data_bytes != bytes) {
-        files_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0],
-                    shape[1]);
-        return NULL;
+        return files_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0],
+                           shape[1]);
     }
-    float *values = malloc(bytes > 0 ? bytes : 1);
-    if (values == NULL) {
-        files_error(error, error_size, "%s: out of memory", path);
-        return NULL;
-    }
-    memcpy(values, start + length, bytes);
     *rows = shape[0];
     *columns = shape[1];
+    *at = header_at + length;
+    return true;
+}
+
+/* `count` values from byte `at` on, in memory that the caller frees, or NULL with a line in error. */
+static float *read_values(const files_source *file, size_t at, size_t count, char *error, size_t error_size)
+{
+    float *values = malloc(count > 0 ? count * sizeof *values : 1);
+    if (values == NULL) {
+        files_error(error, error_size, "%s: out of memory", file->path);
+        return NULL;
+    }
+    if (!files_pread(file, at, values, count * sizeof *values, error, error_size)) {
+        free(values);
+        return NULL;
+    }
     return values;
+}
+
+/* Whether a file is a matrix, of `wanted` columns if that is not 0; puts its values into *values unless that is NULL. */
+static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns, float **values, char *error, size_t error_size)
+{
+    files_source file;
+    if (!files_open(path, &file, error, error_size)) {
+        return false;
+    }
+    size_t at = 0;
+    bool good = find_values(&file, rows, columns, &at, error, error_size);
+    if (good && wanted > 0 && *columns != wanted) {
+        good = files_error(error, error_size, "%s: %zu columns: must be d = %zu", path, *columns, wanted);
+    }
+    if (good && values != NULL) {
+        *values = read_values(&file, at, *rows * *columns, error, error_size);
+        good = *values != NULL;
+    }
+    files_close(&file);
+    return good;
 }
 
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    files_mapping file;
-    if (!files_map(path, &file, error, error_size)) {
-        return NULL;
-    }
-    float *values = read_mapped(path, &file, rows, columns, error, error_size);
-    files_unmap(&file);
-    return values;
+    float *values = NULL;
+    return look(path, 0, rows, columns, &values, error, error_size) ? values : NULL;
+}
+
+float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+{
+    float *values = NULL;
+    size_t found;
+    return look(path, columns, rows, &found, &values, error, error_size) ? values : NULL;
+}
+
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+{
+    size_t found;
+    return look(path, columns, rows, &found, NULL, error, error_size);
 }
 
 bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)

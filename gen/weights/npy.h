@@ -11,6 +11,12 @@
    Source: numpy.lib.format, "Format Version 1.0" and "2.0". */
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size);
 
+/* The same for a matrix that must have so many columns. */
+float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size);
+
+/* Whether npy_read_tokens would read this file, and how many rows: looks at the header and the file's size only. */
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size);
+
 /* Writes data[rows][columns] as version 1.0, whole or not at all: on failure one line that starts with the path, and what stood at path
    before stays. data may be NULL when rows is 0. */
 bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size);

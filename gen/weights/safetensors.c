@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* A file is
 
@@ -54,11 +53,16 @@ static const struct {
 
 struct safetensors {
     char *path;
-    files_mapping mapped;
+    files_source source;
     json_t *header;              /* owns the names */
     safetensors_tensor *tensors; /* [count], in the order of names */
     size_t count;
 };
+
+/* A part of the file. */
+typedef struct {
+    size_t at, bytes;
+} extent;
 
 /* Where a failure is reported while a header is checked. */
 typedef struct {
@@ -124,7 +128,7 @@ static bool parse_shape(const reporter *report, safetensors_tensor *tensor, cons
     return true;
 }
 
-static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, const json_t *value, const files_mapping *data, unsigned bits)
+static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, const json_t *value, const extent *data, unsigned bits)
 {
     const json_t *first = json_array_get(value, 0); /* NULL when value is no array */
     const json_t *second = json_array_get(value, 1);
@@ -150,13 +154,13 @@ static bool parse_offsets(const reporter *report, safetensors_tensor *tensor, co
                             "data_offsets: [%" PRIu64 ", %" PRIu64 "]: %" PRIu64 " bytes, but shape and %s need %zu%s", begin, end,
                             end - begin, tensor->dtype_name, total_bits / 8, total_bits % 8 != 0 ? " and a part" : "");
     }
-    tensor->data = data->data + begin;
+    tensor->at = data->at + (size_t)begin;
     tensor->bytes = (size_t)(end - begin);
     return true;
 }
 
 /* Fills in a tensor from its entry {"dtype", "shape", "data_offsets"}; tensor->name is set already. */
-static bool parse_tensor(const reporter *report, safetensors_tensor *tensor, json_t *entry, const files_mapping *data)
+static bool parse_tensor(const reporter *report, safetensors_tensor *tensor, json_t *entry, const extent *data)
 {
     if (!json_is_object(entry)) {
         return tensor_error(report, tensor->name, "must be an object");
@@ -189,8 +193,8 @@ static int by_offset(const void *left, const void *right)
 {
     const safetensors_tensor *a = left;
     const safetensors_tensor *b = right;
-    if (a->data != b->data) {
-        return a->data < b->data ? -1 : 1;
+    if (a->at != b->at) {
+        return a->at < b->at ? -1 : 1;
     }
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
@@ -201,55 +205,126 @@ static int by_name(const void *left, const void *right)
 }
 
 /* Checks that the tensors fill the data without overlaps and holes; leaves them in the order of their offsets. */
-static bool check_cover(const reporter *report, safetensors_tensor *tensors, size_t count, const files_mapping *data)
+static bool check_cover(const reporter *report, safetensors_tensor *tensors, size_t count, const extent *data)
 {
     qsort(tensors, count, sizeof *tensors, by_offset);
-    const unsigned char *end = data->data;
+    size_t end = data->at;
     for (size_t i = 0; i < count; ++i) {
-        if (tensors[i].data < end) {
+        if (tensors[i].at < end) {
             return tensor_error(report, tensors[i].name, "data_offsets: overlaps tensor %.200s", tensors[i - 1].name);
         }
-        if (tensors[i].data > end) {
-            return tensor_error(report, tensors[i].name, "data_offsets: a hole of %td bytes before it", tensors[i].data - end);
+        if (tensors[i].at > end) {
+            return tensor_error(report, tensors[i].name, "data_offsets: a hole of %zu bytes before it", tensors[i].at - end);
         }
         end += tensors[i].bytes;
     }
-    const ptrdiff_t left = data->data + data->bytes - end;
-    return left == 0 || files_error(report->error, report->error_size, "%s: data: %td bytes after the last tensor", report->path, left);
+    const size_t left = data->at + data->bytes - end;
+    return left == 0 || files_error(report->error, report->error_size, "%s: data: %zu bytes after the last tensor", report->path, left);
+}
+
+/* What is given instead of safetensors, by its first bytes; and how to convert it. */
+static const struct {
+    const char *start;
+    size_t bytes;
+    const char *is;
+    bool pytorch;
+} others[] = {
+    {"PK\3\4", 4, "a ZIP file, as PyTorch checkpoints are", true},
+    {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a PyTorch checkpoint", true}, /* before 1.6, a pickle that starts with a magic number */
+    {"\x80\2", 2, "a pickle, perhaps a PyTorch checkpoint", true},
+    {"\x80\3", 2, "a pickle, perhaps a PyTorch checkpoint", true},
+    {"\x80\4", 2, "a pickle, perhaps a PyTorch checkpoint", true},
+    {"\x80\5", 2, "a pickle, perhaps a PyTorch checkpoint", true},
+    {"GGUF", 4, "a GGUF file", false},
+    {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file", false},
+    {"\x93NUMPY", 6, "a NumPy array", false},
+    {"LOOKUPC\0", 8, "a blob of lookupc pack: give the checkpoint that it was packed from", false},
+    {"version https://git-lfs", 23, "the pointer of Git LFS to a file: fetch that with git lfs pull", false},
+};
+
+static bool has_ending(const char *path, const char *end)
+{
+    const size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+/* One line about a file that is not in the format: what it is instead, by its first bytes or else by its name; or else that of `rule`. */
+static bool __attribute__((format(printf, 3, 4))) not_the_format(const reporter *report, const files_source *source, const char *rule, ...)
+{
+    char start[32] = "", ignored[1];
+    const size_t bytes = source->bytes < sizeof start ? source->bytes : sizeof start;
+    const char *is = NULL;
+    bool pytorch = false;
+    for (size_t i = 0; is == NULL && files_pread(source, 0, start, bytes, ignored, sizeof ignored) && i < sizeof others / sizeof *others;
+         ++i) {
+        if (bytes >= others[i].bytes && memcmp(start, others[i].start, others[i].bytes) == 0) {
+            is = others[i].is;
+            pytorch = others[i].pytorch;
+        }
+    }
+    static const char *const endings[] = {".bin", ".ckpt", ".pt", ".pth"};
+    for (size_t i = 0; is == NULL && i < sizeof endings / sizeof *endings; ++i) {
+        if (has_ending(report->path, endings[i])) {
+            is = "by its name a PyTorch checkpoint";
+            pytorch = true;
+        }
+    }
+    if (is == NULL) {
+        char line[320];
+        va_list arguments;
+        va_start(arguments, rule);
+        vsnprintf(line, sizeof line, rule, arguments);
+        va_end(arguments);
+        return files_error(report->error, report->error_size, "%s: %s", report->path, line);
+    }
+    if (!pytorch)
+        return files_error(report->error, report->error_size, "%s: is not a safetensors file but %s", report->path, is);
+    const char *name = strpbrk(report->path, "'\"\\$`") == NULL ? report->path : "FILE";
+    return files_error(
+        report->error, report->error_size,
+        "%s: is not a safetensors file but %s; convert it with Python: import torch; from safetensors.torch import save_file; "
+        "t = torch.load('%s', map_location='cpu', weights_only=True); t = t.get('state_dict', t); "
+        "save_file({k: v.clone().contiguous() for k, v in t.items() if torch.is_tensor(v)}, 'model.safetensors')",
+        report->path, is, name);
 }
 
 /* Checks the header's length and JSON, and finds the data. */
-static bool load_header(const reporter *report, const files_mapping *mapped, json_t **header, files_mapping *data)
+static bool load_header(const reporter *report, const files_source *source, json_t **header, extent *data)
 {
-    if (mapped->bytes < LENGTH_BYTES) {
-        return files_error(report->error, report->error_size, "%s: %zu bytes: too short for a safetensors file", report->path,
-                           mapped->bytes);
+    if (source->bytes < LENGTH_BYTES) {
+        return not_the_format(report, source, "%zu bytes: too short for a safetensors file", source->bytes);
     }
     uint64_t length;
-    memcpy(&length, mapped->data, LENGTH_BYTES);
+    if (!files_pread(source, 0, &length, LENGTH_BYTES, report->error, report->error_size)) {
+        return false;
+    }
     if (length == 0 || length > SAFETENSORS_MAX_HEADER) {
-        return files_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": must be from 1 to %d bytes", report->path,
-                           length, SAFETENSORS_MAX_HEADER);
+        return not_the_format(report, source, "header: length %" PRIu64 ": must be from 1 to %d bytes", length, SAFETENSORS_MAX_HEADER);
     }
-    if (length > mapped->bytes - LENGTH_BYTES) {
-        return files_error(report->error, report->error_size, "%s: header: length %" PRIu64 ": the file has only %zu bytes after it",
-                           report->path, length, mapped->bytes - LENGTH_BYTES);
+    if (length > source->bytes - LENGTH_BYTES) {
+        return not_the_format(report, source, "header: length %" PRIu64 ": the file has only %zu bytes after it", length,
+                              source->bytes - LENGTH_BYTES);
     }
-    const char *const text = (const char *)mapped->data + LENGTH_BYTES;
-    if (text[0] != '{') {
-        return files_error(report->error, report->error_size, "%s: header: must start with '{'", report->path);
+    char *text = malloc((size_t)length);
+    if (text == NULL) {
+        return files_error(report->error, report->error_size, "%s: out of memory", report->path);
     }
-    json_error_t reason;
-    *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &reason);
-    if (*header == NULL) {
-        return files_error(report->error, report->error_size, "%s: header: byte %d: %s", report->path, reason.position, reason.text);
+    bool good = files_pread(source, LENGTH_BYTES, text, (size_t)length, report->error, report->error_size);
+    if (good && text[0] != '{') {
+        good = not_the_format(report, source, "header: must start with '{'");
+    } else if (good) {
+        json_error_t reason;
+        *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &reason);
+        good = *header != NULL ||
+               files_error(report->error, report->error_size, "%s: header: byte %d: %s", report->path, reason.position, reason.text);
     }
-    *data = (files_mapping){mapped->data + LENGTH_BYTES + length, mapped->bytes - LENGTH_BYTES - (size_t)length};
-    return true;
+    free(text);
+    *data = (extent){LENGTH_BYTES + (size_t)length, source->bytes - LENGTH_BYTES - (size_t)length};
+    return good;
 }
 
 /* Fills in tensors and count of a file whose header is loaded; the tensors end in the order of their names. */
-static bool parse_tensors(const reporter *report, safetensors *file, const files_mapping *data)
+static bool parse_tensors(const reporter *report, safetensors *file, const extent *data)
 {
     file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
     if (file->tensors == NULL) {
@@ -280,12 +355,15 @@ static bool parse_tensors(const reporter *report, safetensors *file, const files
 safetensors *safetensors_open(const char *path, char *error, size_t error_size)
 {
     const reporter report = {path, error, error_size};
-    files_mapping data = {NULL, 0};
+    extent data = {0, 0};
     safetensors *file = calloc(1, sizeof *file);
     if (file == NULL || (file->path = strdup(path)) == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
-    } else if (files_map(path, &file->mapped, error, error_size) && load_header(&report, &file->mapped, &file->header, &data) &&
-               parse_tensors(&report, file, &data)) {
+        free(file);
+        return NULL;
+    }
+    if (files_open(file->path, &file->source, error, error_size) && load_header(&report, &file->source, &file->header, &data) &&
+        parse_tensors(&report, file, &data)) {
         return file;
     }
     safetensors_close(file);
@@ -299,7 +377,7 @@ void safetensors_close(safetensors *file)
     }
     free(file->tensors);
     json_decref(file->header);
-    files_unmap(&file->mapped);
+    files_close(&file->source);
     free(file->path);
     free(file);
 }
@@ -327,62 +405,10 @@ const safetensors_tensor *safetensors_find(const safetensors *file, const char *
     return file->count == 0 ? NULL : bsearch(&key, file->tensors, file->count, sizeof *file->tensors, by_name);
 }
 
-/* Whether one name is the other behind a prefix that ends in a dot. */
-static bool differ_by_prefix(const char *a, size_t a_length, const char *b, size_t b_length)
+void safetensors_offer(const safetensors *file, nearest *search)
 {
-    if (a_length < b_length) {
-        return differ_by_prefix(b, b_length, a, a_length);
-    }
-    const char *tail = a + (a_length - b_length);
-    return a_length > b_length && tail[-1] == '.' && strcmp(tail, b) == 0;
-}
-
-enum { LONGEST_COMPARED = 255 };
-
-/* Insertions, deletions and substitutions that turn a into b; the lengths are at most LONGEST_COMPARED. */
-static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    size_t row[LONGEST_COMPARED + 1]; /* row[j]: distance of the first i letters of a from the first j of b */
-    for (size_t j = 0; j <= b_length; ++j) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= a_length; ++i) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; ++j) {
-            const size_t above = row[j];
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            best = above + 1 < best ? above + 1 : best;
-            row[j] = best;
-            diagonal = above;
-        }
-    }
-    return row[b_length];
-}
-
-const char *safetensors_nearest(const safetensors *file, const char *name)
-{
-    const size_t length = strlen(name);
-    const char *nearest = NULL;
-    size_t allowed = length / 3 < 3 ? length / 3 : 3;
-    for (size_t i = 0; i < file->count; ++i) {
-        const char *other = file->tensors[i].name;
-        const size_t other_length = strlen(other);
-        if (differ_by_prefix(name, length, other, other_length)) {
-            return other;
-        }
-        const size_t gap = length > other_length ? length - other_length : other_length - length;
-        if (gap > allowed || length > LONGEST_COMPARED || other_length > LONGEST_COMPARED) {
-            continue;
-        }
-        const size_t distance = edit_distance(name, length, other, other_length);
-        if (distance < allowed || (distance == allowed && nearest == NULL)) {
-            nearest = other;
-            allowed = distance;
-        }
-    }
-    return nearest;
+    for (size_t i = 0; i < file->count; ++i)
+        nearest_offer(search, file->tensors[i].name);
 }
 
 /* "[2][4][8]" */
@@ -405,9 +431,9 @@ const safetensors_tensor *safetensors_expect(const safetensors *file, const char
     }
     const safetensors_tensor *tensor = safetensors_find(file, full);
     if (tensor == NULL) {
-        const char *near = safetensors_nearest(file, full);
-        files_error(error, error_size, "%s: tensor %s is missing%s%s%s", file->path, full, near != NULL ? "; did you mean " : "",
-                    near != NULL ? near : "", near != NULL ? "?" : "");
+        nearest search = {.wanted = full};
+        safetensors_offer(file, &search);
+        nearest_missing(&search, file->path, error, error_size);
         return NULL;
     }
     if (shape != NULL && (tensor->rank != rank || memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0)) {
@@ -456,21 +482,39 @@ static double from_f16(const unsigned char *bytes)
     return double_from_bits(sign | wide_exponent << 52 | (uint64_t)fraction << 42);
 }
 
+/* Whether those elements are there and of a dtype that can be read. */
+static bool can_read(const reporter *report, const safetensors_tensor *tensor, size_t first, size_t count)
+{
+    if (tensor->dtype == DTYPE_UNREADABLE) {
+        return tensor_error(report, tensor->name, "dtype: %s: must be F32, F16, BF16 or F64", tensor->dtype_name);
+    }
+    return (first <= tensor->count && count <= tensor->count - first) ||
+           tensor_error(report, tensor->name, "elements from %zu, %zu of them: there are only %zu", first, count, tensor->count);
+}
+
+bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
+                            size_t error_size)
+{
+    const reporter report = {file->path, error, error_size};
+    if (!can_read(&report, tensor, first, count)) {
+        return false;
+    }
+    const size_t width = safetensors_width(tensor->dtype);
+    return files_pread(&file->source, tensor->at + first * width, out, count * width, error, error_size);
+}
+
 bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
                       size_t error_size)
 {
     const reporter report = {file->path, error, error_size};
-    if (tensor->dtype == DTYPE_UNREADABLE) {
-        return tensor_error(&report, tensor->name, "dtype: %s: must be F32, F16, BF16 or F64", tensor->dtype_name);
+    if (!can_read(&report, tensor, first, count)) {
+        return false;
     }
-    if (first > tensor->count || count > tensor->count - first) {
-        return tensor_error(&report, tensor->name, "elements from %zu, %zu of them: there are only %zu", first, count, tensor->count);
+    /* The bytes go to the end of out, where no out[i] reaches an element behind element i: they are converted in place. */
+    unsigned char *const data = (unsigned char *)out + count * (sizeof *out - safetensors_width(tensor->dtype));
+    if (!safetensors_read_bytes(file, tensor, first, count, data, error, error_size)) {
+        return false;
     }
-    if (count == 0) {
-        return true;
-    }
-    const size_t width = tensor->bytes / tensor->count;
-    const unsigned char *data = tensor->data + first * width;
     switch (tensor->dtype) {
     case DTYPE_F32:
         for (size_t i = 0; i < count; ++i) {
@@ -487,7 +531,7 @@ bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor,
             out[i] = from_bf16(data + i * 2);
         }
         break;
-    case DTYPE_F64: memcpy(out, data, count * sizeof *out); break;
+    case DTYPE_F64:
     case DTYPE_UNREADABLE: break;
     }
     for (size_t i = 0; i < count; ++i) {
@@ -527,11 +571,6 @@ safetensors_dtype safetensors_dtype_named(const char *name)
 size_t safetensors_width(safetensors_dtype dtype)
 {
     return dtypes[dtype].bits / 8;
-}
-
-void safetensors_release(const safetensors *file)
-{
-    madvise((void *)(uintptr_t)file->mapped.data, file->mapped.bytes, MADV_DONTNEED);
 }
 
 /* ---- writing ---- */

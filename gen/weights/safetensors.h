@@ -2,6 +2,8 @@
 #ifndef LOOKUPC_WEIGHTS_SAFETENSORS_H
 #define LOOKUPC_WEIGHTS_SAFETENSORS_H
 
+#include "gen/weights/nearest.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,15 +23,16 @@ typedef struct {
     const char *dtype_name; /* as the file spells it: "F32", "I64", ... */
     int rank;               /* 0 ... SAFETENSORS_MAX_RANK */
     int64_t shape[SAFETENSORS_MAX_RANK];
-    const unsigned char *data; /* [bytes], at no particular alignment */
-    size_t count;              /* elements: the product of shape */
+    size_t at;    /* in the file, of its first byte */
+    size_t count; /* elements: the product of shape */
     size_t bytes;
 } safetensors_tensor;
 
 typedef struct safetensors safetensors;
 
-/* Maps a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
-   a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor.
+/* Opens a file and checks all of its header. Returns NULL with one line that starts with the path for a file that cannot be read or breaks
+   a rule of the format: header length, JSON, duplicate keys, dtype, shape, offsets, overlaps, holes, bytes after the last tensor; of a file
+   in another known format it says which, and how to convert it. Values are read when they are asked for.
    Source: the "Format" section of the safetensors README. */
 safetensors *safetensors_open(const char *path, char *error, size_t error_size);
 
@@ -45,9 +48,8 @@ const safetensors_tensor *safetensors_at(const safetensors *file, size_t index);
 /* The tensor of that name, or NULL. */
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
 
-/* For a "did you mean": a name in the file that differs from the missing one by a prefix that ends in a dot or by very few letters, or
-   NULL. */
-const char *safetensors_nearest(const safetensors *file, const char *name);
+/* Offers all names of the file to a search for what was meant (gen/weights/nearest.h). */
+void safetensors_offer(const safetensors *file, nearest *search);
 
 /* The tensor named prefix and name, of shape[rank] (NULL for any shape). Returns NULL with one line that starts with the path and says what
    the file has instead. */
@@ -55,10 +57,15 @@ const safetensors_tensor *safetensors_expect(const safetensors *file, const char
                                              char *error, size_t error_size);
 
 /* Converts elements first ... first + count - 1 of a tensor, in row-major order, to out[count]; exact. Fails with one line that starts with
-   the path for a NaN or infinity (naming tensor and flat index), a dtype that cannot be read, or a range outside the tensor; out is then
-   undefined. */
+   the path for a NaN or infinity (naming tensor and flat index), a dtype that cannot be read, a range outside the tensor, or a file that
+   was cut off meanwhile; out is then undefined. */
 bool safetensors_read(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, double *out, char *error,
                       size_t error_size);
+
+/* The bytes of elements first ... first + count - 1 as they are: out[count * bytes / count of the tensor]. Fails as safetensors_read does,
+   but values are not looked at. */
+bool safetensors_read_bytes(const safetensors *file, const safetensors_tensor *tensor, size_t first, size_t count, void *out, char *error,
+                            size_t error_size);
 
 /* All elements of a tensor, from malloc; NULL as safetensors_read fails, or when memory is short. */
 double *safetensors_load(const safetensors *file, const safetensors_tensor *tensor, char *error, size_t error_size);
@@ -68,10 +75,6 @@ safetensors_dtype safetensors_dtype_named(const char *name);
 
 /* Bytes of an element of a dtype that can be read. */
 size_t safetensors_width(safetensors_dtype dtype);
-
-/* Lets go of the memory that what was read so far takes; it comes from the file again when next needed. All of the file, since the kernel
-   maps pages beside those that are read. */
-void safetensors_release(const safetensors *file);
 
 /* What a writer needs to know of a tensor beforehand. */
 typedef struct {

@@ -3,6 +3,7 @@
 
 #include "gen/host/files.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,26 +91,80 @@ static bool open_index(shards *s, char *error, size_t error_size)
     return good;
 }
 
-/* The path of the checkpoint in a folder, or a copy of the path of a file. */
-static char *resolve(const char *path)
+static const char index_name[] = "model.safetensors.index.json", single_name[] = "model.safetensors";
+
+/* Of the files in a folder whose names end in one of `endings`, ended by NULL, the first in the order of names, from malloc; NULL for
+   none. *count: how many there are. */
+static char *first_file(const char *path, const char *const *endings, size_t *count)
+{
+    char *first = NULL;
+    *count = 0;
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        for (size_t i = 0; endings[i] != NULL; ++i) {
+            if (!ends_with(entry->d_name, endings[i]))
+                continue;
+            ++*count;
+            if (first == NULL || strcmp(entry->d_name, first) < 0) {
+                free(first);
+                first = strdup(entry->d_name);
+            }
+        }
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return first;
+}
+
+/* One line about a folder that holds no checkpoint, and what it holds instead. */
+static void report_folder(const char *path, char *error, size_t error_size)
+{
+    size_t tensors, others;
+    char *file = first_file(path, (const char *const[]){".safetensors", NULL}, &tensors);
+    char *other = first_file(path, (const char *const[]){".bin", ".ckpt", ".pt", ".pth", NULL}, &others);
+    char help[640] = "";
+    if (tensors == 1 && file != NULL)
+        snprintf(help, sizeof help, "; it has %.255s: give the path of that file", file);
+    else if (file != NULL)
+        snprintf(help, sizeof help, "; of its %zu files such as %.255s an index must say which tensors are where", tensors, file);
+    else if (other != NULL)
+        snprintf(help, sizeof help, "; its %.255s is in another format: give its path to be told how to convert it", other);
+    files_error(error, error_size, "%s: is a folder without %s and %s%s", path, single_name, index_name, help);
+    free(file);
+    free(other);
+}
+
+/* The path of the checkpoint in a folder, or a copy of the path of a file; NULL with one line. */
+static char *resolve(const char *path, char *error, size_t error_size)
 {
     struct stat status;
-    char *inside = NULL;
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
-        return strdup(path);
-    if (asprintf(&inside, "%s/model.safetensors.index.json", path) < 0)
-        return NULL;
-    if (stat(inside, &status) == 0)
-        return inside;
-    free(inside);
-    return asprintf(&inside, "%s/model.safetensors", path) < 0 ? NULL : inside;
+    char *found = NULL;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) {
+        if ((found = strdup(path)) == NULL)
+            files_error(error, error_size, "%s: out of memory", path);
+        return found;
+    }
+    const char *const names[] = {index_name, single_name};
+    for (size_t i = 0; i < 2; ++i) {
+        if (asprintf(&found, "%s/%s", path, names[i]) < 0) {
+            files_error(error, error_size, "%s: out of memory", path);
+            return NULL;
+        }
+        if (lstat(found, &status) == 0)
+            return found;
+        free(found);
+    }
+    report_folder(path, error, error_size);
+    return NULL;
 }
 
 shards *shards_open(const char *path, char *error, size_t error_size)
 {
     shards *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->path = resolve(path)) == NULL) {
+    if (s == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
+    } else if ((s->path = resolve(path, error, error_size)) == NULL) {
+        /* said by resolve */
     } else if (ends_with(s->path, ".json")) {
         if (open_index(s, error, error_size))
             return s;
@@ -166,7 +221,10 @@ const safetensors_tensor *shards_expect(const shards *s, const char *prefix, con
     *file = s->count > 1 && fits ? holder(s, full) : s->files[0].file; /* one file says itself what is wrong, and with long names any */
     if (*file != NULL)
         return safetensors_expect(*file, prefix, name, shape, rank, error, error_size);
-    files_error(error, error_size, "%s: tensor %s is missing", s->path, full);
+    nearest search = {.wanted = full};
+    for (size_t i = 0; i < s->count; ++i)
+        safetensors_offer(s->files[i].file, &search);
+    nearest_missing(&search, s->path, error, error_size);
     return NULL;
 }
 

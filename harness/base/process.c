@@ -1,11 +1,14 @@
 /* The Lua module `process`: other programs, temporary folders, what has to be cleaned up when this program ends, environment and time. */
+#include "gen/host/files.h"
 #include "gen/host/host.h"
 #include "harness/base/clock.h"
 #include "harness/base/modules.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <lauxlib.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -31,6 +35,18 @@ static struct {
     char last_words[256];                  /* printed when a signal ends this program */
 } ours;
 
+/* Removes a folder and all it holds. Safe in a signal handler. */
+static void remove_tree(const char *path)
+{
+    const pid_t remover = _Fork();
+    if (remover == 0) {
+        execl("/bin/rm", "rm", "-rf", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    if (remover > 0)
+        waitpid(remover, NULL, 0);
+}
+
 /* Ends the running programs and removes the temporary folders. Safe in a signal handler. */
 static void clean_up(void)
 {
@@ -43,15 +59,8 @@ static void clean_up(void)
         waitpid(ours.children[i], NULL, 0);
         ours.children[i] = 0;
     }
-    if (ours.folder == NULL)
-        return;
-    const pid_t remover = _Fork();
-    if (remover == 0) {
-        execl("/bin/rm", "rm", "-rf", "--", ours.folder, (char *)NULL);
-        _exit(127);
-    }
-    if (remover > 0)
-        waitpid(remover, NULL, 0);
+    if (ours.folder != NULL)
+        remove_tree(ours.folder);
 }
 
 static void end_by_signal(int number)
@@ -409,23 +418,109 @@ static int process_run_all(lua_State *L)
     return 1;
 }
 
-/* process.temporary_directory() -> path of a new empty folder, removed with all it holds when this program ends, also by a signal
-     | nil, message */
+/* ---- temporary folders ---- */
+
+/* The folder of a running process holds a file that it keeps locked (flock, which ends with the process, killed or not). A folder whose
+   file can be locked is nobody's. */
+
+#define FOLDER "lookupc-"
+#define LOCK ".lookupc-lock"
+enum { FOLDER_LETTERS = 6, MOST_ATTEMPTS = 100 };
+
+/* Opens and locks the file `LOCK` of a folder. Returns its descriptor, or -1; errno says why: ENOENT for a file that is gone meanwhile,
+   EWOULDBLOCK if somebody holds the lock. */
+static int lock_folder(const char *folder, int flags)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" LOCK, folder) >= (int)sizeof path)
+        return -1;
+    const int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    if (descriptor < 0)
+        return -1;
+    struct stat opened, there;
+    int reason = 0;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 || fstat(descriptor, &opened) != 0 || lstat(path, &there) != 0)
+        reason = errno;
+    else if (opened.st_ino != there.st_ino || opened.st_uid != geteuid())
+        reason = ENOENT;
+    if (reason == 0)
+        return descriptor;
+    close(descriptor);
+    errno = reason;
+    return -1;
+}
+
+/* Removes the folders in `base` that killed processes of this user left behind. */
+static void remove_abandoned(const char *base)
+{
+    DIR *list = opendir(base);
+    if (list == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        char path[PATH_MAX];
+        struct stat status;
+        if (strncmp(entry->d_name, FOLDER, strlen(FOLDER)) != 0 || strlen(entry->d_name) != strlen(FOLDER) + FOLDER_LETTERS ||
+            snprintf(path, sizeof path, "%s/%s", base, entry->d_name) >= (int)sizeof path || lstat(path, &status) != 0 ||
+            !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+            continue;
+        const int lock = lock_folder(path, 0);
+        if (lock < 0)
+            continue;
+        remove_tree(path);
+        close(lock);
+    }
+    closedir(list);
+}
+
+/* Makes the folder that holds all temporary ones. Returns its path, or NULL: errno says why. */
+static char *make_folder(const char *base)
+{
+    char *absolute = realpath(base, NULL);
+    if (absolute == NULL)
+        return NULL;
+    remove_abandoned(absolute);
+    char *folder = NULL;
+    int reason = 0;
+    for (int attempt = 0; folder == NULL && reason == 0 && attempt < MOST_ATTEMPTS; ++attempt) {
+        if (asprintf(&folder, "%s/" FOLDER "XXXXXX", strcmp(absolute, "/") == 0 ? "" : absolute) < 0) {
+            folder = NULL;
+            reason = ENOMEM;
+        } else if (mkdtemp(folder) == NULL) {
+            reason = errno;
+        } else if (lock_folder(folder, O_CREAT) < 0 && (errno == ENOENT || errno == EWOULDBLOCK)) {
+            /* another process found the folder before it was locked, and removes it */
+            remove_tree(folder);
+            free(folder);
+            folder = NULL;
+        } /* locked until this process ends; where locks do not work nobody removes what others left */
+        if (reason != 0) {
+            free(folder);
+            folder = NULL;
+        }
+    }
+    free(absolute);
+    errno = reason != 0 ? reason : EAGAIN;
+    return folder;
+}
+
+/* process.temporary_directory() -> path of a new empty folder, removed with all it holds when this program ends, also by a signal; after
+   SIGKILL the next program that makes one removes it. Raises one line if none can be made. */
 static int process_temporary_directory(lua_State *L)
 {
-    const char *base = getenv("TMPDIR");
-    if (ours.folder == NULL) {
-        const char *pattern = lua_pushfstring(L, "%s/lookupc-XXXXXX", base == NULL || *base == '\0' ? "/tmp" : base);
-        char *folder = strdup(pattern);
-        if (folder == NULL || mkdtemp(folder) == NULL) {
-            free(folder);
-            return fail(L, pattern, errno);
-        }
-        ours.folder = folder;
+    const char *set = getenv("TMPDIR"), *base = set == NULL || *set == '\0' ? "/tmp" : set;
+    if (ours.folder == NULL)
+        ours.folder = make_folder(base);
+    const char *path = ours.folder == NULL ? base : lua_pushfstring(L, "%s/%d", ours.folder, ++ours.folders);
+    if (ours.folder == NULL || mkdir(path, 0700) != 0) {
+        char error[512];
+        const int reason = errno;
+        const bool ends = strlen(path) < 300;
+        files_error(error, sizeof error, "TMPDIR: %.300s%s: no temporary folder can be made there: %s", path, ends ? "" : "...",
+                    strerror(reason));
+        lua_pushstring(L, error);
+        return lua_error(L);
     }
-    const char *path = lua_pushfstring(L, "%s/%d", ours.folder, ++ours.folders);
-    if (mkdir(path, 0700) != 0)
-        return fail(L, path, errno);
+    lua_pushstring(L, path);
     return 1;
 }
 

@@ -10,7 +10,8 @@
 --     check_batches(m, batches)   raises one line for those that cannot be timed
 --     types(options)       the names of the two types that a measurement depends on
 --     types_text           how lines for people say them
---     sample(m, p, caches) a model that takes the same time a layer as `m` and less to prepare
+--     sample(m, p, caches, options)   a model that takes the same time a layer as `m` and less to prepare; where
+--                          weights are given `m` itself
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
 --     failure(made, regime, o, bind_known)   why a compiled candidate is wrong, or nil
 --     conditions           of the repetitions (harness/tune/round.lua)

@@ -4,8 +4,11 @@
 // threads together; of calls with cold tables real_time counts, which is CPU time on one thread; else cpu_time counts.
 // OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+
+#include <sys/prctl.h>
 
 #include "harness/measure/lookup.hh"
 #include "harness/measure/transformer.hh"
@@ -16,6 +19,7 @@ int main(int argc, char **argv)
         std::fputs("usage: lookupc-measure JOB.json OUT.json\n", stderr);
         return 2;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody else wants the result, and others wait for this machine
     char error[512];
     measure_reader in = {argv[1], error, sizeof(error), ""};
     const json_t *root = measure_load(&in);

@@ -73,6 +73,7 @@ record.fields = {
     { name = "pairs", kind = kinds.natural, of = "chosen", only = true },
     { name = "decided", kind = one_of("winner", "tie", "too noisy", "no time"), of = "chosen", only = true },
     { name = "shard", kind = kinds.text, of = "chosen" }, -- "1/1": the whole field; also of "entered"
+    { name = "model", kind = kinds.text, of = "entered", optional = true }, -- its name, for people
     { name = "run", kind = kinds.text },
     { name = "host", kind = kinds.text },
     { name = "time", kind = kinds.natural },

@@ -64,6 +64,13 @@ function summary.cases(records)
     return list
 end
 
+-- The name of the model that records of one key are about; nil: none of them says it.
+function summary.model(records)
+    for _, r in ipairs(records) do
+        if r.model then return r.model end
+    end
+end
+
 -- The rejected candidates, each reason once: { {regime, candidate, reason} }.
 function summary.rejected(records)
     local found = {}

@@ -395,15 +395,13 @@ static int run(lua_State *L)
     const kernel_job job = job_at(L, 1);
     const char *input = luaL_checkstring(L, 2), *output = luaL_checkstring(L, 3);
     char error[ERROR_SIZE];
-    size_t tokens = 0, columns = 0;
+    size_t tokens = 0;
     kernel k = {0};
-    float *x = npy_read_f32(input, &tokens, &columns, error, sizeof error), *y = NULL;
+    float *x = npy_read_tokens(input, job.d, &tokens, error, sizeof error), *y = NULL;
     int16_t *units = NULL;
     int32_t *result = NULL;
     bool done = false;
-    if (x && columns != job.d)
-        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", input, columns, job.d);
-    else if (x && open_kernel(&k, &job, error)) {
+    if (x && open_kernel(&k, &job, error)) {
         units = malloc(tokens * job.d * sizeof *units + 1);
         result = malloc(tokens * job.d_out * sizeof *result + 1);
         y = malloc(tokens * job.d_out * sizeof *y + 1);

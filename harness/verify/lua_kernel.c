@@ -77,12 +77,10 @@ static int run(lua_State *L)
     const variant_description variant = kernel_variant_at(L, 1);
     const char *blob = luaL_checkstring(L, 2), *input = luaL_checkstring(L, 3), *output = luaL_checkstring(L, 4);
     char error[ERROR_SIZE];
-    size_t tokens = 0, columns = 0;
-    float *x = npy_read_f32(input, &tokens, &columns, error, sizeof error), *y = NULL;
+    size_t tokens = 0;
+    float *x = npy_read_tokens(input, variant.d, &tokens, error, sizeof error), *y = NULL;
     bool done = false;
-    if (x && columns != variant.d)
-        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", input, columns, variant.d);
-    else if (x && (y = compute(&variant, blob, x, tokens, error, sizeof error)))
+    if (x && (y = compute(&variant, blob, x, tokens, error, sizeof error)))
         done = npy_write_f32(output, tokens, variant.d_out, y, error, sizeof error);
     free(x);
     free(y);
@@ -94,9 +92,20 @@ static int run(lua_State *L)
     return 1;
 }
 
+/* kernel.check_input(input, d) -> tokens | nil, message: whether `run` would read that file for a model of d inputs. */
+static int check_input(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    size_t tokens;
+    if (!npy_check_tokens(luaL_checkstring(L, 1), (size_t)luaL_checkinteger(L, 2), &tokens, error, sizeof error))
+        return host_fail(L, error);
+    lua_pushinteger(L, (lua_Integer)tokens);
+    return 1;
+}
+
 int luaopen_kernel(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"run", run}, {NULL, NULL}};
+    const luaL_Reg functions[] = {{"run", run}, {"check_input", check_input}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

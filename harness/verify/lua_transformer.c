@@ -479,15 +479,10 @@ static int load(lua_State *L)
 {
     const size_t d = (size_t)luaL_checkinteger(L, 2);
     char error[ERROR_SIZE];
-    size_t tokens, columns;
-    float *x = npy_read_f32(luaL_checkstring(L, 1), &tokens, &columns, error, sizeof error);
+    size_t tokens;
+    float *x = npy_read_tokens(luaL_checkstring(L, 1), d, &tokens, error, sizeof error);
     if (!x)
         return host_fail(L, error);
-    if (columns != d) {
-        free(x);
-        files_error(error, sizeof error, "%s: %zu columns: must be d = %zu", lua_tostring(L, 1), columns, d);
-        return host_fail(L, error);
-    }
     push_doubles(L, x, tokens * d);
     free(x);
     return 1;

@@ -110,8 +110,9 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return $(names.macro("ERROR_CPU"));
 //$ end
     weights->isa = isa;
-//$ else
+//$ elseif isas[1] then
 
+    weights->isa = 0;
 //$ end
     /* sections, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(sections) do

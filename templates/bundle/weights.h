@@ -1,10 +1,10 @@
-//$ takes sections, isas, isa_list
+//$ takes sections, isa_list
 /* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
 typedef struct $(names.weights) {
 //$ for _, section in ipairs(sections) do
     const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
 //$ end
-//$ if #isas > 1 then
+//$ if isa_list then
     int isa; /* the instruction set chosen for this CPU: $(isa_list) */
 //$ end
 } $(names.weights);

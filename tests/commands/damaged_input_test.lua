@@ -11,6 +11,7 @@ local works = program.works
 local test = {}
 
 local folder = program.folder()
+local root = assert(process.run({ "pwd" })).output:gsub("\n$", "")
 local small = program.model(
     folder,
     "small",
@@ -33,6 +34,13 @@ local function refused(fragment, words, options)
     check.equal(host.read(there .. "/output"), "older")
 end
 
+-- A .npy file of so many tokens for `run`.
+local function input_of(tokens)
+    local path = folder .. "/input_" .. tokens .. ".npy"
+    program.python("np.save(sys.argv[1], np.ones((int(sys.argv[2]), 6), '<f4'))", path, tostring(tokens))
+    return path
+end
+
 -- ## Model files
 
 -- `fragment` with the model's path in front if it starts with a colon.
@@ -50,7 +58,9 @@ function test.model_files_that_are_no_data()
     bad_model(": must return one table, returned number", "return 12")
     bad_model(": must return one table, returned ", "return {}, {}")
     bad_model(": is compiled Lua", "\27Lua\84\0")
-    bad_model(":1: ", "\0\1\2\255")
+    bad_model(": is binary: must be a text", "\0\1\2\255")
+    bad_model(": is binary: must be a text", "return {} --\127")
+    bad_model(": is binary: must be a text", (assert(host.read(small)):gsub(".", "%0\0"))) -- UTF-16
     bad_model(":1: ", "return io.open('x')")
     bad_model(":1: ", "return os")
     bad_model(":1: ", "require 'gen.emit'")
@@ -71,6 +81,18 @@ function test.model_files_that_cannot_be_read()
     refused(folder .. ": Is a directory", { "plan", folder })
     refused("/dev/zero: ", { "plan", "/dev/zero" })
     refused("/dev/null: ", { "plan", "/dev/null" })
+    refused("/bin/ls: is binary", { "plan", "/bin/ls" })
+    refused("/bin/ls: is binary", { "emit", small, "--tuned", "/bin/ls", "-o", "new" })
+    refused("good.safetensors: is binary", { "verify", folder .. "/good.safetensors" })
+    local config = folder .. "/config.json"
+    assert(host.write_file(config, '{ "model_type": "gpt_neox" }'))
+    refused("lookupc import makes model files", { "plan", config })
+end
+
+-- What editors put at the start of a text, and letters of other languages.
+function test.model_files_with_marks_and_letters()
+    local text = "\u{FEFF}" .. assert(host.read(small)) .. "-- größer als 模型\r\n"
+    works { "plan", program.model(folder, "marked", text) }
 end
 
 function test.models_against_the_rules()
@@ -236,6 +258,7 @@ function test.tensors_that_do_not_fit_the_model()
 end
 
 function test.values_that_are_no_numbers()
+    local input = input_of(2)
     for _, row in ipairs {
         { "hash.projection.weight", 127 },
         { "hash.projection.bias", 11 },
@@ -254,7 +277,7 @@ function test.values_that_are_no_numbers()
                 refused(row[1], { "verify", small, "--weights", path, "--isa", "scalar" })
                 refused(
                     row[1],
-                    { "run", small, "--weights", path, "--input", "output", "--output", "y.npy", "--isa", "scalar" }
+                    { "run", small, "--weights", path, "--input", input, "--output", "y.npy", "--isa", "scalar" }
                 )
             end
         end
@@ -315,11 +338,11 @@ function test.weights_that_cannot_be_read()
     for _, command in ipairs {
         { "pack", small, "-o", "output" },
         { "verify", small, "--isa", "scalar" },
-        { "run", small, "--isa", "scalar", "--input", "x", "--output", "output" },
+        { "run", small, "--isa", "scalar", "--input", input_of(2), "--output", "output" },
     } do
         for _, row in ipairs {
             { "none", "none: No such file or directory" },
-            { folder, folder .. "/model.safetensors: " },
+            { folder, folder .. ": is a folder without model.safetensors and model.safetensors.index.json" },
             { "/dev/zero", "/dev/zero: " },
         } do
             local words = { table.unpack(command) }
@@ -412,6 +435,33 @@ function test.inputs_that_cannot_be_read()
     end
 end
 
+-- What costs nothing is looked at before anything is packed or compiled: there is no such compiler.
+function test.inputs_and_outputs_are_looked_at_first()
+    local narrow = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5)}\n", ("\0"):rep(20))
+    local long = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999, 64)}\n", ("\0"):rep(4 * 999 * 64))
+    assert(host.write_file(folder .. "/narrow.npy", narrow))
+    assert(host.write_file(folder .. "/long.npy", long))
+    local block = root .. "/gen/models/tiny_skipless.lua"
+    works { "sample", block, "-o", folder .. "/block.safetensors" }
+    local function first(fragment, model, weights, input, output, ...)
+        local words = { "run", model, "--weights", folder .. weights, "--input", input, "--output", output, ... }
+        words[#words + 1], words[#words + 2] = "--cc", "no-such-compiler"
+        refused(fragment, words)
+    end
+    for _, more in ipairs { { "--isa", "scalar" }, { "--arithmetic", "integer" } } do
+        local weights = "/good.safetensors"
+        first("none.npy: No such file", small, weights, "none.npy", "output", table.unpack(more))
+        first("not an .npy file", small, weights, small, "output", table.unpack(more))
+        first("5 columns: must be d = 6", small, weights, folder .. "/narrow.npy", "output", table.unpack(more))
+        first("none/y: No such file", small, weights, input_of(2), "none/y", table.unpack(more))
+        first("no-such-compiler", small, weights, input_of(2), "output", table.unpack(more))
+    end
+    first("none.npy: No such file", block, "/block.safetensors", "none.npy", "output")
+    first("5 columns: must be d = ", block, "/block.safetensors", folder .. "/narrow.npy", "output")
+    first("999 tokens: must be at most", block, "/block.safetensors", folder .. "/long.npy", "output")
+    first("none/y: No such file", block, "/block.safetensors", folder .. "/narrow.npy", "none/y")
+end
+
 -- ## Outputs
 
 local outputs = {
@@ -427,9 +477,8 @@ local function with_output(words, path)
 end
 
 local function ready_input(tokens)
-    local path = folder .. "/input_" .. tokens .. ".npy"
-    program.python("np.save(sys.argv[1], np.ones((int(sys.argv[2]), 6), '<f4'))", path, tostring(tokens))
-    return { "run", small, "--weights", folder .. "/good.safetensors", "--isa", "scalar", "--input", path, "--output" }
+    local weights, input = folder .. "/good.safetensors", input_of(tokens)
+    return { "run", small, "--weights", weights, "--isa", "scalar", "--input", input, "--output" }
 end
 
 function test.output_folders_that_are_not_there()
@@ -472,6 +521,103 @@ function test.output_folders_that_are_read_only()
     end
 end
 
+local config = [[
+{ "model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,
+  "intermediate_size": 256, "hidden_act": "gelu", "max_position_embeddings": 32, "rotary_pct": 0.25,
+  "rotary_emb_base": 10000, "layer_norm_eps": 1e-05, "use_parallel_residual": true }
+]]
+
+-- A symbolic link to nothing is refused by every command, before the work where that takes long, and stays as it was.
+function test.outputs_that_are_links_to_nothing()
+    local there, block = program.folder(), root .. "/gen/models/tiny_skipless.lua"
+    local link = there .. "/link"
+    process.run { "ln", "-s", "none", link }
+    works { "sample", block, "--unfused", "-o", folder .. "/block.safetensors" }
+    assert(host.write_file(folder .. "/config.json", config))
+    local fuse = { "fuse", block, "--weights", folder .. "/block.safetensors", "--eliminate", "QP" }
+    local sharded = table.move(fuse, 1, #fuse, 1, {})
+    table.move({ "--shard-mib", "1" }, 1, 2, #sharded + 1, sharded)
+    for _, row in ipairs {
+        { outputs[1], "-o" },
+        { outputs[2], "-o" },
+        { outputs[3], "-o" },
+        { fuse, "-o" },
+        { sharded, "-o" },
+        { { "import", folder .. "/config.json" }, "-o" },
+        { ready_input(2), "--output" },
+        { { "bench", small, "--isa", "scalar", "--cc", "no-such-compiler" }, "--html" },
+        { { "tune", small, "--time", "1s", "--cc", "no-such-compiler" }, "-o" },
+        { { "tune", small, "--time", "1s", "--cc", "no-such-compiler", "-o", "output" }, "--html" },
+        { { "tune", small, "--time", "1s", "--cc", "no-such-compiler", "--shard", "1/2" }, "--out" },
+    } do
+        local words = with_output(row[1], link)
+        if words[#words - 1] ~= row[2] then table.insert(words, #words, row[2]) end
+        refused("is a symbolic link to nothing", words)
+        check.equal(host.list(there), { "link" })
+        check.equal(process.run({ "readlink", link }).output, "none\n")
+    end
+end
+
+-- Every command that compiles needs a temporary folder.
+function test.temporary_folders_that_cannot_be_made()
+    local place = program.folder()
+    assert(host.write_file(place .. "/file", ""))
+    local words = {
+        ready_input(2),
+        { "run", small, "--arithmetic", "integer", table.unpack(ready_input(2), 3) },
+        { "verify", small, "--isa", "scalar" },
+        { "verify", small, "--arithmetic", "integer" },
+        { "verify", root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
+        { "bench", small, "--isa", "scalar" },
+        { "bench", root .. "/gen/models/tiny_skipless.lua", "--isa", "scalar" },
+        { "tune", small, "--time", "1s" },
+        { "tune", small, "--time", "1s", "--shard", "1/2", "--out", "shard.jsonl" },
+    }
+    words[1][#words[1] + 1], words[2][#words[2] + 1] = "y.npy", "y.npy"
+    table.remove(words[2], 7) -- --isa scalar
+    table.remove(words[2], 7)
+    local environment = { LOOKUPC_STORE = place .. "/store.sqlite" }
+    for _, command in ipairs(words) do
+        environment.TMPDIR = place .. "/none"
+        refused("lookupc: TMPDIR: " .. place .. "/none: ", command, { env = environment })
+    end
+    for _, row in ipairs {
+        { place .. "/file", "/file: no temporary folder can be made there: Not a directory" },
+        { "none", "TMPDIR: none: no temporary folder can be made there: No such file or directory" },
+        { "/" .. ("long/"):rep(1000), "...: no temporary folder can be made there: " },
+        { ("x"):rep(300), "File name too long" },
+        { "new\nline", "TMPDIR: new?line: no temporary folder can be made there: No such file or directory" },
+    } do
+        environment.TMPDIR = row[1]
+        refused(row[2], { "verify", small, "--isa", "scalar" }, { env = environment })
+    end
+    -- Not needed, empty, relative, and with letters that a shell would not leave alone.
+    works({ "plan", small }, { env = { TMPDIR = "/none" } })
+    works({ "emit", small, "-o", place .. "/bundle", "--isa", "scalar" }, { env = { TMPDIR = "/none" } })
+    process.run { "mkdir", place .. '/it\'s "two"\nlines, $HOME' }
+    for _, name in ipairs { "", ".", place .. '/it\'s "two"\nlines, $HOME' } do
+        works({ "verify", small, "--isa", "scalar" }, {
+            env = { TMPDIR = name, XDG_CACHE_HOME = #name > 1 and place .. "/cache" or nil },
+            directory = place,
+        })
+    end
+    -- Root may write everywhere: become somebody else for a moment.
+    local result = assert(process.run({
+        "bash",
+        "-c",
+        [[
+        dir=$(mktemp -d); cp "$1" "$dir/lookupc"; cp "$2" "$dir/small.lua"; mkdir "$dir/closed"
+        chmod a+rx,a-w "$dir" "$dir/closed"
+        as=; test "$(id -u)" = 0 && as="setpriv --reuid 65534 --clear-groups"
+        TMPDIR=$dir/closed $as "$dir/lookupc" verify "$dir/small.lua" --isa scalar; echo "status $?"
+        chmod u+w "$dir"; rm -rf "$dir"]],
+        "bash",
+        check.lookupc,
+        small,
+    }))
+    check.matches(result.output, "^lookupc: TMPDIR: [^\n]*/closed: [^\n]*: Permission denied\nstatus 1\n$")
+end
+
 function test.full_disks()
     -- A file may have 1 KiB: less than every one of these outputs, which end in File too large as they would on a full
     -- disk.
@@ -490,7 +636,11 @@ function test.full_disks()
     -- None for a library that was kept, and none for keeping one.
     local kept = { XDG_CACHE_HOME = program.folder() }
     works({ "verify", small, "--isa", "scalar" }, { env = kept })
-    refused("libsmall.so: File too large", { "verify", small, "--isa", "scalar" }, { limit = "ulimit -f 16", env = kept })
+    refused(
+        "libsmall.so: File too large",
+        { "verify", small, "--isa", "scalar" },
+        { limit = "ulimit -f 16", env = kept }
+    )
     for _, words in ipairs { { "plan", small }, { "help" }, { "--version" } } do
         local result = process.run { "bash", "-c", '"$@" > /dev/full', "bash", check.lookupc, table.unpack(words) }
         check.equal({ result.status, result.output }, { 1, "lookupc: standard output: No space left on device\n" })

@@ -136,6 +136,13 @@ return function()
     return 0
 end]]
 
+-- A folder with a small model in it.
+local function waiting_folder()
+    local folder = process.temporary_directory()
+    assert(host.write_file(folder .. "/model.lua", assert(host.read "gen/models/tiny.lua")))
+    return folder
+end
+
 function test.signals_remove_temporary_folders_and_end_the_running_program()
     for _, signal in ipairs { { "TERM", 15 }, { "INT", 2 }, { "HUP", 1 } } do
         local _, output = run(
@@ -149,6 +156,33 @@ function test.signals_remove_temporary_folders_and_end_the_running_program()
         )
         check.matches(output, 128 + signal[2] .. "\npid\n.*No such process\n$")
     end
+end
+
+-- Only those of processes that are gone, and of this user; a folder that merely has such a name stays.
+function test.the_next_run_removes_temporary_folders_of_a_killed_one()
+    local _, output = run(
+        waits,
+        [[
+        export TMPDIR=$PWD
+        mkdir lookupc-master
+        start() { rm -f pid; $L & until [ -s pid ]; do sleep 0.01; done; inner="$inner $(cat pid)"; }
+        found() { find . -mindepth 1 -maxdepth 1 -type d -name 'lookupc-*' | sort; }
+        folders() { diff <(found) before | tr -dc '<>'; echo " $1"; }
+        found > before
+        start; first=$!; folders "the first runs"
+        start; second=$!; folders "two run"
+        kill -9 $first; wait $first 2>/dev/null; folders "one was killed"
+        start; third=$!; folders "another came"
+        kill -9 $second $third; wait $second $third 2>/dev/null
+        $LOOKUPC verify model.lua --isa scalar > verified; folders "verify $?"
+        kill -9 $inner]],
+        {
+            directory = waiting_folder(),
+            timeout = 60,
+            env = { LOOKUPC = check.lookupc },
+        }
+    )
+    check.equal(output, "< the first runs\n<< two run\n<< one was killed\n<< another came\n verify 0\n")
 end
 
 function test.temporary_folders_go_at_every_end()

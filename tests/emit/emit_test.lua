@@ -96,6 +96,30 @@ function test.golden_files()
     check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end
 
+-- In bundles of one instruction set too, of every family; firmware, which is short of memory, has none.
+function test.every_bundle_says_which_instruction_set_it_chose()
+    for _, row in ipairs {
+        { "tiny", "--isa", "scalar" },
+        { "tiny", "--isa", "avx2" },
+        { "tiny", "--isa", sets.bundled },
+        { "tiny", "--isa", "scalar", "--arithmetic", "integer" },
+        { "tiny", "--isa", "scalar", "--baseline" },
+        { "tiny_skipless", "--isa", "scalar" },
+        { "tiny_skipless", "--isa", sets.bundled },
+    } do
+        local folder, name = new_folder(), row[1]
+        local words = { "emit", root .. "/gen/models/" .. name .. ".lua", "-o", folder, table.unpack(row, 2) }
+        local result = lookupc(words)
+        check.equal({ result.status, result.output:match "error.*" }, { 0 })
+        for _, file in ipairs(host.list(folder)) do
+            if file:find "%.c$" and not file:find "__" then name = file:gsub("%.c$", "") end
+        end
+        check.matches(host.read(folder .. "/" .. name .. ".h"), "\n    int isa; /%* [^\n]*: 0 " .. row[3]:match "%w+")
+        check.matches(host.read(folder .. "/" .. name .. ".c"), "\n    weights%->isa = ")
+    end
+    check.equal(host.read("emitted/kws/inc/kws.h"):find("int isa", 1, true), nil)
+end
+
 function test.emission_twice_gives_the_same_bytes()
     check.equal(emit.files(tiny_plan()), emit.files(tiny_plan()))
     -- Also from one plan: emission leaves nothing behind in it.

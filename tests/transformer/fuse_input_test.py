@@ -112,9 +112,9 @@ def check_tensors():
             ({"model.layers.0.self_attn.k_proj.weight": GOOD[Q]}, "k_proj.weight: shape [32][32]: must be [16][32]"),
             ({"model.layers.0.self_attn.k_proj.bias": np.zeros(32)}, "k_proj.bias: shape [32]: must be [16]"),
             ({"model.embed_tokens.weight": np.zeros((41, 32))}, "model.embed_tokens.weight: shape [41][32]: must be [40][32]"),
-            ({"model.layers.3.mlp.up_proj.weight": np.zeros((2, 2))}, "tensor model.layers.3.mlp.up_proj.weight: is no part of model m"),
+            ({"model.layers.3.mlp.up_proj.weight": np.zeros((2, 2))}, "tensor model.layers.3.mlp.up_proj.weight: is no part of model m: the model file has layers = 3; --ignore "),
             ({"model.layers.0.input_layernorm.weight": np.ones(32), "model.layers.1.input_layernorm.weight": np.ones(32)},
-             "tensor model.layers.0.input_layernorm.weight and 1 others: is no part of model m"),
+             "tensors model.layers.0.input_layernorm.weight, model.layers.1.input_layernorm.weight: are no part of model m: the model file has no norm; --ignore "),
             ({"lm_head.weight": None}, "tensor lm_head.weight is missing; a model whose output embedding is its input embedding says tied = true")):
         changed(changes)
         refuses(fragment)

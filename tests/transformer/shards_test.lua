@@ -17,7 +17,7 @@ return { name = "sharded", layers = 2, vocab = 3000, d = 128, heads = 4, kv_head
 )
 local unfused, whole, several = folder .. "/unfused.safetensors", folder .. "/whole.safetensors", folder .. "/several"
 local index = several .. "/model.safetensors.index.json"
-program.works { "sample", path, "-o", unfused }
+program.works { "sample", path, "--unfused", "-o", unfused }
 program.works { "fuse", path, "--weights", unfused, "-o", whole }
 program.works { "fuse", path, "--weights", unfused, "-o", several, "--shard-mib", "1" }
 
@@ -48,6 +48,28 @@ function test.pack()
     end
 end
 
+-- More files than a program may have open unless it asks for more.
+function test.many_files()
+    local many = folder .. "/many"
+    program.python(
+        [[
+import os
+os.mkdir(sys.argv[2])
+index = {}
+for i, (name, tensor) in enumerate(load(sys.argv[1]).items()):
+    index[name] = f"{i}.safetensors"
+    save(f"{sys.argv[2]}/{i}.safetensors", {name: tensor})
+with open(sys.argv[2] + "/model.safetensors.index.json", "w") as file:
+    json.dump({"weight_map": index}, file)
+]],
+        whole,
+        many
+    )
+    local words = { "pack", path, "--weights", many, "-o", folder .. "/blob.bin" }
+    program.works(words, { limit = "ulimit -S -n 10" })
+    program.refuses(1, ".safetensors: Too many open files", words, { limit = "ulimit -n 10" })
+end
+
 function test.run()
     local x, outputs = folder .. "/x.npy", {}
     program.python("np.save(sys.argv[1], np.random.default_rng(3).standard_normal((7, 128)).astype('<f4'))", x)
@@ -56,6 +78,31 @@ function test.run()
         program.works { "run", path, "--weights", weights, "--input", x, "--output", outputs[i] }
     end
     check.equal(host.read(outputs[1]) == host.read(outputs[2]), true)
+end
+
+-- Root may write everywhere, but not there.
+function test.folders_that_cannot_be_made()
+    for place, reason in pairs {
+        ["/proc/none"] = "/proc/none: No such file or directory",
+        [whole] = whole .. ": Not a directory",
+        [whole .. "/in"] = whole .. "/in: Not a directory",
+        [folder .. "/none/in"] = folder .. "/none/in: No such file or directory",
+        [folder .. "/" .. ("x"):rep(300)] = ": File name too long",
+    } do
+        program.refuses(1, reason, { "fuse", path, "--weights", unfused, "-o", place, "--shard-mib", "1" })
+    end
+end
+
+-- The default of some systems' threads, and less than one block of a product.
+function test.a_stack_of_64_kib()
+    local there = program.folder()
+    local small = { limit = "ulimit -s 64" }
+    program.works({ "fuse", path, "--weights", unfused, "-o", there .. "/fused" }, small)
+    check.equal(host.read(there .. "/fused") == host.read(whole), true)
+    program.works({ "sample", path, "--unfused", "-o", there .. "/sampled" }, small)
+    check.equal(host.read(there .. "/sampled") == host.read(unfused), true)
+    program.works({ "pack", path, "--weights", whole, "-o", there .. "/blob" }, small)
+    program.works({ "emit", path, "-o", there .. "/bundle" }, small)
 end
 
 function test.what_is_wrong_is_said_in_one_line()

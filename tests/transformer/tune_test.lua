@@ -10,7 +10,7 @@ local space = require "gen.families.transformer.schedule"
 
 local test = {}
 local model =
-    "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 30, attention = { eliminate = 'QP', \z
+    "return { name = 'm', d = 64, heads = 4, kv_heads = 2, layers = 2, vocab = 300, attention = { eliminate = 'QP', \z
         rope = {}, context = 64 }, ffn = { kind = 'glu', f = 96, activation = 'silu' } }"
 
 -- Words of a tuning in a folder of its own with a store and a cache of its own.
@@ -29,6 +29,7 @@ local function tune(place, ...) return program.run({ ... }, { env = place.env })
 
 function test.a_tuned_file_is_found_and_taken()
     local place = new_place()
+    program.works { "sample", place.model, "-o", place.folder .. "/given.safetensors" }
     local result = tune(
         place,
         "tune",
@@ -43,6 +44,8 @@ function test.a_tuned_file_is_found_and_taken()
         "few.unroll,attention.rows",
         "--cache",
         "f16",
+        "--weights",
+        place.folder .. "/given.safetensors",
         "--json"
     )
     if result.status ~= 0 then error(result.errors, 0) end

@@ -539,6 +539,31 @@ function test.list_and_show_are_for_people_and_machines()
     check.equal(json.decode(tuned(path, "list", "--json")).keys[1].best[2].us, 5.625)
 end
 
+-- The names are long and short; a key whose records tell none has the model's digest.
+function test.list_and_show_name_models()
+    local path = new_path()
+    local function chosen(model, digest)
+        local fields =
+            records.fields { key = records.key { model = digest:rep(64) }, model = model, status = "entered" }
+        fields.samples_us, fields.codes, fields.tables = nil, nil, nil
+        fields.field, fields.batches, fields.shard = { "tile.vectors=2" }, "1", "1/1"
+        return record.make(fields)
+    end
+    local list = { chosen("tiny", "c"), chosen("a_model_of_a_long_name", "d"), chosen(nil, "e"), records.make() }
+    tuned(path, "merge", log_file(list))
+    local text = tuned(path, "list")
+    for _, name in ipairs { "tiny                  ", "a_model_of_a_long_name", "eeeeeeeeeeee          " } do
+        check.matches(text, "\n%x+ " .. name .. " avx512 ")
+    end
+    local machine = json.decode(tuned(path, "list", "--json"))
+    for _, entry in ipairs(machine.keys) do
+        local name = ({ c = "tiny", d = "a_model_of_a_long_name" })[entry.key.model:sub(1, 1)]
+        check.equal(entry.model, name)
+        check.equal(json.decode(tuned(path, "show", entry.id, "--json")).model, name)
+        if name then check.matches(tuned(path, "show", entry.id), "^key %x+\n  name          " .. name .. "\n") end
+    end
+end
+
 function test.keys_are_named_by_their_first_digits()
     local path, digits = new_path(), {}
     local list = {}

@@ -48,6 +48,40 @@ function test.symbolic_links_are_followed()
     check.equal(process.run({ "readlink", folder .. "/link" }).output, "a\n")
 end
 
+-- A symbolic link to nothing is neither followed nor replaced.
+function test.links_to_nothing_are_refused()
+    local folder = process.temporary_directory()
+    local link = folder .. "/link"
+    process.run { "ln", "-s", "none", link }
+    check.equal(host.kind(link), "link")
+    check.fails_with(link .. ": is a symbolic link to nothing", host.write_file, link, "x")
+    check.fails_with(link .. ": is a symbolic link to nothing", host.append_line, link, "x")
+    check.fails_with(link .. ": is a symbolic link to nothing", host.write_directory, link, { a = "x" })
+    check.fails_with(link .. ": is a symbolic link to nothing", host.write_directory, folder, { a = "x", link = "x" })
+    check.equal(host.list(folder), { "link" })
+    check.equal(process.run({ "readlink", link }).output, "none\n")
+end
+
+-- What a killed process left beside its output goes, unless another process writes there now.
+function test.temporary_files_of_killed_processes_are_removed()
+    local folder = process.temporary_directory()
+    local kept = { ".lookupc-lock", ".lookupc-abcdefg", "x.lookupc-abcdef", "lookupc-abcdef" }
+    for _, name in ipairs(kept) do
+        process.run { "touch", folder .. "/" .. name }
+    end
+    process.run { "mkdir", folder .. "/.lookupc-folder" }
+    process.run { "touch", folder .. "/.lookupc-abcdef" }
+    local model = process.run({ "realpath", "gen/models/tiny.lua" }).output:gsub("\n", "")
+    local beside = { "bash", "-c", 'exec 9< . && flock -s 9 && "$0" sample "$1" -o w', check.lookupc, model }
+    check.equal(process.run(beside, { directory = folder }).output, "wrote w\n")
+    check.matches(table.concat(host.list(folder), " "), "^%.lookupc%-abcdef .* w ")
+    host.remove(folder .. "/w")
+    check.equal(host.write_file(folder .. "/a", "1"), "written")
+    local names = { ".lookupc-folder", "a", table.unpack(kept) }
+    table.sort(names)
+    check.equal(host.list(folder), names)
+end
+
 function test.what_is_no_file_is_refused()
     local folder = process.temporary_directory()
     check.fails_with("/dev/null: is not a regular file", host.write_file, "/dev/null", "x")

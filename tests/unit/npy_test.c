@@ -257,6 +257,21 @@ static void writes_all_or_nothing(void **state)
     assert_int_equal(scratch_count(), 1);
 }
 
+/* The kernel says that this file is a page long; like a file that is cut off meanwhile, it ends before that. */
+static void refuses_what_was_cut_off_meanwhile(void **state)
+{
+    (void)state;
+    const char *const path = "/sys/devices/system/cpu/online";
+    char error[300] = "";
+    size_t rows, columns;
+    struct stat status;
+    if (stat(path, &status) != 0 || status.st_size < 4096) {
+        skip();
+    }
+    assert_null(npy_read_f32(path, &rows, &columns, error, sizeof error));
+    assert_non_null(strstr(error, ": was cut off while it was read: "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +280,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_npy),
         cmocka_unit_test(refuses_bad_headers),
         cmocka_unit_test(survives_cuts_and_flipped_bits),
+        cmocka_unit_test(refuses_what_was_cut_off_meanwhile),
         cmocka_unit_test(writes_what_it_reads),
         cmocka_unit_test(writes_all_or_nothing),
     };

@@ -257,7 +257,6 @@ static void knows_every_dtype_and_its_width(void **state)
     safetensors *file = open_good();
     assert_int_equal(safetensors_count(file), 0);
     assert_null(safetensors_find(file, "a"));
-    assert_null(safetensors_nearest(file, "a"));
     safetensors_close(file);
     safetensors_close(NULL);
 }
@@ -275,10 +274,21 @@ static void suggests_the_nearest_name(void **state)
         {"sale", "scale"},
         {"a", NULL},
         {"", NULL},
+        /* by parts: one name leaves some of the other's out, the last ones are the same */
+        {"e.layer.0.attention.self.query.weight", "e.layer.0.attention.query.weight"},
+        {"e.layer.0.query.weight", "e.layer.0.attention.query.weight"},
+        {"m.e.layer.0.attention.self.query.weight", "e.layer.0.attention.query.weight"},
+        {"e.layer.0.attention.self.key.weight", NULL},
+        {"e.layer.0.attention.key.weight", NULL}, /* three letters, but most of a part */
+        {"e.layer.0.attention.self.query.extra", NULL},
+        {"e.layer.0.a.b.c.attention.query.weight", NULL},
+        {"query.weight", "e.layer.0.attention.query.weight"},
+        {"e.weight", NULL},
     };
-    static const char *const names[] = {"r.0.FFN.bias", "r.0.FFN.tables", "r.0.FFN.hash.projection.weight", "scale"};
+    static const char *const names[] = {"r.0.FFN.bias", "r.0.FFN.tables", "r.0.FFN.hash.projection.weight", "scale",
+                                        "e.layer.0.attention.query.weight"};
     char header[1000] = "{";
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         const size_t used = strlen(header);
         snprintf(header + used, sizeof header - used, "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [0], \"data_offsets\": [0, 0]}",
                  i > 0 ? ", " : "", names[i]);
@@ -287,8 +297,9 @@ static void suggests_the_nearest_name(void **state)
     write_tensors(header, NULL, 0);
     safetensors *file = open_good();
     for (size_t i = 0; i < sizeof missing_nearest / sizeof *missing_nearest; ++i) {
-        const char *nearest = safetensors_nearest(file, missing_nearest[i][0]);
-        assert_string_equal(nearest == NULL ? "none" : nearest, missing_nearest[i][1] == NULL ? "none" : missing_nearest[i][1]);
+        nearest search = {.wanted = missing_nearest[i][0]};
+        safetensors_offer(file, &search);
+        assert_string_equal(search.name == NULL ? "none" : search.name, missing_nearest[i][1] == NULL ? "none" : missing_nearest[i][1]);
     }
     safetensors_close(file);
 }
@@ -395,7 +406,8 @@ static bool exercise(void)
             assert_one_line(error);
         }
     }
-    safetensors_nearest(file, "layer.1.bias");
+    nearest search = {.wanted = "layer.1.bias"};
+    safetensors_offer(file, &search);
     safetensors_close(file);
     return true;
 }
@@ -473,6 +485,61 @@ static void writes_what_it_reads(void **state)
     assert_int_equal(scratch_count(), 1);
 }
 
+/* Something else than safetensors is called by its name, and PyTorch's checkpoints come with the Python that converts them. */
+static void names_other_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *is;
+    } cases[] = {
+        {"PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0", 16, "a ZIP file, as PyTorch checkpoints are; convert it with Python: import torch; "},
+        {"\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.", 15, "a PyTorch checkpoint; convert it with Python: import torch; "},
+        {"\x80\4\x95\0\0\0\0\0\0\0\0}\x94.", 14, "a pickle, perhaps a PyTorch checkpoint; convert it with Python: import torch; "},
+        {"PK\3\4", 4, "a ZIP file, as PyTorch checkpoints are; "},
+        {"GGUF\3\0\0\0\0\0\0\0", 12, "a GGUF file"},
+        {"\x89HDF\r\n\x1a\n\0\0\0\0", 12, "an HDF5 file"},
+        {"\x93NUMPY\1\0v\0{'descr'", 18, "a NumPy array"},
+        {"LOOKUPC\0\1\0\0\0", 12, "a blob of lookupc pack: "},
+        {"version https://git-lfs.github.com/spec/v1\n", 43, "the pointer of Git LFS to a file: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char error[1000] = "", expected[300];
+        scratch_write(cases[i].bytes, cases[i].size);
+        assert_null(safetensors_open(scratch_path, error, sizeof error));
+        assert_one_line(error);
+        snprintf(expected, sizeof expected, "%s: is not a safetensors file but %s", scratch_path, cases[i].is);
+        assert_memory_equal(error, expected, strlen(expected));
+    }
+}
+
+/* A file that becomes shorter while it is open is an error like any other. */
+static void refuses_what_was_cut_off_meanwhile(void **state)
+{
+    (void)state;
+    static const float values[4096] = {1.0f};
+    char error[400] = "";
+    double *out = malloc(sizeof values / sizeof *values * sizeof *out);
+    assert_non_null(out);
+    write_tensors("{\"a\": {\"dtype\": \"F32\", \"shape\": [4096], \"data_offsets\": [0, 16384]}}", values, sizeof values);
+    safetensors *file = open_good();
+    const safetensors_tensor *tensor = safetensors_find(file, "a");
+    assert_true(safetensors_read(file, tensor, 0, 4096, out, error, sizeof error));
+    assert_int_equal(truncate(scratch_path, 4096), 0);
+    assert_true(safetensors_read(file, tensor, 0, 1000, out, error, sizeof error));
+    assert_true(out[0] == 1.0 && out[999] == 0.0);
+    assert_false(safetensors_read(file, tensor, 1000, 3096, out, error, sizeof error));
+    char expected[200];
+    snprintf(expected, sizeof expected, "was cut off while it was read: it ends before byte %zu", tensor->at + 16384);
+    assert_refused(error, expected);
+    assert_false(safetensors_read_bytes(file, tensor, 4000, 1, out, error, sizeof error));
+    assert_one_line(error);
+    assert_null(safetensors_load(file, tensor, error, sizeof error));
+    safetensors_close(file);
+    free(out);
+}
+
 /* Tensors of several dtypes in one file. */
 static void writes_every_readable_dtype(void **state)
 {
@@ -497,11 +564,8 @@ static void writes_every_readable_dtype(void **state)
         assert_int_equal(tensor->dtype, tensors[i].dtype);
         assert_int_equal(safetensors_dtype_named(tensor->dtype_name), tensors[i].dtype);
         double value;
-        for (int again = 0; again < 2; ++again) { /* also after its memory was let go */
-            assert_true(safetensors_read(file, tensor, tensor->count - 1, 1, &value, error, sizeof error));
-            assert_true(value == expected[i]);
-            safetensors_release(file);
-        }
+        assert_true(safetensors_read(file, tensor, tensor->count - 1, 1, &value, error, sizeof error));
+        assert_true(value == expected[i]);
     }
     safetensors_close(file);
 }
@@ -658,6 +722,8 @@ int main(void)
         cmocka_unit_test(converts_f16_and_bf16_exactly),
         cmocka_unit_test(converts_f32_and_f64_exactly),
         cmocka_unit_test(survives_cuts_and_flipped_bits),
+        cmocka_unit_test(names_other_formats),
+        cmocka_unit_test(refuses_what_was_cut_off_meanwhile),
         cmocka_unit_test(writes_what_it_reads),
         cmocka_unit_test(writes_every_readable_dtype),
         cmocka_unit_test(refuses_bad_descriptions),

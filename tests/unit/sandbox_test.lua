@@ -99,7 +99,7 @@ end
 function test.syntax_errors_carry_the_line_and_are_one_line()
     fails(":3: ", "return {\n d = 4\n h = 5 }")
     fails(":1: ", 'return { "abc\n" }')
-    fails(":1: ", "return { \1\0 }")
+    fails(": is binary: must be a text", "return { \1\0 }")
 end
 
 function test.long_paths_are_shown_whole()

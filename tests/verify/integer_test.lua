@@ -277,6 +277,33 @@ int main(void)
     check.equal({ status, output }, { 0, "4096 -4096 32767 -32768 0 0 1.5\n" })
 end
 
+-- A projection that adds nothing: decay = 0, or weights that are all zero. Residual and bias decide alone.
+function test.projections_of_zeros()
+    local work = program.folder()
+    local function verified(model, ...)
+        return json.decode(works { "verify", model, "--arithmetic", "integer", "--json", ... }).results[1]
+    end
+    local text = assert(host.read "gen/models/tiny.lua")
+    for i, norm in ipairs { "%0", "" } do
+        local path =
+            program.model(work, "none" .. i, (text:gsub("decay = 0%.7", "decay = 0"):gsub("norm = %b{},", norm)))
+        for _, type in ipairs { "i16", "i8" } do
+            local result = verified(path, "--projection", type)
+            check.equal({ result.ok, result.rel_err < 0.02 }, { true, true })
+        end
+    end
+    works { "sample", "gen/models/tiny.lua", "-o", work .. "/w.safetensors" }
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+tensors["hash.projection.weight"][1][:] = 0
+save(sys.argv[1], tensors)
+]],
+        work .. "/w.safetensors"
+    )
+    check.equal(verified("gen/models/tiny.lua", "--weights", work .. "/w.safetensors").ok, true)
+end
+
 function test.plan_pack_run_verify_bench_and_check_know_it()
     local work = program.folder()
     local plan = json.decode(works { "plan", "gen/models/kws.lua", "--arithmetic", "integer", "--json" })

@@ -24,6 +24,10 @@ end
 
 function family.isa_types() return {} end
 
+function family.left_out(_, name)
+    if name:find "LayerNorm%.%a+$" then return "gain and offset of the norm are part of ffn.first" end
+end
+
 function family.packed_text(_, errors)
     local text = "relative error %.2g and %.2g"
     return text:format(errors.first, errors.second)

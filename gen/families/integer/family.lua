@@ -1,11 +1,12 @@
 -- The family of LookupFFNs without floating point; gen/families/list.lua says what its fields mean.
 local describe = require "gen.families.lookup.describe"
+local model = require "gen.families.lookup.model"
 local plan = require "gen.families.integer.plan"
 
 local family = {
     name = "integer",
     noun = "LookupFFN in integers",
-    model = require "gen.families.lookup.model",
+    model = model,
     options = { "arithmetic", "tables", "projection", "prefix", "blocks-in-out" },
     types = { "tables", "projection" },
     print = require "gen.families.integer.print",
@@ -14,6 +15,7 @@ local family = {
     output = "int32_t",
     exact = true,
     packed_text = describe.packed_text,
+    left_out = model.left_out,
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic == "integer" end

@@ -1,12 +1,13 @@
 -- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
 local describe = require "gen.families.lookup.describe"
 local dtype = require "gen.plan.dtype"
+local model = require "gen.families.lookup.model"
 local plan = require "gen.families.lookup.plan"
 
 local family = {
     name = "lookup",
     noun = "LookupFFN",
-    model = require "gen.families.lookup.model",
+    model = model,
     options = {
         "arithmetic",
         "baseline",
@@ -28,6 +29,7 @@ local family = {
     exact = false,
     describe = describe.lines,
     packed_text = describe.packed_text,
+    left_out = model.left_out,
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end

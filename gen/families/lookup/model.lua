@@ -144,4 +144,9 @@ end
 -- Whether the table of a model file, or a validated model, is a LookupFFN.
 function lookup_model.claims(given) return given.attention == nil and given.tokenizer == nil end
 
+-- What would help with a tensor of a checkpoint that model `m` leaves out; nil: nobody knows.
+function lookup_model.left_out(m, name)
+    if not m.norm and name:find "LayerNorm%.%a+$" then return "the model file has no norm" end
+end
+
 return lookup_model

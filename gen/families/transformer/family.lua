@@ -1,4 +1,5 @@
 -- The family of transformers; gen/families/list.lua says what its fields mean.
+local checkpoint = require "gen.model.checkpoint_names"
 local describe = require "gen.families.transformer.describe"
 local dtype = require "gen.plan.dtype"
 local plan = require "gen.families.transformer.plan"
@@ -7,7 +8,7 @@ local family = {
     name = "transformer",
     noun = "transformer",
     model = require "gen.families.transformer.model",
-    options = { "type", "cache", "decode", "position", "schedule", "tuned" },
+    options = { "type", "cache", "decode", "position", "schedule", "tuned", "unfused" },
     types = { "type", "cache" },
     space = require "gen.families.transformer.schedule",
     print = require "gen.families.transformer.print",
@@ -18,6 +19,7 @@ local family = {
     describe = describe.lines,
     summary = describe.summary,
     packed_text = describe.packed_text,
+    left_out = checkpoint.left_out,
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end

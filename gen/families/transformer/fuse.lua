@@ -8,6 +8,7 @@
 --   what reads x        S* = S A^-1, b* = b - S* b_A ("solve")
 --   P before what reads it, in serial blocks: M* = M P, b* = b + M b_P ("right")
 local checkpoint = require "gen.model.checkpoint_names"
+local leftovers = require "gen.model.leftovers"
 local lookup_model = require "gen.families.lookup.model"
 local transformer_model = require "gen.families.transformer.model"
 local validated = require "gen.model.validated"
@@ -280,11 +281,11 @@ end
 
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
 -- else.
-local function check_unused(b, m, found, path)
+local function check_unused(b, m, found, options)
     local family, names = checkpoint.family(m), {}
     if family.needs_head and not found[family.head] and not m.tied then
         error(
-            path
+            options.weights
                 .. ": tensor "
                 .. family.head
                 .. " is missing; a model whose output embedding is its input embedding says tied = true",
@@ -294,26 +295,15 @@ local function check_unused(b, m, found, path)
     for name in pairs(found) do
         if not b.used[name] and not checkpoint.is_buffer(name) then names[#names + 1] = name end
     end
-    table.sort(names)
-    if names[1] then
-        error(
-            string.format(
-                "%s: tensor %s%s: is no part of model %s",
-                path,
-                names[1],
-                names[2] and string.format(" and %d others", #names - 1) or "",
-                m.name
-            ),
-            0
-        )
-    end
+    leftovers.refuse(options.weights, m, leftovers.without(names, options.ignore), checkpoint.left_out)
 end
 
 -- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without
--- the projections of the word `eliminate`. found: the checkpoint's tensors by name; dtype: that of merged tensors, nil
--- for that of those they replace.
-function fuse.steps(m, found, path, eliminate, dtype)
+-- the projections of the word options.eliminate. found: the tensors of the checkpoint options.weights by name; those
+-- that options.ignore names are left out; dtype: that of merged tensors, nil for that of those they replace.
+function fuse.steps(m, found, options, dtype)
     local b = builder(found, dtype)
+    local eliminate = options.eliminate
     local p, first = nil, eliminate:sub(1, 1)
     -- Merging takes long: a matrix of the last layer that has no inverse shall not be found at the end.
     for layer = 0, eliminate:find("QKV", 1, true) and -1 or m.layers - 1 do
@@ -328,7 +318,7 @@ function fuse.steps(m, found, path, eliminate, dtype)
         p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
     end
     add_end(b, m, found, p, output(m.layers - 1))
-    check_unused(b, m, found, path)
+    check_unused(b, m, found, options)
     return b
 end
 

@@ -3,6 +3,7 @@ local fuse = require "gen.families.transformer.fuse"
 local host = require "host"
 local json = require "json"
 local interpreter = require "fuse"
+local weights = require "weights"
 
 -- The value of an option that is a number, or one line.
 local function number_option(options, name)
@@ -34,18 +35,18 @@ local function output_of(job, options, files)
     end
 end
 
--- Options: { eliminate, type (nil: as it is), weights, o, shard-mib, max-condition, max-error }. Returns what the steps
--- found. `check_inputs(inputs)`, optional, is told the files that will be read.
+-- Options: { eliminate, type (nil: as it is), weights, ignore, o, shard-mib, max-condition, max-error }. Returns what
+-- the steps found. `check_inputs(inputs)`, optional, is told the files that will be read.
 return function(m, options, check_inputs)
     if options.type and not dtypes[options.type] then
         error("--type: " .. options.type .. ": must be one of f32, bf16, f16, f64", 0)
     end
     if options["shard-mib"] == 0 then error("--shard-mib: 0: must be at least 1", 0) end
     local condition, most_error = number_option(options, "max-condition"), number_option(options, "max-error")
-    local found, inputs = interpreter.tensors(options.weights)
+    local found, inputs = weights.tensors(options.weights)
     if not found then error(inputs, 0) end
     if check_inputs then check_inputs(inputs) end
-    local steps = fuse.steps(m, found, options.weights, options.eliminate, dtypes[options.type])
+    local steps = fuse.steps(m, found, options, dtypes[options.type])
     local job = {
         weights = options.weights,
         steps = steps.steps,

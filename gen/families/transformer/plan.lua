@@ -46,6 +46,15 @@ local function digest_of(m, sections, parts)
     )
 end
 
+-- The tensors that a checkpoint must have: all that pieces of the blob come from, but biases.
+local function tensors_of(pieces)
+    local list = {}
+    for _, piece in ipairs(pieces) do
+        if piece.from and not piece.optional then list[#list + 1] = { name = piece.from, shape = piece.shape } end
+    end
+    return list
+end
+
 -- The offsets and strides that kernels use by name: { name, value, doc }. All instruction sets share them.
 local function constants_of(p)
     local list, shape, buffers = {}, p.shape, p.variants[1].buffers
@@ -160,10 +169,11 @@ function transformer_plan.build(m, isas, options)
         parts = parts,
         sections = sections,
         pieces = pieces,
-        tensors = {},
+        tensors = tensors_of(pieces),
+        blocks_prefix = checkpoint.blocks_prefix(m), -- the checkpoint's tensors under it are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
-        samples = samples.of(m, shape, own),
-        packed_samples = samples.of(m, shape, m.attention.eliminate ~= "none"), -- of the checkpoint that pack reads
+        samples = samples.of(m, shape, m.attention.eliminate ~= "none", own), -- of the checkpoint that pack reads
+        unfused_samples = not own and samples.of(m, shape, false) or nil,
         packed_bytes = bytes,
         digest = digest_of(m, sections, parts),
         before = before,

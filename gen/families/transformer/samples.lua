@@ -4,10 +4,11 @@ local checkpoint = require "gen.model.checkpoint_names"
 
 local samples = {}
 
--- Every tensor that an unfused checkpoint of the model has, or, if it is an architecture of its own, the checkpoint
--- that `pack` reads, as weights.sample writes them. Square maps are near 1, so that values neither grow nor shrink much
--- from block to block and what is inverted is well-conditioned.
-function samples.of(m, shape, own)
+-- Every tensor of a checkpoint of the model as weights.sample writes them: of the one that `pack` reads, without what
+-- is eliminated, if it is `fused`, else of the one that `fuse` reads. own: the model is an architecture of its own,
+-- whose checkpoint nobody fused. Square maps are near 1, so that values neither grow nor shrink much from block to
+-- block and what is inverted is well-conditioned.
+function samples.of(m, shape, fused, own)
     local family, list, known = checkpoint.family(m), {}, {}
     local function add(name, tensor_shape, deviation, more)
         if known[name] then return end
@@ -25,19 +26,23 @@ function samples.of(m, shape, own)
     end
     for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
         if row[2] then
-            add(family.embeddings[row[1]], { row[2], own and shape.input or shape.d }, row[1] == "word" and 1.0 or 0.3)
+            add(
+                family.embeddings[row[1]],
+                { row[2], fused and shape.input or shape.d },
+                row[1] == "word" and 1.0 or 0.3
+            )
         end
     end
     for layer = 0, m.layers - 1 do
         for _, letter in ipairs { "Q", "K", "V", "P" } do
             local map =
                 checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
-            if not (own and m.attention.eliminate:find(letter, 1, true)) then
-                add_map(own and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true)
+            if not (fused and m.attention.eliminate:find(letter, 1, true)) then
+                add_map(fused and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true)
             end
         end
         if shape.lookup then
-            local delivers = own and shape.delivered and layer < m.layers - 1
+            local delivers = fused and shape.delivered and layer < m.layers - 1
             for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.input or shape.d)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
@@ -55,7 +60,8 @@ function samples.of(m, shape, own)
             if m.norm.kind == "layernorm" then add(name .. ".bias", { shape.d }, 0.1) end
         end
     end
-    if not m.tied then add(family.head, { m.vocab, shape.d }, shape.d ^ -0.5) end
+    -- What fuse merges into the embeddings parts them from a tied head.
+    if not m.tied or fused and not own then add(family.head, { m.vocab, shape.d }, shape.d ^ -0.5) end
     return list
 end
 

@@ -4,6 +4,7 @@ local host = require "host"
 local integer = require "integer"
 local isa = require "gen.isa.list"
 local json = require "json"
+local kernel = require "kernel"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -41,6 +42,7 @@ local function job_of(p, library, blob)
 end
 
 function execute.run(path, options)
+    assert(kernel.check_input(options.input, request.model(path, options).d))
     local b = build(path, options)
     local tokens = assert(integer.run(job_of(b.plan, b.library, b.files.output), options.input, options.output))
     host.print(string.format("wrote %s, %d tokens, integers", options.output, tokens))

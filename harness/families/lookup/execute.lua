@@ -40,6 +40,7 @@ end
 
 function execute.run(path, options)
     local sets = runnable.sets(options.isa, family.isa_types(options))
+    assert(kernel.check_input(options.input, request.model(path, options).d))
     local b = build(path, { sets[#sets] }, options, 1)
     local result = assert(
         kernel.run(

@@ -1,5 +1,5 @@
 -- What checks of a LookupFFN in any arithmetic need: packed weights, and the model as the references want it.
-local blob = require "gen.plan.blob"
+local packing = require "gen.families.packing"
 local weights = require "weights"
 
 local packed = {}
@@ -10,13 +10,14 @@ function packed.make(p, directory, options)
         weights = options.weights,
         prefix = options.prefix or "",
         blocks_in_out = options["blocks-in-out"],
+        ignore = options.ignore,
         output = directory .. "/weights.bin",
     }
     if not files.weights then
         files.weights, files.prefix, files.blocks_in_out = directory .. "/sample.safetensors", "", nil
         assert(weights.sample(files.weights, files.prefix, p.tensors, options.seed))
     end
-    assert(weights.pack(blob.packing(p, files)))
+    packing.pack(p, files)
     return files
 end
 

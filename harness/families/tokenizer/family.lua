@@ -1,10 +1,9 @@
 -- The family of tokenizers in the harness; harness/families/list.lua says what its fields mean.
-local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local host = require "host"
+local packing = require "gen.families.packing"
 local process = require "process"
 local request = require "gen.bundle.request"
-local weights = require "weights"
 
 local family = { name = "tokenizer" }
 
@@ -23,7 +22,7 @@ function family.open(path, options)
     local p = request.plan(path, {}, options)
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
-    assert(weights.pack(blob.packing(p, { output = packed, prefix = "" })))
+    packing.pack(p, { output = packed, prefix = "" })
     local opened, message = tokenizer.open {
         library = compile.library({ p }, directory, options.cc, options.cflags),
         blob = packed,

@@ -1,6 +1,5 @@
 -- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against
 -- reading what they read, and against their products and their attention through other libraries.
-local blob = require "gen.plan.blob"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
@@ -9,6 +8,7 @@ local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
 local model_file = require "gen.families.model_file"
+local packing = require "gen.families.packing"
 local parts = require "harness.families.transformer.parts"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -17,7 +17,6 @@ local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 local transformer = require "harness.families.transformer.execute"
 local transformer_plan = require "gen.families.transformer.plan"
-local weights = require "weights"
 
 local transformer_bench = {}
 
@@ -136,7 +135,7 @@ local function made(path, m, isa, type, caches, options)
     )
     local b = { plan = p, attention = attention, filling = filling, rel_err = verified(path, p, library, prepared) }
     local angles = directory .. "/angles.bin"
-    assert(weights.pack(blob.packing(attention, { weights = prepared.packed_from, output = angles, prefix = "" })))
+    packing.pack(attention, { weights = prepared.packed_from, output = angles, prefix = "", ignore = "*" })
     b.entries = {
         described(p, "fused", library, prepared.blob),
         described(products, "products", library, prepared.blob),

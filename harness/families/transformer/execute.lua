@@ -1,6 +1,5 @@
 -- Compiles the emitted blocks of a transformer and runs them on this CPU: for run, and for verify and bench against the
 -- reference.
-local blob = require "gen.plan.blob"
 local block_lookup = require "gen.families.transformer.block_lookup"
 local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
@@ -10,6 +9,7 @@ local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
 local json = require "json"
 local machine = require "harness.base.machine"
+local packing = require "gen.families.packing"
 local process = require "process"
 local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
@@ -66,11 +66,6 @@ local function ways_of(p, count)
     return ways
 end
 
--- Packs `path` for plan `p` into `output`.
-function transformer.pack(p, path, output)
-    assert(weights.pack(blob.packing(p, { weights = path, output = output, prefix = "" })))
-end
-
 -- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it
 -- cannot.
 local function plans_of(path, options, choose)
@@ -99,15 +94,11 @@ function transformer.run(path, options)
             0
         )
     end
-    transformer.pack(p, options.weights, directory .. "/weights.bin")
+    local output = directory .. "/weights.bin"
+    packing.pack(p, { weights = options.weights, output = output, prefix = "", ignore = options.ignore })
     local library = compile.library({ p }, directory, options.cc, options.cflags)
     local ways = ways_of(p, count)
-    local y = assert(
-        runner.run(
-            run_job(p, library, directory .. "/weights.bin", options.decode and ways[1] or ways[2] or ways[1]),
-            x
-        )
-    )
+    local y = assert(runner.run(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
     assert(runner.save(options.output, p.shape.d, y))
     host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
     return 0
@@ -252,31 +243,49 @@ end
 -- Merging takes d^3 steps: for wider blocks `prepare` with `large` draws the weights that merging would have made.
 local widest_merged = 512
 
+-- Whether the checkpoint `path` still has one of the maps that model `m` eliminates.
+local function is_unfused(m, path)
+    local found, message = weights.tensors(path)
+    if not found then error(message, 0) end
+    for letter in m.attention.eliminate:gmatch "%u" do
+        if found[checkpoint.linear(m, 0, letter, m.d, m.d).weight.tensor] then return true end
+    end
+    return false
+end
+
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
 -- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the
--- unfused ones, if there are any.
+-- unfused ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
     local without = word == "none" and "" or word
-    local drawn = options.large and m.d > widest_merged
     local unfused = options.weights
-    if not unfused then
+    local merged = without ~= "" and not p.own
+    if unfused then
+        merged = merged and is_unfused(m, unfused)
+    else
+        merged = merged and not (options.large and m.d > widest_merged)
         unfused = directory .. "/unfused.safetensors"
-        assert(weights.sample(unfused, "", drawn and p.packed_samples or p.samples, options.seed))
+        assert(weights.sample(unfused, "", merged and p.unfused_samples or p.samples, options.seed))
     end
-    local fused, merged = unfused, without ~= "" and not p.own and not drawn
+    local fused = unfused
     if merged then
         fused = directory .. "/fused.safetensors"
-        fuse_weights(
-            m,
-            { weights = unfused, o = fused, eliminate = word, ["max-condition"] = "1e10", ["max-error"] = "0.1" }
-        )
+        fuse_weights(m, {
+            weights = unfused,
+            ignore = options.ignore,
+            o = fused,
+            eliminate = word,
+            ["max-condition"] = "1e10",
+            ["max-error"] = "0.1",
+        })
     end
     local numbers = runner.random_numbers(options.seed, tokens_of(p), m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
-    transformer.pack(p, fused, directory .. "/weights.bin")
+    local output = directory .. "/weights.bin"
+    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = options.ignore })
     return {
         numbers = numbers,
         x = x,
@@ -284,7 +293,7 @@ function transformer.prepare(p, directory, options)
         whole = merged
             and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)),
         packed_from = fused,
-        blob = directory .. "/weights.bin",
+        blob = output,
     }
 end
 

@@ -8,8 +8,10 @@ local tuning = {
     estimate = require "harness.families.transformer.estimate",
     rules = {}, -- a schedule that is legal is small enough
     conditions = { { codes = "uniform", tables = "warm" } }, -- what tokens are is all the same to these kernels
-    sample = parts.sample,
 }
+
+-- Weights that are given are those of the whole model.
+function tuning.sample(m, p, caches, options) return options.weights and m or parts.sample(m, p, caches) end
 
 function tuning.batches(m) return m.attention.context > 1 and "1," .. math.min(512, m.attention.context) or "1" end
 
@@ -25,7 +27,11 @@ function tuning.types(options) return { options.type or "f32", options.cache or 
 function tuning.gather_i8() return false end
 
 function tuning.prepare(p, directory, options)
-    local prepared = execute.prepare(p, directory, { seed = options.seed, weights = options.weights, large = true })
+    local prepared = execute.prepare(
+        p,
+        directory,
+        { seed = options.seed, weights = options.weights, ignore = options.ignore, large = true }
+    )
     prepared.output = prepared.blob
     return prepared
 end

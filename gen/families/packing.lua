@@ -1,0 +1,44 @@
+-- Packs a checkpoint for a plan: all tensors that the model has, and no others under its prefix.
+local blob = require "gen.plan.blob"
+local checkpoint = require "gen.model.checkpoint_names"
+local families = require "gen.families.list"
+local leftovers = require "gen.model.leftovers"
+local weights = require "weights"
+
+local packing = {}
+
+-- Raises one line for tensors of the checkpoint that the model leaves out. Where others are missing, the packer says
+-- so, unless what is left out explains that.
+local function check_leftovers(p, files)
+    local found, message = weights.tensors(files.weights)
+    if not found then error(message, 0) end
+    local read, missing, names = {}, false, {}
+    for _, tensor in ipairs(p.tensors) do
+        read[files.prefix .. tensor.name] = true
+        missing = missing or not found[files.prefix .. tensor.name]
+    end
+    for _, piece in ipairs(p.pieces or {}) do
+        if piece.from then read[files.prefix .. piece.from] = true end
+    end
+    local prefix = files.prefix .. (p.blocks_prefix or "")
+    for name in pairs(found) do
+        if name:sub(1, #prefix) == prefix and not read[name] and not checkpoint.is_buffer(name) then
+            names[#names + 1] = name
+        end
+    end
+    names = leftovers.without(names, files.ignore)
+    local reason, explained = families.get(p.family).left_out, false
+    for _, name in ipairs(names) do
+        explained = explained or select(2, reason(p.model, name)) ~= nil
+    end
+    if not missing or explained then leftovers.refuse(files.weights, p.model, names, reason) end
+end
+
+-- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
+-- Returns the relative errors that rounding made, by section; raises one line.
+function packing.pack(p, files)
+    if not families.get(p.family).without_weights then check_leftovers(p, files) end
+    return assert(weights.pack(blob.packing(p, files)))
+end
+
+return packing

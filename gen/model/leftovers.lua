@@ -1,0 +1,63 @@
+-- Refuses a checkpoint with tensors that a model leaves out: without them it would compute something else.
+local leftovers = {}
+
+local most_named = 8
+local most_reasons = 3
+local longest_name = 200
+
+-- The Lua patterns of the option --ignore, a list of names in which * stands for any characters and ? for one.
+local function patterns_of(text)
+    local list = {}
+    for glob in ((text or "") .. ","):gmatch "([^,]*)," do
+        if glob == "" and text then
+            error(string.format('--ignore: "%s": must be names of tensors, separated by commas', text), 0)
+        end
+        list[#list + 1] = "^" .. glob:gsub("%p", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".") .. "$"
+    end
+    return text and list or {}
+end
+
+-- Those of `names` that match no pattern of the option --ignore, `ignore`, in order.
+function leftovers.without(names, ignore)
+    local kept, patterns = {}, patterns_of(ignore)
+    for _, name in ipairs(names) do
+        local ignored = false
+        for _, pattern in ipairs(patterns) do
+            ignored = ignored or name:find(pattern) ~= nil
+        end
+        if not ignored then kept[#kept + 1] = name end
+    end
+    table.sort(kept)
+    return kept
+end
+
+-- Raises one line for the tensors `names` of the checkpoint `path`, if there are any. reason(m, name): why model `m`
+-- leaves that tensor out, or what would help; nil: nobody knows.
+function leftovers.refuse(path, m, names, reason)
+    if not names[1] then return end
+    local shown, reasons, known = {}, {}, {}
+    for i, name in ipairs(names) do
+        if i <= most_named then shown[i] = name:sub(1, longest_name) end
+        local text = reason(m, name)
+        if text and not known[text] and #reasons < most_reasons then
+            reasons[#reasons + 1], known[text] = text, true
+        end
+    end
+    local more = #names > most_named and string.format(" and %d more", #names - most_named) or ""
+    error(
+        string.format(
+            "%s: tensor%s %s%s: %s no part of model %s%s; --ignore PATTERNS leaves %s out",
+            path,
+            names[2] and "s" or "",
+            table.concat(shown, ", "),
+            more,
+            names[2] and "are" or "is",
+            m.name,
+            reasons[1] and ": " .. table.concat(reasons, "; ") or "",
+            names[2] and "them" or "it"
+        ),
+        0
+    )
+end
+
+return leftovers

@@ -1,0 +1,420 @@
+-- Checkpoints are loaded strictly: what a model would leave out is refused with a line that says what helps, and what
+-- `sample` writes is what the other commands read.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+local folder = program.folder()
+local env = { LOOKUPC_STORE = folder .. "/store.sqlite" }
+
+local function path_of(name) return folder .. "/" .. name end
+
+-- The tensors of a file: shapes by name.
+local function shapes(path)
+    local bytes = assert(host.read(path))
+    local list = {}
+    for name, entry in pairs(json.decode(bytes:sub(9, 8 + string.unpack("<I8", bytes)))) do
+        list[name] = table.concat(entry.shape, " ")
+    end
+    return list
+end
+
+-- A copy of the checkpoint `from` with tensors of `count` ones added under `names`, and those in `without` taken out.
+local function with(from, names, count, without)
+    local to = path_of "changed.safetensors"
+    program.python(
+        [[
+tensors = load(sys.argv[1])
+for name in json.loads(sys.argv[4]):
+    del tensors[name]
+for name in json.loads(sys.argv[3]):
+    tensors[name] = "F32", np.ones(int(sys.argv[5]))
+save(sys.argv[2], tensors)
+]],
+        from,
+        to,
+        json.encode(json.array(names)),
+        json.encode(json.array(without or {})),
+        tostring(count or 4)
+    )
+    return to
+end
+
+local function transformer(name, changes)
+    local text = [[
+local m = { name = "%s", layers = 2, vocab = 20, d = 16, heads = 2, attention = { rope = {}, context = 8 },
+    ffn = { kind = "mlp", f = 24, activation = "relu" } }
+%s
+return m]]
+    return program.model(folder, name, text:format(name, changes))
+end
+
+local lookup = [[ m.ffn = { kind = "lookup", h = 2, tau = 3, projection = { kind = "dense" }, score = "one" } ]]
+
+-- Every way to eliminate, in every kind of block and under the names of every kind of checkpoint that has it.
+local eliminations = {
+    { "none", "" },
+    { "QP", "" },
+    { "KP", "m.checkpoint = 'gpt_neox'" },
+    { "VP", "m.checkpoint = 'roberta' m.positions = 8 m.token_types = 2" },
+    { "QP", "m.tied = true m.kv_heads = 1 m.ffn.kind = 'glu'" },
+    { "Q", "m.parallel = true m.kv_heads = 1" },
+    { "Q", "m.parallel = true m.checkpoint = 'gpt_neox'" },
+    { "K", "m.parallel = true m.checkpoint = 'roberta' m.tied = true" },
+    { "V", "m.parallel = true" },
+    { "Q", lookup },
+    { "QP", lookup },
+    { "QKV", lookup },
+    { "QKV", lookup .. "m.kv_heads = 1 m.checkpoint = 'roberta' m.positions = 8" },
+    { "QKVP", lookup },
+}
+
+function test.what_sample_writes_is_what_pack_reads()
+    local sampled, unfused, fused = path_of "s.safetensors", path_of "u.safetensors", path_of "f.safetensors"
+    for i, row in ipairs(eliminations) do
+        local word, changes = table.unpack(row)
+        local name = "m" .. i
+        local model = transformer(name, changes .. " m.attention.eliminate = '" .. word .. "'")
+        local function pack(weights) return { "pack", model, "--weights", weights, "-o", path_of "b.bin" } end
+        works { "sample", model, "-o", sampled }
+        works(pack(sampled))
+        works { "sample", model, "--unfused", "-o", unfused }
+        if word == "none" then
+            check.equal(shapes(unfused), shapes(sampled))
+        else
+            refuses(
+                1,
+                "no part of model " .. name .. ": run lookupc fuse first; --ignore PATTERNS leaves ",
+                pack(unfused)
+            )
+            works { "fuse", model, "--weights", unfused, "-o", fused }
+            works(pack(fused))
+            check.equal(shapes(fused), shapes(sampled))
+        end
+    end
+end
+
+-- A model that is trained without projections has one checkpoint only.
+function test.an_architecture_of_its_own_has_no_unfused_checkpoint()
+    local model = transformer("own", "m.norm = { kind = 'rmsnorm' } m.skip = true m.attention.eliminate = 'QP'")
+    local weights = path_of "own.safetensors"
+    works { "sample", model, "-o", weights }
+    works { "pack", model, "--weights", weights, "-o", path_of "b.bin" }
+    refuses(1, 'attention.eliminate = "QP": such a model is trained with it: there is no unfused checkpoint', {
+        "sample",
+        model,
+        "--unfused",
+        "-o",
+        path_of "never",
+    })
+    refuses(1, "--unfused: true: is for a transformer, not for a LookupFFN", {
+        "sample",
+        "gen/models/tiny.lua",
+        "--unfused",
+        "-o",
+        path_of "never",
+    })
+    check.equal(host.kind(path_of "never"), nil)
+end
+
+local tail = "; --ignore PATTERNS leaves it out"
+
+function test.what_a_transformer_leaves_out_is_refused()
+    local cases = {
+        {
+            "model.layers.0.input_layernorm.weight",
+            "is no part of model t: the model file has no norm" .. tail,
+        },
+        { "model.layers.2.mlp.up_proj.weight", "is no part of model t: the model file has layers = 2" .. tail },
+        { "model.layers.1.self_attn.q_norm.weight", ": lookupc has no norms of q and k" .. tail },
+        { "model.layers.1.self_attn.k_norm.weight", ": lookupc has no norms of q and k" .. tail },
+        { "model.layers.1.self_attn.o_proj.bias", ": run lookupc fuse first" .. tail },
+        { "model.layers.0.mlp.gate_proj.weight", ': the model file has ffn.kind = "mlp"' .. tail },
+        { "model.layers.0.mlp.experts.3.w1.weight", ": is no part of model t" .. tail },
+    }
+    local model, weights, x = transformer("t", "m.attention.eliminate = 'QP'"), path_of "t.safetensors", path_of "x.npy"
+    works { "sample", model, "-o", weights }
+    program.python("np.save(sys.argv[1], np.ones((3, 16), '<f4'))", x)
+    for i, case in ipairs(cases) do
+        local changed = with(weights, { case[1] })
+        local fragment = changed .. ": tensor " .. case[1] .. ": "
+        for k, words in ipairs {
+            { "pack", model, "-o", path_of "never" },
+            { "run", model, "--input", x, "--output", path_of "never", "--isa", "scalar" },
+            { "verify", model, "--isa", "scalar" },
+            { "tune", model, "--isa", "scalar", "--time", "20s", "-o", path_of "never" },
+        } do
+            if k == 1 or i == 1 then
+                words[#words + 1], words[#words + 2] = "--weights", changed
+                refuses(1, fragment, words, { env = env })
+                refuses(1, case[2], words, { env = env })
+            end
+        end
+        check.equal(host.kind(path_of "never"), nil)
+        works { "pack", model, "--weights", changed, "--ignore", case[1], "-o", path_of "b.bin" }
+    end
+    -- fuse says the same.
+    works { "sample", model, "--unfused", "-o", weights }
+    local changed, fused = with(weights, { "model.vision.proj.weight", cases[1][1] }), path_of "f.safetensors"
+    local words = { "fuse", model, "--weights", changed, "-o", fused }
+    refuses(
+        1,
+        ": tensors model.layers.0.input_layernorm.weight, model.vision.proj.weight: are no part of model t: the model \z
+            file has no norm; --ignore PATTERNS leaves them out",
+        words
+    )
+    words[#words + 1], words[#words + 2] = "--ignore", "model.vision.*,*layernorm.weight"
+    works(words)
+    works { "verify", model, "--weights", changed, "--ignore", words[#words], "--isa", "scalar", "--cflags", "-O1" }
+end
+
+function test.models_with_norms()
+    local model, weights = transformer("n", "m.norm = { kind = 'rmsnorm' } m.skip = true"), path_of "n.safetensors"
+    works { "sample", model, "-o", weights }
+    refuses(1, ': the model file has norm.kind = "rmsnorm", which has no bias' .. tail, {
+        "pack",
+        model,
+        "--weights",
+        with(weights, { "model.layers.1.input_layernorm.bias" }, 16),
+        "-o",
+        path_of "never",
+    })
+    model = transformer("n", "m.norm = { kind = 'rmsnorm' } m.skip = true m.attention.eliminate = 'QP'")
+    refuses(1, ': the model file has attention.eliminate = "QP", with which such a model is trained; ', {
+        "pack",
+        model,
+        "--weights",
+        weights,
+        "-o",
+        path_of "never",
+    })
+end
+
+-- What is not of the blocks is the caller's, and buffers hold no weights.
+function test.what_may_lie_beside()
+    for kind, names in pairs {
+        llama = { "model.norm.weight", "score.weight", "model.layers.0.self_attn.rotary_emb.inv_freq", "extra" },
+        gpt_neox = {
+            "gpt_neox.final_layer_norm.bias",
+            "gpt_neox.layers.1.attention.bias",
+            "gpt_neox.layers.0.attention.masked_bias",
+        },
+        roberta = {
+            "roberta.embeddings.LayerNorm.weight",
+            "roberta.embeddings.position_ids",
+            "lm_head.dense.bias",
+            "classifier.out_proj.bias",
+        },
+    } do
+        local model, weights = transformer(kind, "m.checkpoint = '" .. kind .. "'"), path_of "k.safetensors"
+        works { "sample", model, "-o", weights }
+        works { "pack", model, "--weights", with(weights, names), "-o", path_of "b.bin" }
+    end
+end
+
+-- What is missing is said first, unless what is left out explains it: Q alone of a tensor of q, k and v is fused away.
+function test.missing_tensors()
+    local model, weights = transformer("t", "m.attention.eliminate = 'QP'"), path_of "t.safetensors"
+    local function missing(fragment, names, without)
+        refuses(1, fragment, {
+            "pack",
+            model,
+            "--weights",
+            with(weights, names, 4, without),
+            "-o",
+            path_of "never",
+        })
+    end
+    works { "sample", model, "-o", weights }
+    missing(
+        "tensor model.layers.1.mlp.up_proj.weight is missing; did you mean model.layers.1.up_proj.weight?",
+        { "model.layers.1.up_proj.weight" },
+        { "model.layers.1.mlp.up_proj.weight" }
+    )
+    model = transformer("r", "m.checkpoint = 'roberta'")
+    works { "sample", model, "-o", weights }
+    local query = "roberta.encoder.layer.0.attention.self.query.weight"
+    missing(
+        "tensor " .. query .. " is missing; did you mean roberta.encoder.layer.0.attention.query.weight?",
+        { (query:gsub("self%.", "")) },
+        { query }
+    )
+    model = transformer("g", "m.checkpoint = 'gpt_neox' m.attention.eliminate = 'QP'")
+    works { "sample", model, "--unfused", "-o", weights }
+    missing("run lookupc fuse first", {})
+end
+
+function test.eight_are_named()
+    local names = {}
+    for i = 1, 12 do
+        names[i] = string.format("extra.%02d", i)
+    end
+    local model, weights = "gen/models/tiny.lua", path_of "tiny.safetensors"
+    works { "sample", model, "-o", weights }
+    local changed = with(weights, names)
+    local function pack(...) return { "pack", model, "--weights", changed, "-o", path_of "b.bin", ... } end
+    refuses(
+        1,
+        ": tensors "
+            .. table.concat(names, ", ", 1, 8)
+            .. " and 4 more: are no part of model tiny; --ignore PATTERNS leaves them out",
+        pack()
+    )
+    refuses(1, ": tensors extra.10, extra.11, extra.12: are no part", pack("--ignore", "extra.0?"))
+    refuses(1, ": tensors extra.01, extra.02, ", pack("--ignore", "xtra.*,extra,extra.1?.,extra%d"))
+    refuses(1, '--ignore: "extra.*,": must be names of tensors, separated by commas', pack("--ignore", "extra.*,"))
+    works(pack("--ignore", "extra.0*,extra.1?"))
+    works(pack("--ignore", "*"))
+end
+
+-- A layer is all that lies under its prefix; without one it is the whole checkpoint.
+function test.layers_and_prefixes()
+    local weights = path_of "layer.safetensors"
+    local model = program.model(
+        folder,
+        "layer",
+        "return { name = 'layer', d = 32, h = 2, tau = 3, projection = { kind = 'dense' }, score = 'one' }"
+    )
+    works { "sample", model, "--prefix", "a.FFN.", "-o", weights }
+    local function pack(changed, ...)
+        return { "pack", model, "--weights", changed, "--prefix", "a.FFN.", "-o", path_of "b.bin", ... }
+    end
+    works(pack(with(weights, { "a.dense.weight", "b.FFN.tables", "a.FFNtables" })))
+    local changed = with(weights, { "a.FFN.LayerNorm.weight" })
+    refuses(
+        1,
+        "tensor a.FFN.LayerNorm.weight: is no part of model layer: the model file has no norm" .. tail,
+        pack(changed)
+    )
+    refuses(1, "tensor a.FFN.LayerNorm.weight: ", {
+        "verify",
+        model,
+        "--weights",
+        changed,
+        "--prefix",
+        "a.FFN.",
+        "--isa",
+        "scalar",
+    })
+    refuses(1, "tensor a.FFN.LayerNorm.weight: ", pack(changed, "--arithmetic", "integer"))
+    refuses(1, "tensor hash.projection.weight is missing; did you mean a.FFN.hash.projection.weight?", {
+        "pack",
+        model,
+        "--weights",
+        changed,
+        "-o",
+        path_of "never",
+    })
+    works { "sample", model, "--baseline", "-o", weights }
+    refuses(1, "tensor LayerNorm.bias: is no part of model layer: gain and offset of the norm are part of ffn.first", {
+        "pack",
+        model,
+        "--baseline",
+        "--weights",
+        with(weights, { "LayerNorm.bias" }),
+        "-o",
+        path_of "never",
+    })
+end
+
+-- verify takes the checkpoint that pack takes, and the one that fuse takes, which it fuses.
+function test.verify_takes_either_checkpoint()
+    local model = transformer("v", "m.attention.eliminate = 'QP'")
+    for _, row in ipairs { { "--unfused", true }, { "--seed=1", false } } do
+        local weights = path_of "v.safetensors"
+        works { "sample", model, row[1], "-o", weights }
+        local found =
+            json.decode(works { "verify", model, "--weights", weights, "--isa", "scalar", "--json", "--cflags", "-O1" })
+        check.equal(found.results[1].rel_err ~= nil, row[2])
+    end
+end
+
+-- The line of Python in the message is Python, and converts: here with a torch of stand-ins.
+function test.checkpoints_of_pytorch()
+    local there = program.folder()
+    local stand_ins = [[
+import numpy as np
+class Tensor(np.ndarray):
+    def clone(self): return self.copy()
+    def contiguous(self): return self
+def is_tensor(value): return isinstance(value, Tensor)
+def load(path, map_location, weights_only):
+    assert map_location == "cpu" and weights_only and open(path, "rb").read(2) == b"PK"
+    return { "epoch": 3, "state_dict": { "step": 7, "bias": np.ones(4, "<f4").view(Tensor) } }
+]]
+    works { "sample", "gen/models/tiny.lua", "-o", there .. "/good" }
+    assert(host.write_file(there .. "/torch.py", stand_ins))
+    assert(process.run { "mkdir", there .. "/safetensors" })
+    assert(host.write_file(
+        there .. "/safetensors/torch.py",
+        [[
+def save_file(tensors, path):
+    with open(path, "w") as file:
+        file.write(" ".join(f"{name} {list(values)}" for name, values in tensors.items()))
+]]
+    ))
+    for _, row in ipairs {
+        { "model.ckpt", "PK\3\4" .. ("\0"):rep(100), "a ZIP file, as PyTorch checkpoints are; " },
+        { "model", "PK\3\4" .. ("\0"):rep(100), "a ZIP file, as PyTorch checkpoints are; " },
+        { "model.pt", "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", "a PyTorch checkpoint; " },
+        { "pytorch_model.bin", "", "by its name a PyTorch checkpoint; " },
+        { "cut.pth", assert(host.read(there .. "/good")):sub(1, 40), "by its name a PyTorch checkpoint; " },
+    } do
+        local path = there .. "/" .. row[1]
+        assert(host.write_file(path, row[2]))
+        local words = { "pack", "gen/models/tiny.lua", "--weights", path, "-o", there .. "/never" }
+        refuses(
+            1,
+            path .. ": is not a safetensors file but " .. row[3] .. "convert it with Python: import torch; ",
+            words
+        )
+        if row[2]:find "^PK" then
+            local line = program.run(words).errors:match "convert it with Python: (.-)\n"
+            local script = "import sys; sys.path.insert(0, '.')\n" .. line
+            local result = assert(process.run({ "/usr/bin/python3", "-c", script }, { directory = there }))
+            if result.status ~= 0 then error(result.output) end
+            check.matches(assert(host.read(there .. "/model.safetensors")), "^bias %[.*1%.0.*%]$")
+            assert(host.remove(there .. "/model.safetensors"))
+        end
+    end
+    -- A safetensors file of any name is one.
+    assert(host.write_file(there .. "/good.bin", assert(host.read(there .. "/good"))))
+    works { "pack", "gen/models/tiny.lua", "--weights", there .. "/good.bin", "-o", there .. "/b" }
+    refuses(1, "is not a safetensors file but a blob of lookupc pack: give the checkpoint that it was packed from", {
+        "pack",
+        "gen/models/tiny.lua",
+        "--weights",
+        there .. "/b",
+        "-o",
+        there .. "/never",
+    })
+end
+
+function test.folders_without_a_checkpoint()
+    local there = program.folder()
+    local function refused(fragment)
+        refuses(1, there .. ": is a folder without model.safetensors and model.safetensors.index.json" .. fragment, {
+            "pack",
+            "gen/models/tiny.lua",
+            "--weights",
+            there,
+            "-o",
+            path_of "never",
+        })
+    end
+    refused "\n"
+    assert(host.write_file(there .. "/pytorch_model.bin", "PK\3\4"))
+    refused "; its pytorch_model.bin is in another format: give its path to be told how to convert it\n"
+    works { "sample", "gen/models/tiny.lua", "-o", there .. "/tiny.safetensors" }
+    refused "; it has tiny.safetensors: give the path of that file\n"
+    works { "sample", "gen/models/tiny.lua", "-o", there .. "/a.safetensors" }
+    refused "; of its 2 files such as a.safetensors an index must say which tensors are where\n"
+    assert(host.write_file(there .. "/model.safetensors", assert(host.read(there .. "/a.safetensors"))))
+    works { "pack", "gen/models/tiny.lua", "--weights", there, "-o", path_of "b.bin" }
+end
+
+return test
