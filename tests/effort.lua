@@ -18,7 +18,7 @@ local rows = {
     { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
-    { "tokenizer_lines", 300, 100000, "lines that each tokenizer splits beside an independent one" },
+    { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },

@@ -444,7 +444,9 @@ function hugging_face.read(path, object)
     if post then post_process(path, post, { "post_processor" }, r) end
     for _, list in ipairs { r.first, r.last } do
         for _, id in ipairs(list) do
-            if not r.pieces[id + 1] then root.refuse("post_processor", id, "is the id of no piece") end
+            if math.type(id) ~= "integer" or not r.pieces[id + 1] then
+                root.refuse("post_processor", id, "is the id of no piece")
+            end
         end
     end
     root.done()

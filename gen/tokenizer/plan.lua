@@ -2,8 +2,8 @@
 -- the blob, the contents.
 --
 -- Facts are pure data that a manifest can record: `kind` … `last` as in the record (gen/tokenizer/record.lua),
--- `unknown` -1 for none, `passes` of normalisation, `sections` of the blob, `scratch`, and `digest` of facts and
--- contents.
+-- `unknown` -1 for none, `passes` of normalisation, `sections` of the blob, `scratch`, `digest` of facts and
+-- contents, and `seal` of the facts alone.
 local host = require "host"
 local json = require "json"
 local tables = require "gen.tokenizer.unicode_tables"
@@ -253,6 +253,15 @@ end
 
 local needs_classes = { gpt2 = true, llama3 = true, qwen2 = true, bert = true, whitespace = true }
 
+-- The digest of facts, without the one that they hold.
+local function seal_of(facts)
+    local copy = {}
+    for key, value in pairs(facts) do
+        if key ~= "seal" then copy[key] = value end
+    end
+    return host.sha256(json.encode(copy, "compact"))
+end
+
 -- The facts of record `r`, and the contents of its sections by name.
 function tokenizer_plan.build(r)
     local c = collector()
@@ -342,7 +351,15 @@ function tokenizer_plan.build(r)
         digests[i] = host.sha256(c.contents[section.name])
     end
     facts.digest = host.sha256(json.encode(facts, "compact") .. table.concat(digests))
+    facts.seal = seal_of(facts)
     return facts, c.contents
+end
+
+-- Raises one line unless `facts` are what `build` made, as read back from JSON.
+function tokenizer_plan.check(facts)
+    if type(facts) ~= "table" or facts.seal ~= seal_of(facts) then
+        error("options.facts: is not what lookupc records", 0)
+    end
 end
 
 -- The sections of `facts` as a blob has them (gen/plan/blob.lua), with their `contents` if those are known.

@@ -117,6 +117,19 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(1, "has no weights", { "sample", path, "-o", folder .. "/w" })
     program.refuses(1, "has no weights", { "pack", path, "--weights", path, "-o", folder .. "/b" })
     program.refuses(1, "has no choices", { "schedules", path })
+    program.refuses(1, "has no choices", { "tune", path })
+    program.refuses(1, "is not for a tokenizer", {
+        "emit",
+        path,
+        "--profile",
+        "firmware",
+        "--target",
+        "cortex-m4f",
+        "--weights",
+        path,
+        "-o",
+        folder .. "/f",
+    })
     program.refuses(1, "is a tokenizer", { "verify", path })
     program.refuses(1, "is a tokenizer", { "bench", path })
     program.refuses(1, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
@@ -136,6 +149,10 @@ function test.a_bundle_is_checked_without_its_file()
     program.works { "emit", path, "-o", bundle }
     assert(host.remove(folder .. "/t.json"))
     check.equal(program.works { "check", bundle }, bundle .. ": fresh\n")
+    local manifest = assert(host.read(bundle .. "/MANIFEST.json"))
+    assert(host.write_file(bundle .. "/MANIFEST.json", (manifest:gsub('"kind": "bpe"', '"kind": "unigram"'))))
+    program.refuses(1, "MANIFEST.json: options.facts: is not what lookupc records", { "check", bundle })
+    assert(host.write_file(bundle .. "/MANIFEST.json", manifest))
     assert(host.append_line(bundle .. "/m.c", "int edited;"))
     check.matches(program.run({ "check", bundle }).errors, "m.c: edited")
 end

@@ -16,7 +16,9 @@ end
 -- The plan of model `m`. `facts`: those of an earlier plan, for C without its blob; nil: from the tokenizer's file.
 function plan.build(m, facts)
     local t, contents = m.tokenizer, nil
-    if not facts then
+    if facts then
+        tokenizer_plan.check(facts)
+    else
         local record = read.record(beside(m, t.file), { kind = t.kind, merges = beside(m, t.merges), lower = t.lower })
         facts, contents = tokenizer_plan.build(record)
     end
