@@ -28,17 +28,20 @@ libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
 test_packages='
-clang                   | emit fuzz firmware verify tune commands | second compiler that the emitted C is tested with
+clang                   | emit fuzz firmware verify tune commands libfuzzer | second compiler that the emitted C is tested with
+libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
+llvm                    | fuzz | lists the symbols of WebAssembly
+tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware verify transformer tune commands | check of results that is independent of the C
 python3-sentencepiece   | tokenizer | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
-gcc-arm-none-eabi       | firmware isa | Cortex-M: compiles for it
+gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
 qemu-system-arm         | firmware isa | Cortex-M: runs it
-gcc-aarch64-linux-gnu   | firmware isa | AArch64: compiles for it
-gcc-riscv64-unknown-elf | firmware full | RISC-V of 32 bits: compiles for it
-clang-19                | firmware isa | RISC-V with vectors and WebAssembly: compiles for them
+gcc-aarch64-linux-gnu   | firmware isa fuzz | AArch64: compiles for it
+gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
+clang-19                | firmware isa fuzz | RISC-V with vectors and WebAssembly: compiles for them
 lld-19                  | firmware isa | links it
 qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
 nodejs                  | firmware isa | runs WebAssembly
@@ -122,6 +125,49 @@ packages_of() {
     done <<<"$test_packages" | sort -u
 }
 
+# fuzz_bundle MODEL TYPES [OPTIONS]: emits a bundle for the fuzz targets and packs a blob; TYPES are options of both.
+fuzz_bundle() {
+    local model=tests/libfuzzer/$1.lua out=$bundles/$1 types
+    read -ra types <<<"$2"
+    quietly build/fuzz.log $lookupc emit "$model" "${types[@]}" "${@:3}" -o "$out"
+    quietly build/fuzz.log $lookupc sample "$model" -o "$out.safetensors"
+    quietly build/fuzz.log $lookupc pack "$model" "${types[@]}" --weights "$out.safetensors" -o "$out.bin"
+}
+
+# build_fuzz_targets: the targets of tests/libfuzzer in build/fuzz/targets, and the bundles and blobs that they bind.
+build_fuzz_targets() {
+    local bundles=$PWD/build/fuzz/bundles
+    fuzz_bundle small '--tables i8 --projection i16' --isa scalar
+    fuzz_bundle small_blocks '--type bf16' --isa scalar --cache i8
+    quietly build/fuzz.log cmake -G 'Unix Makefiles' -S . -B build/fuzz/targets -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Fuzz \
+        -DCMAKE_C_FLAGS_FUZZ='-O1 -g' -DLOOKUPC_BUNDLES="$bundles"
+    cmake --build build/fuzz/targets --target fuzz_targets --parallel "$(nproc)" -- --no-print-directory --silent
+}
+
+# Whether clang makes fuzz targets here.
+has_libfuzzer() {
+    clang -fsanitize=fuzzer,address -x c - -o build/fuzz.probe 2>/dev/null \
+        <<<'int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return data && size > 9; }'
+}
+
+# fuzz [TARGET] [MINUTES]: all targets or one, for so many minutes each.
+fuzz() {
+    local targets target minutes=${2:-1} status=0
+    targets=$(find tests/libfuzzer -name '*_target.c' -printf '%f\n' | sed 's/_target\.c$//' | sort)
+    if [[ ${1:-all} != all ]]; then
+        grep -qxF "$1" <<<"$targets" || fail "fuzz $1: the targets are ${targets//$'\n'/, }"
+        targets=$1
+    fi
+    [[ $minutes =~ ^[1-9][0-9]*$ ]] || fail "fuzz: $minutes: must be a number of minutes"
+    build
+    install "$(packages_of libfuzzer)"
+    build_fuzz_targets
+    for target in $targets; do
+        tests/libfuzzer/run.sh "$target" -max_total_time=$((60 * minutes)) || status=1
+    done
+    exit "$status"
+}
+
 # run_tests [ARGS]: all tests, or those that ARGS choose, which are ctest's; the last line counts them.
 run_tests() {
     local labels status=0
@@ -129,6 +175,10 @@ run_tests() {
     mapfile -t labels < <(ctest --test-dir build -N "$@" | sed -nE 's|^ +Test +#[0-9]+: ([a-z]+)/.*|\1|p' | sort -u)
     ((${#labels[@]})) || fail "no test is called so: $*"
     install "$(packages_of "${labels[@]}")"
+    if [[ " ${labels[*]} " == *' libfuzzer '* ]]; then
+        rm -rf build/fuzz/targets/*_target # those of sources that are gone; without any the test says that it is skipped
+        if has_libfuzzer; then build_fuzz_targets; fi
+    fi
     rm -f build/tests.xml
     (($#)) || rm -rf build/test_cache # what run and verify compiled: all tests start without
     SECONDS=0
@@ -227,6 +277,7 @@ usage() {
 ./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about an hour
 ./build.sh test FILE[:NAME]   one test, such as tests/unit/plan_test.lua, or one function in it
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
+./build.sh fuzz [TARGET] [N]   fuzz one reader of files or all, for N minutes each (1); what was learnt and found stays in build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
 ./build.sh lint               check Lua, shell, C and C++ sources
@@ -255,6 +306,9 @@ emitted)
     build
     install "$(packages_of firmware)"
     vendored
+    ;;
+fuzz)
+    fuzz "${@:2}"
     ;;
 lint)
     lint

@@ -160,8 +160,14 @@ local commands = {
         name = "check",
         arguments = { "DIR" },
         from = "commands.generate",
-        doc = "exit 1 if a vendored bundle is stale or was edited",
-        options = {},
+        doc = "exit 1 if a vendored bundle is stale, was edited or holds files that are not of it",
+        options = {
+            {
+                name = "ignore",
+                value = "PATTERNS",
+                doc = "files that may lie there beside: names with * and ?, separated by commas, such as notes.md,*.o",
+            },
+        },
     },
     {
         name = "sample",
@@ -362,11 +368,11 @@ local commands = {
                 name = "time",
                 value = "TIME",
                 default = "5m",
-                doc = "for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows",
+                doc = "at most, for the whole run, such as 90s, 5m, 1h; 0: only what the store of measurements knows",
             },
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,64,4096, of a transformer 1,512" },
-            { name = "resume", doc = "go on with the run that the log tells of, if it is unfinished" },
-            { name = "again", doc = "measure, even if the store knows the answer" },
+            { name = "resume", doc = "go on with the run that the log tells of; a finished one only answers" },
+            { name = "again", doc = "measure, even if the store or the log knows the answer" },
             { name = "exhaustive", doc = "race all schedules of the space; their compilation does not count as time" },
             { name = "choices", value = "LIST", doc = "vary only these choices, such as gather.group,gather.columns" },
             {

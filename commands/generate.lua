@@ -96,10 +96,27 @@ function commands.emit(arguments, options)
     return 0
 end
 
-function commands.check(arguments)
-    local wrong = bundle.check(arguments[1])
+local most_unknown = 20 -- lines
+
+function commands.check(arguments, options)
+    local wrong = bundle.check(arguments[1], options.ignore)
+    local unknown = 0
     for _, file in ipairs(wrong) do
-        host.note(string.format("lookupc check: %s/%s: %s", arguments[1], file.name, file.state))
+        unknown = unknown + (file.state == "unknown" and 1 or 0)
+        if file.state ~= "unknown" or unknown <= most_unknown then
+            local path = arguments[1] .. "/" .. file.name:gsub("%c", "?")
+            local why = file.state == "unknown" and ": not in MANIFEST.json" or ""
+            host.note(string.format("lookupc check: %s: %s%s", path, file.state, why))
+        end
+    end
+    if unknown > most_unknown then
+        host.note(
+            string.format(
+                "lookupc check: %s: %d more files are not in MANIFEST.json",
+                arguments[1],
+                unknown - most_unknown
+            )
+        )
     end
     if #wrong == 0 then host.print(arguments[1] .. ": fresh") end
     return #wrong == 0 and 0 or 1

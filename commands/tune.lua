@@ -2,7 +2,6 @@
 -- in the store.
 local build = require "harness.tune.build"
 local compile = require "harness.base.compile"
-local confirm = require "harness.tune.confirm"
 local cpu = require "harness.base.cpu"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
@@ -16,6 +15,7 @@ local process = require "process"
 local request = require "gen.bundle.request"
 local results = require "harness.tune.results"
 local runnable = require "harness.base.runnable"
+local set = require "harness.tune.set"
 local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
 local store_lookup = require "harness.tune.store_lookup"
@@ -126,14 +126,13 @@ local function finished(records)
     return false
 end
 
--- The records of the run that shall go on, none if there is none. A finished one does not go on, but a shard's, which
--- ends without a closing.
-local function read_log(o)
+-- The records of the run that shall go on, none if there is none. A finished one does not go on: its records answer.
+local function read_log(o, again)
     if not host.kind(o.log) then return {} end
     local records, dropped = log.read(o.log)
     local problem = log.problem(o.log, dropped)
     if problem then host.note("lookupc tune: " .. problem) end
-    return o.resume and not finished(records) and records or {}
+    return o.resume and not (again and finished(records)) and records or {}
 end
 
 -- Merges the log's records into the store. Returns the store's path and how many were new.
@@ -193,13 +192,14 @@ local function of_session(s, records, path)
 end
 
 -- Everything that tuning one instruction set with one compiler needs; see tuning.run.
-local function session(o, options, m, family, set, cc, files, records)
+local function session(o, options, m, family, isa, cc, files, records)
     local version, facts, hooks = compile.version(cc), cpu.describe(), harness.get(family.name).tuning
     local caches = setting.caches_of(facts)
     caches.l1i = facts.l1i
+    local title = string.format("%s %s%s", m.name, isa.name, #o.compilers > 1 and " " .. cc or "")
     local s = {
         model = m,
-        isa = set,
+        isa = isa,
         cc = cc,
         version = version,
         cflags = options.cflags,
@@ -220,7 +220,8 @@ local function session(o, options, m, family, set, cc, files, records)
         exhaustive = options.exhaustive,
         choices = o.choices,
         now = process.clock,
-        show = progress(string.format("%s %s%s", m.name, set.name, #o.compilers > 1 and " " .. cc or "")),
+        note = function(text) host.note(string.format("tuning %s: %s", title, text)) end,
+        show = progress(title),
     }
     local p = tuning.plan(s, nil)
     s.digest, s.schedules = p.digest, family.space
@@ -231,7 +232,7 @@ local function session(o, options, m, family, set, cc, files, records)
         model = p.digest,
         tables = s.types[1],
         projection = s.types[2],
-        isa = set.name,
+        isa = isa.name,
         threads = o.threads,
     }
     s.known = of_session(s, records, o.log)
@@ -259,19 +260,6 @@ local function answer(s, any)
     return found, line
 end
 
--- Tunes one instruction set with every compiler and measures what was chosen against the default: results.
-local function tune_set(o, sessions, deadline, units_left)
-    local reserve = math.min(20, 0.1 * o.seconds)
-    local list = {}
-    for i, s in ipairs(sessions) do
-        local stop = s.now() + math.max(0, deadline - s.now() - reserve) / (units_left - i + 1)
-        s.left = function() return stop - s.now() end
-        list[i] = { session = s, tuned = tuning.run(s) }
-    end
-    if o.shard.n > 1 then return nil, list end
-    return confirm.measure(sessions, list), list
-end
-
 -- The results of a shard that an earlier run has finished with every compiler; else nil.
 local function finished_shard(sessions)
     local list = {}
@@ -287,9 +275,16 @@ local function packed_of(s, options)
     return s.tuning.prepare(tuning.plan(s, nil), process.temporary_directory(), options)
 end
 
+-- Whether the log has the end of the tuning of every session.
+local function all_finished(sessions)
+    for _, s in ipairs(sessions) do
+        if not finished(s.known) then return false end
+    end
+    return true
+end
+
 -- The outcome of one instruction set. `run` is what all of them share: path, o (settings), options, records (of the log
--- that goes on), deadline, units (tunings that are still to come), files (packed weights, once there are any), measured
--- (whether anything was).
+-- that goes on), files (packed weights, once there are any), and what harness/tune/set.lua wants.
 local function answer_set(run, sessions)
     local o, options, said = run.o, run.options, nil
     if #run.records == 0 and not options.again and o.shard.n == 1 and not options.exhaustive and not o.choices then
@@ -297,6 +292,7 @@ local function answer_set(run, sessions)
         found, said = results.from_store(sessions, answer, o.seconds == 0)
         if found then return found end
     end
+    if #run.records > 0 and o.shard.n == 1 and all_finished(sessions) then return results.from_log(sessions, o.log) end
     local done = finished_shard(sessions)
     if done then return results.of_shard(done) end
     if o.seconds == 0 and o.shard.n > 1 then
@@ -313,20 +309,19 @@ local function answer_set(run, sessions)
     if o.seconds == 0 then return results.default(sessions[1], said) end
 
     if not run.measured and #run.records == 0 then start_log(o) end
-    run.measured = true
-    process.last_words(
-        string.format("\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n", o.log)
-    )
-    if not run.files.output then
+    if host.kind(o.log) then log.promise(o.log) end
+    function run.prepare()
+        if run.files.output then return end
         host.status("packing the weights of " .. sessions[1].model.name)
         local packed = packed_of(sessions[1], options)
         for name, value in pairs(packed) do
             run.files[name] = value
         end
     end
-    local confirmed, tuned = tune_set(o, sessions, run.deadline, run.units)
+    local list, outcome = set.tune(run, sessions)
+    run.measured = true
     process.last_words ""
-    return confirmed or results.of_shard(tuned)
+    return outcome or results.of_shard(list)
 end
 
 local function print_result(run, m, outcomes)
@@ -336,7 +331,7 @@ local function print_result(run, m, outcomes)
     if o.shard.n > 1 and not run.measured then
         host.print("shard " .. o.shard.text .. " was finished before: nothing measured")
     end
-    if o.shard.n > 1 then
+    if o.shard.n > 1 and host.kind(o.log) then
         host.print(
             (run.measured and "wrote " or "log ")
                 .. o.log
@@ -349,7 +344,7 @@ local function print_result(run, m, outcomes)
 end
 
 function tune.tune(arguments, options)
-    local path = arguments[1]
+    local start, path = process.clock(), arguments[1]
     local m, family = request.model(path, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
@@ -360,22 +355,27 @@ function tune.tune(arguments, options)
         path = path,
         o = o,
         options = options,
-        records = read_log(o),
-        deadline = process.clock() + o.seconds,
+        records = read_log(o, options.again),
+        now = process.clock,
+        start = start,
+        seconds = o.seconds,
+        added = 0,
         units = #sets * #o.compilers,
+        all_units = #sets * #o.compilers,
         files = {},
     }
     local outcomes = {}
-    for i, set in ipairs(sets) do
+    for i, isa in ipairs(sets) do
         local sessions = {}
         for j, cc in ipairs(o.compilers) do
-            sessions[j] = session(o, options, m, family, set, cc, run.files, run.records)
+            sessions[j] = session(o, options, m, family, isa, cc, run.files, run.records)
         end
         outcomes[i] = answer_set(run, sessions)
         run.units = run.units - #sessions
     end
     host.status ""
-    if run.measured and o.shard.n == 1 then
+    o.logged = run.measured and host.kind(o.log) ~= nil
+    if o.logged and o.shard.n == 1 then
         local store_path, added = keep(o)
         run.kept = { path = store_path, added = added }
     end

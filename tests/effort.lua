@@ -3,7 +3,11 @@
 local rows = {
     -- name, quick, full, meaning
     { "fuzz_models", 6, 200, "random models of each fuzz test" },
+    { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
     { "fuzz_schedules", 5, 20, "random schedules of each such model" },
+    { "fuzz_transformers", 2, 60, "random transformers of each test that draws them" },
+    { "fuzz_bundles", 2, 8, "random models whose bundles are compiled; eight take every compiler and level" },
+    { "fuzz_pointers", 2, 60, "random models whose pointers are watched" },
     { "plan_models", 60, 200, "random models whose plans and names are checked" },
     { "candidate_models", 4, 15, "random models whose candidates are emitted" },
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
@@ -17,12 +21,18 @@ local rows = {
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
     { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
+    { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
     { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
-    { "consumer_compilers", 1, 2, "compilers of threads, of types, of bundles that are compiled only; 2: each with all its flags" },
+    {
+        "consumer_compilers",
+        1,
+        2,
+        "compilers of threads, of types, of bundles that are compiled only; 2: each with all its flags",
+    },
 }
 
 local variable = os and os.getenv or require("process").variable -- lua5.4 or tests/support/lua_runner.c
@@ -35,7 +45,7 @@ local effort = setmetatable({ level = level, full = level == "full" }, {
 local lines = {}
 for i, row in ipairs(rows) do
     effort[row[1]] = row[effort.full and 3 or 2]
-    lines[i] = string.format("%-18s %-15s %s", row[1], effort[row[1]], row[4])
+    lines[i] = string.format("%-18s %-18s %s", row[1], effort[row[1]], row[4])
 end
 
 if arg then -- a script: prints the quantity that is named, or all

@@ -6,8 +6,10 @@
    y = bias + sum over 128 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
    8 projected values. z projects LayerNorm(x) by BH4, blocks of 64.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
-   -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares large calls among up to N threads, with the same results, bit for bit.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
+   -O1, -O2, -O3 or -Os import nothing.
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -DROBERTA_SMALL_OPENMP=N, roberta_small_ffn shares
+   large calls among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, ROBERTA_SMALL_ALIGN-byte aligned, for example mmap-ed
      static unsigned char scratch[ROBERTA_SMALL_SCRATCH_BYTES]; ROBERTA_SMALL_ALIGN-byte aligned, one for each thread

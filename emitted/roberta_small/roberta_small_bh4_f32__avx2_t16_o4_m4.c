@@ -19,36 +19,37 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     __m256 y2_0 = _mm256_setzero_ps(), y2_1 = _mm256_setzero_ps();
     __m256 y3_0 = _mm256_setzero_ps(), y3_1 = _mm256_setzero_ps();
 
-    for (size_t k = 0; k < inputs; k += 2, x += 32, w += 2 * width) {
+    for (size_t k = 0; k < inputs; k += 2, x += 32) {
+        const float *row = w + k * width;
         {
             const __m256 x0 = _mm256_load_ps(x);
             const __m256 x1 = _mm256_load_ps(x + 8);
-            const __m256 w0 = _mm256_set1_ps(w[0]);
+            const __m256 w0 = _mm256_set1_ps(row[0]);
             y0_0 = _mm256_fmadd_ps(w0, x0, y0_0);
             y0_1 = _mm256_fmadd_ps(w0, x1, y0_1);
-            const __m256 w1 = _mm256_set1_ps(w[1]);
+            const __m256 w1 = _mm256_set1_ps(row[1]);
             y1_0 = _mm256_fmadd_ps(w1, x0, y1_0);
             y1_1 = _mm256_fmadd_ps(w1, x1, y1_1);
-            const __m256 w2 = _mm256_set1_ps(w[2]);
+            const __m256 w2 = _mm256_set1_ps(row[2]);
             y2_0 = _mm256_fmadd_ps(w2, x0, y2_0);
             y2_1 = _mm256_fmadd_ps(w2, x1, y2_1);
-            const __m256 w3 = _mm256_set1_ps(w[3]);
+            const __m256 w3 = _mm256_set1_ps(row[3]);
             y3_0 = _mm256_fmadd_ps(w3, x0, y3_0);
             y3_1 = _mm256_fmadd_ps(w3, x1, y3_1);
         }
         {
             const __m256 x0 = _mm256_load_ps(x + 16);
             const __m256 x1 = _mm256_load_ps(x + 24);
-            const __m256 w0 = _mm256_set1_ps(w[width]);
+            const __m256 w0 = _mm256_set1_ps(row[width]);
             y0_0 = _mm256_fmadd_ps(w0, x0, y0_0);
             y0_1 = _mm256_fmadd_ps(w0, x1, y0_1);
-            const __m256 w1 = _mm256_set1_ps(w[width + 1]);
+            const __m256 w1 = _mm256_set1_ps(row[width + 1]);
             y1_0 = _mm256_fmadd_ps(w1, x0, y1_0);
             y1_1 = _mm256_fmadd_ps(w1, x1, y1_1);
-            const __m256 w2 = _mm256_set1_ps(w[width + 2]);
+            const __m256 w2 = _mm256_set1_ps(row[width + 2]);
             y2_0 = _mm256_fmadd_ps(w2, x0, y2_0);
             y2_1 = _mm256_fmadd_ps(w2, x1, y2_1);
-            const __m256 w3 = _mm256_set1_ps(w[width + 3]);
+            const __m256 w3 = _mm256_set1_ps(row[width + 3]);
             y3_0 = _mm256_fmadd_ps(w3, x0, y3_0);
             y3_1 = _mm256_fmadd_ps(w3, x1, y3_1);
         }

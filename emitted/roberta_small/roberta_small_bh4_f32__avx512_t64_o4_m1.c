@@ -19,28 +19,29 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     __m512 y2_0 = _mm512_setzero_ps(), y2_1 = _mm512_setzero_ps(), y2_2 = _mm512_setzero_ps(), y2_3 = _mm512_setzero_ps();
     __m512 y3_0 = _mm512_setzero_ps(), y3_1 = _mm512_setzero_ps(), y3_2 = _mm512_setzero_ps(), y3_3 = _mm512_setzero_ps();
 
-    for (size_t k = 0; k < inputs; k += 2, x += 128, w += 2 * width) {
+    for (size_t k = 0; k < inputs; k += 2, x += 128) {
+        const float *row = w + k * width;
         {
             const __m512 x0 = _mm512_load_ps(x);
             const __m512 x1 = _mm512_load_ps(x + 16);
             const __m512 x2 = _mm512_load_ps(x + 32);
             const __m512 x3 = _mm512_load_ps(x + 48);
-            const __m512 w0 = _mm512_set1_ps(w[0]);
+            const __m512 w0 = _mm512_set1_ps(row[0]);
             y0_0 = _mm512_fmadd_ps(w0, x0, y0_0);
             y0_1 = _mm512_fmadd_ps(w0, x1, y0_1);
             y0_2 = _mm512_fmadd_ps(w0, x2, y0_2);
             y0_3 = _mm512_fmadd_ps(w0, x3, y0_3);
-            const __m512 w1 = _mm512_set1_ps(w[1]);
+            const __m512 w1 = _mm512_set1_ps(row[1]);
             y1_0 = _mm512_fmadd_ps(w1, x0, y1_0);
             y1_1 = _mm512_fmadd_ps(w1, x1, y1_1);
             y1_2 = _mm512_fmadd_ps(w1, x2, y1_2);
             y1_3 = _mm512_fmadd_ps(w1, x3, y1_3);
-            const __m512 w2 = _mm512_set1_ps(w[2]);
+            const __m512 w2 = _mm512_set1_ps(row[2]);
             y2_0 = _mm512_fmadd_ps(w2, x0, y2_0);
             y2_1 = _mm512_fmadd_ps(w2, x1, y2_1);
             y2_2 = _mm512_fmadd_ps(w2, x2, y2_2);
             y2_3 = _mm512_fmadd_ps(w2, x3, y2_3);
-            const __m512 w3 = _mm512_set1_ps(w[3]);
+            const __m512 w3 = _mm512_set1_ps(row[3]);
             y3_0 = _mm512_fmadd_ps(w3, x0, y3_0);
             y3_1 = _mm512_fmadd_ps(w3, x1, y3_1);
             y3_2 = _mm512_fmadd_ps(w3, x2, y3_2);
@@ -51,22 +52,22 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
             const __m512 x1 = _mm512_load_ps(x + 80);
             const __m512 x2 = _mm512_load_ps(x + 96);
             const __m512 x3 = _mm512_load_ps(x + 112);
-            const __m512 w0 = _mm512_set1_ps(w[width]);
+            const __m512 w0 = _mm512_set1_ps(row[width]);
             y0_0 = _mm512_fmadd_ps(w0, x0, y0_0);
             y0_1 = _mm512_fmadd_ps(w0, x1, y0_1);
             y0_2 = _mm512_fmadd_ps(w0, x2, y0_2);
             y0_3 = _mm512_fmadd_ps(w0, x3, y0_3);
-            const __m512 w1 = _mm512_set1_ps(w[width + 1]);
+            const __m512 w1 = _mm512_set1_ps(row[width + 1]);
             y1_0 = _mm512_fmadd_ps(w1, x0, y1_0);
             y1_1 = _mm512_fmadd_ps(w1, x1, y1_1);
             y1_2 = _mm512_fmadd_ps(w1, x2, y1_2);
             y1_3 = _mm512_fmadd_ps(w1, x3, y1_3);
-            const __m512 w2 = _mm512_set1_ps(w[width + 2]);
+            const __m512 w2 = _mm512_set1_ps(row[width + 2]);
             y2_0 = _mm512_fmadd_ps(w2, x0, y2_0);
             y2_1 = _mm512_fmadd_ps(w2, x1, y2_1);
             y2_2 = _mm512_fmadd_ps(w2, x2, y2_2);
             y2_3 = _mm512_fmadd_ps(w2, x3, y2_3);
-            const __m512 w3 = _mm512_set1_ps(w[width + 3]);
+            const __m512 w3 = _mm512_set1_ps(row[width + 3]);
             y3_0 = _mm512_fmadd_ps(w3, x0, y3_0);
             y3_1 = _mm512_fmadd_ps(w3, x1, y3_1);
             y3_2 = _mm512_fmadd_ps(w3, x2, y3_2);

@@ -13,7 +13,8 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     float y2_0 = 0.0f, y2_1 = 0.0f, y2_2 = 0.0f, y2_3 = 0.0f, y2_4 = 0.0f, y2_5 = 0.0f, y2_6 = 0.0f, y2_7 = 0.0f;
     float y3_0 = 0.0f, y3_1 = 0.0f, y3_2 = 0.0f, y3_3 = 0.0f, y3_4 = 0.0f, y3_5 = 0.0f, y3_6 = 0.0f, y3_7 = 0.0f;
 
-    for (size_t k = 0; k < inputs; ++k, x += 8, w += width) {
+    for (size_t k = 0; k < inputs; ++k, x += 8) {
+        const float *row = w + k * width;
         const float x0 = x[0];
         const float x1 = x[1];
         const float x2 = x[2];
@@ -22,7 +23,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
         const float x5 = x[5];
         const float x6 = x[6];
         const float x7 = x[7];
-        const float w0 = w[0];
+        const float w0 = row[0];
         y0_0 = w0 * x0 + y0_0;
         y0_1 = w0 * x1 + y0_1;
         y0_2 = w0 * x2 + y0_2;
@@ -31,7 +32,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
         y0_5 = w0 * x5 + y0_5;
         y0_6 = w0 * x6 + y0_6;
         y0_7 = w0 * x7 + y0_7;
-        const float w1 = w[1];
+        const float w1 = row[1];
         y1_0 = w1 * x0 + y1_0;
         y1_1 = w1 * x1 + y1_1;
         y1_2 = w1 * x2 + y1_2;
@@ -40,7 +41,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
         y1_5 = w1 * x5 + y1_5;
         y1_6 = w1 * x6 + y1_6;
         y1_7 = w1 * x7 + y1_7;
-        const float w2 = w[2];
+        const float w2 = row[2];
         y2_0 = w2 * x0 + y2_0;
         y2_1 = w2 * x1 + y2_1;
         y2_2 = w2 * x2 + y2_2;
@@ -49,7 +50,7 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
         y2_5 = w2 * x5 + y2_5;
         y2_6 = w2 * x6 + y2_6;
         y2_7 = w2 * x7 + y2_7;
-        const float w3 = w[3];
+        const float w3 = row[3];
         y3_0 = w3 * x0 + y3_0;
         y3_1 = w3 * x1 + y3_1;
         y3_2 = w3 * x2 + y3_2;

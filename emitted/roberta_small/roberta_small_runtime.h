@@ -37,10 +37,10 @@ static inline float roberta_small_reciprocal_root(float v)
     return root;
 }
 
-/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
 static inline float roberta_small_round_negative(float v)
 {
-    return v == v ? (float) (int32_t) (v - 0.5f) : v;
+    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : 0.0f * v;
 }
 
 /* 2^n for an integer n from -126 to 0; 1 for NaN. */

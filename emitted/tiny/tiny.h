@@ -6,8 +6,10 @@
    y = bias + sum over 8 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and sizes of
    6 projected values. z projects LayerNorm(x) by BH4, blocks of 16.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
-   -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up to N threads, with the same results, bit for bit.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
+   -O1, -O2, -O3 or -Os import nothing.
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -DTINY_OPENMP=N, tiny_ffn shares large calls among up
+   to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, TINY_ALIGN-byte aligned, for example mmap-ed
      static unsigned char scratch[TINY_SCRATCH_BYTES]; TINY_ALIGN-byte aligned, one for each thread

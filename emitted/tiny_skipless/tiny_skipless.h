@@ -6,7 +6,9 @@
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
    to the output of the last block; embeddings and what follows the last block are the caller's.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant for different caches and scratch.
+   No function allocates memory, keeps state or calls a library: objects made by gcc or clang at
+   -O1, -O2, -O3 or -Os import nothing.
+   All are reentrant for different caches and scratch.
 
      static unsigned char blob[...];                    the weights file, TINY_SKIPLESS_ALIGN-byte aligned, for example mmap-ed
      static unsigned char cache[TINY_SKIPLESS_CACHE_BYTES];   TINY_SKIPLESS_ALIGN-byte aligned, one for each sequence

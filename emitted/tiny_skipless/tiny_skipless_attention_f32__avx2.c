@@ -88,13 +88,14 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
     const __m256 f3 = _mm256_set1_ps(factor[3]);
     __m256 y3_0 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 48));
     __m256 y3_1 = _mm256_mul_ps(f3, _mm256_loadu_ps(sums + 56));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m256 v0 = _mm256_loadu_ps(value);
-        const __m256 v1 = _mm256_loadu_ps(value + 8);
+        const __m256 v0 = _mm256_loadu_ps(own);
+        const __m256 v1 = _mm256_loadu_ps(own + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
         y0_0 = _mm256_fmadd_ps(w0, v0, y0_0);
         y0_1 = _mm256_fmadd_ps(w0, v1, y0_1);
@@ -165,13 +166,14 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
     const __m256 f1 = _mm256_set1_ps(factor[1]);
     __m256 y1_0 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 16));
     __m256 y1_1 = _mm256_mul_ps(f1, _mm256_loadu_ps(sums + 24));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m256 v0 = _mm256_loadu_ps(value);
-        const __m256 v1 = _mm256_loadu_ps(value + 8);
+        const __m256 v0 = _mm256_loadu_ps(own);
+        const __m256 v1 = _mm256_loadu_ps(own + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
         y0_0 = _mm256_fmadd_ps(w0, v0, y0_0);
         y0_1 = _mm256_fmadd_ps(w0, v1, y0_1);
@@ -222,13 +224,14 @@ static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict wei
     const __m256 f0 = _mm256_set1_ps(factor[0]);
     __m256 y0_0 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums));
     __m256 y0_1 = _mm256_mul_ps(f0, _mm256_loadu_ps(sums + 8));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m256 v0 = _mm256_loadu_ps(value);
-        const __m256 v1 = _mm256_loadu_ps(value + 8);
+        const __m256 v0 = _mm256_loadu_ps(own);
+        const __m256 v1 = _mm256_loadu_ps(own + 8);
         const __m256 w0 = _mm256_set1_ps(weight[k]);
         y0_0 = _mm256_fmadd_ps(w0, v0, y0_0);
         y0_1 = _mm256_fmadd_ps(w0, v1, y0_1);
@@ -291,15 +294,16 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     size_t queries, float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
+    const float zero = tiny_skipless_hidden(0.0f);
     float largest[16], factor[16];
     const size_t end = first + queries;
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows * 8; ++i)
-        total[i] = 0.0f;
+        total[i] = zero;
     for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
-        sums[i] = 0.0f;
+        sums[i] = zero;
     for (size_t tile = 0; tile < end; tile += 32) {
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be
            nothing. */

@@ -80,12 +80,13 @@ static inline void tiny_skipless_attention_sums_4_by_1(const float *restrict wei
     __m512 y2_0 = _mm512_mul_ps(f2, _mm512_loadu_ps(sums + 32));
     const __m512 f3 = _mm512_set1_ps(factor[3]);
     __m512 y3_0 = _mm512_mul_ps(f3, _mm512_loadu_ps(sums + 48));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m512 v0 = _mm512_loadu_ps(value);
+        const __m512 v0 = _mm512_loadu_ps(own);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
         const __m512 w1 = _mm512_set1_ps(weight[k + 32]);
@@ -142,12 +143,13 @@ static inline void tiny_skipless_attention_sums_2_by_1(const float *restrict wei
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
     const __m512 f1 = _mm512_set1_ps(factor[1]);
     __m512 y1_0 = _mm512_mul_ps(f1, _mm512_loadu_ps(sums + 16));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m512 v0 = _mm512_loadu_ps(value);
+        const __m512 v0 = _mm512_loadu_ps(own);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
         const __m512 w1 = _mm512_set1_ps(weight[k + 32]);
@@ -189,12 +191,13 @@ static inline void tiny_skipless_attention_sums_1_by_1(const float *restrict wei
 {
     const __m512 f0 = _mm512_set1_ps(factor[0]);
     __m512 y0_0 = _mm512_mul_ps(f0, _mm512_loadu_ps(sums));
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
         if (k % 2 == 0) {
             _mm_prefetch((const char *) (next_key + k * 32), _MM_HINT_T0);
             _mm_prefetch((const char *) (next_value + k * 32), _MM_HINT_T0);
         }
-        const __m512 v0 = _mm512_loadu_ps(value);
+        const __m512 v0 = _mm512_loadu_ps(own);
         const __m512 w0 = _mm512_set1_ps(weight[k]);
         y0_0 = _mm512_fmadd_ps(w0, v0, y0_0);
     }
@@ -250,15 +253,16 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
     size_t queries, float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
+    const float zero = tiny_skipless_hidden(0.0f);
     float largest[16], factor[16];
     const size_t end = first + queries;
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows * 16; ++i)
-        total[i] = 0.0f;
+        total[i] = zero;
     for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
-        sums[i] = 0.0f;
+        sums[i] = zero;
     for (size_t tile = 0; tile < end; tile += 32) {
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be
            nothing. */

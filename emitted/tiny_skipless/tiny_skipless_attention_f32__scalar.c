@@ -161,11 +161,12 @@ static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict wei
     float y3_1 = f3 * sums[49];
     float y3_2 = f3 * sums[50];
     float y3_3 = f3 * sums[51];
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
-        const float v0 = value[0];
-        const float v1 = value[1];
-        const float v2 = value[2];
-        const float v3 = value[3];
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
+        const float v0 = own[0];
+        const float v1 = own[1];
+        const float v2 = own[2];
+        const float v3 = own[3];
         const float w0 = weight[k];
         y0_0 = w0 * v0 + y0_0;
         y0_1 = w0 * v1 + y0_1;
@@ -294,11 +295,12 @@ static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict wei
     float y1_1 = f1 * sums[17];
     float y1_2 = f1 * sums[18];
     float y1_3 = f1 * sums[19];
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
-        const float v0 = value[0];
-        const float v1 = value[1];
-        const float v2 = value[2];
-        const float v3 = value[3];
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
+        const float v0 = own[0];
+        const float v1 = own[1];
+        const float v2 = own[2];
+        const float v3 = own[3];
         const float w0 = weight[k];
         y0_0 = w0 * v0 + y0_0;
         y0_1 = w0 * v1 + y0_1;
@@ -379,11 +381,12 @@ static inline void tiny_skipless_attention_sums_1_by_4(const float *restrict wei
     float y0_1 = f0 * sums[1];
     float y0_2 = f0 * sums[2];
     float y0_3 = f0 * sums[3];
-    for (size_t k = 0; k < count; ++k, value += TINY_SKIPLESS_VALUE_PITCH) {
-        const float v0 = value[0];
-        const float v1 = value[1];
-        const float v2 = value[2];
-        const float v3 = value[3];
+    for (size_t k = 0; k < count; ++k) {
+        const float *own = value + k * TINY_SKIPLESS_VALUE_PITCH;
+        const float v0 = own[0];
+        const float v1 = own[1];
+        const float v2 = own[2];
+        const float v3 = own[3];
         const float w0 = weight[k];
         y0_0 = w0 * v0 + y0_0;
         y0_1 = w0 * v1 + y0_1;
@@ -449,15 +452,16 @@ void tiny_skipless_attention_f32__scalar(const float *restrict query, const floa
     size_t queries, float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries * 2;
+    const float zero = tiny_skipless_hidden(0.0f);
     float largest[16], factor[16];
     const size_t end = first + queries;
 
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
     for (size_t i = 0; i < rows; ++i)
-        total[i] = 0.0f;
+        total[i] = zero;
     for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
-        sums[i] = 0.0f;
+        sums[i] = zero;
     for (size_t tile = 0; tile < end; tile += 32) {
         const float *tile_key = key + tile * 16, *tile_value = value + tile * TINY_SKIPLESS_VALUE_PITCH;
         const size_t count = end - tile < 32 ? end - tile : 32;

@@ -63,8 +63,11 @@ static void tiny_skipless_blocks_rotate(const float *restrict from, const float 
 static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step,
     const float *restrict v, size_t v_step, float *restrict keys, float *restrict values, size_t first, size_t tokens)
 {
-    for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
+    const float one = tiny_skipless_hidden(1.0f);
+
+    for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token;
+        const float *token_k = k + token * k_step, *token_v = v + token * v_step;
         const float *cosine = weights->cosines + position * TINY_SKIPLESS_ROPE_PAIRS;
         const float *sine = weights->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
         for (size_t head = 0; head < 2; ++head) {
@@ -72,11 +75,11 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
                 + position % TINY_SKIPLESS_TILE_POSITIONS;
             float *value = values + head * TINY_SKIPLESS_VALUES_HEAD + position * TINY_SKIPLESS_VALUE_PITCH;
             float all[16];
-            tiny_skipless_blocks_rotate(k + head * 16, cosine, sine, 1.0f, all);
+            tiny_skipless_blocks_rotate(token_k + head * 16, cosine, sine, one, all);
             for (size_t i = 0; i < 16; ++i)
                 key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
             for (size_t i = 0; i < 16; ++i)
-                value[i] = v[head * 16 + i];
+                value[i] = one * token_v[head * 16 + i];
         }
     }
 }
@@ -86,6 +89,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
     const float *values, size_t first, size_t tokens, float *restrict y, size_t y_step, float *scratch)
 {
     const size_t batch = tokens < 8 ? tokens : 8;
+    const float one = tiny_skipless_hidden(1.0f);
     float *queries = scratch + batch * TINY_SKIPLESS_QUERIES_AT;
     float *sums = scratch + batch * TINY_SKIPLESS_SUMS_AT;
     float *scores = scratch + batch * TINY_SKIPLESS_SCORES_AT;
@@ -108,7 +112,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
                 for (size_t i = 0; i < 16; ++i)
-                    out[i] = sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
+                    out[i] = one * sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
             }
         }
     }
@@ -119,6 +123,7 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
     size_t tokens, void *scratch)
 {
     const size_t chunk = tokens < TINY_SKIPLESS_CHUNK ? tokens : TINY_SKIPLESS_CHUNK;
+    const float one = tiny_skipless_hidden(1.0f);
     float *buffers = (float *) scratch;
     float *rows = buffers + chunk * TINY_SKIPLESS_ROWS_AT;
     float *k = buffers + chunk * TINY_SKIPLESS_K_AT;
@@ -138,7 +143,7 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
 
             for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = in[token * TINY_SKIPLESS_D + i];
+                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__scalar(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
@@ -165,7 +170,7 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
                 TINY_SKIPLESS_O_PANELS, count);
             for (size_t token = 0; token < count; ++token)
                 for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    y[(at + token) * TINY_SKIPLESS_D + i] = out[token * TINY_SKIPLESS_OUT_PITCH + i];
+                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
         }
     }
 }

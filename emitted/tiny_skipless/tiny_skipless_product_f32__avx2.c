@@ -9,24 +9,25 @@
 
 /* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
-    float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, int first, __m256 zero)
 {
-    __m256 y0_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8);
-    __m256 y1_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step);
-    __m256 y1_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step + 8);
-    __m256 y2_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 2 * y_step);
-    __m256 y2_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 2 * y_step + 8);
-    __m256 y3_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 3 * y_step);
-    __m256 y3_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 3 * y_step + 8);
-    __m256 y4_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 4 * y_step);
-    __m256 y4_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 4 * y_step + 8);
-    __m256 y5_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 5 * y_step);
-    __m256 y5_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 5 * y_step + 8);
+    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
+    __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
+    __m256 y1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
+    __m256 y2_0 = first ? zero : _mm256_loadu_ps(y + 2 * y_step);
+    __m256 y2_1 = first ? zero : _mm256_loadu_ps(y + 2 * y_step + 8);
+    __m256 y3_0 = first ? zero : _mm256_loadu_ps(y + 3 * y_step);
+    __m256 y3_1 = first ? zero : _mm256_loadu_ps(y + 3 * y_step + 8);
+    __m256 y4_0 = first ? zero : _mm256_loadu_ps(y + 4 * y_step);
+    __m256 y4_1 = first ? zero : _mm256_loadu_ps(y + 4 * y_step + 8);
+    __m256 y5_0 = first ? zero : _mm256_loadu_ps(y + 5 * y_step);
+    __m256 y5_1 = first ? zero : _mm256_loadu_ps(y + 5 * y_step + 8);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m256 w0 = _mm256_loadu_ps(w);
-        const __m256 w1 = _mm256_loadu_ps(w + 8);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m256 w0 = _mm256_loadu_ps(row);
+        const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
@@ -63,16 +64,17 @@ static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_
 
 /* 16 outputs of 2 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
-    float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, int first, __m256 zero)
 {
-    __m256 y0_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8);
-    __m256 y1_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step);
-    __m256 y1_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + y_step + 8);
+    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
+    __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
+    __m256 y1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m256 w0 = _mm256_loadu_ps(w);
-        const __m256 w1 = _mm256_loadu_ps(w + 8);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m256 w0 = _mm256_loadu_ps(row);
+        const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
@@ -89,14 +91,15 @@ static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_
 
 /* 16 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+    float *restrict y, int first, __m256 zero)
 {
-    __m256 y0_0 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8);
+    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m256 w0 = _mm256_loadu_ps(w);
-        const __m256 w1 = _mm256_loadu_ps(w + 8);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m256 w0 = _mm256_loadu_ps(row);
+        const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
         y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
@@ -109,38 +112,39 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
 /* 32 outputs of each of 2 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,
-    float *restrict y, size_t y_apart)
+    float *restrict y, size_t y_apart, __m256 zero)
 {
-    __m256 y0_0_0 = _mm256_setzero_ps();
-    __m256 y0_0_1 = _mm256_setzero_ps();
-    __m256 y0_0_2 = _mm256_setzero_ps();
-    __m256 y0_0_3 = _mm256_setzero_ps();
-    __m256 y1_0_0 = _mm256_setzero_ps();
-    __m256 y1_0_1 = _mm256_setzero_ps();
-    __m256 y1_0_2 = _mm256_setzero_ps();
-    __m256 y1_0_3 = _mm256_setzero_ps();
+    __m256 y0_0_0 = zero;
+    __m256 y0_0_1 = zero;
+    __m256 y0_0_2 = zero;
+    __m256 y0_0_3 = zero;
+    __m256 y1_0_0 = zero;
+    __m256 y1_0_1 = zero;
+    __m256 y1_0_2 = zero;
+    __m256 y1_0_3 = zero;
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1088), _MM_HINT_T0);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1088), _MM_HINT_T0);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        const __m256 w0_0 = _mm256_loadu_ps(w);
+        const __m256 w0_0 = _mm256_loadu_ps(row);
         y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m256 w0_1 = _mm256_loadu_ps(w + 8);
+        const __m256 w0_1 = _mm256_loadu_ps(row + 8);
         y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
-        const __m256 w0_2 = _mm256_loadu_ps(w + 16);
+        const __m256 w0_2 = _mm256_loadu_ps(row + 16);
         y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
-        const __m256 w0_3 = _mm256_loadu_ps(w + 24);
+        const __m256 w0_3 = _mm256_loadu_ps(row + 24);
         y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
-        const __m256 w1_0 = _mm256_loadu_ps(w + apart);
+        const __m256 w1_0 = _mm256_loadu_ps(row + apart);
         y1_0_0 = _mm256_fmadd_ps(x0, w1_0, y1_0_0);
-        const __m256 w1_1 = _mm256_loadu_ps(w + apart + 8);
+        const __m256 w1_1 = _mm256_loadu_ps(row + apart + 8);
         y1_0_1 = _mm256_fmadd_ps(x0, w1_1, y1_0_1);
-        const __m256 w1_2 = _mm256_loadu_ps(w + apart + 16);
+        const __m256 w1_2 = _mm256_loadu_ps(row + apart + 16);
         y1_0_2 = _mm256_fmadd_ps(x0, w1_2, y1_0_2);
-        const __m256 w1_3 = _mm256_loadu_ps(w + apart + 24);
+        const __m256 w1_3 = _mm256_loadu_ps(row + apart + 24);
         y1_0_3 = _mm256_fmadd_ps(x0, w1_3, y1_0_3);
     }
     _mm256_storeu_ps(y, y0_0_0);
@@ -154,24 +158,26 @@ static inline void tiny_skipless_product_alone_2(const float *restrict x, const 
 }
 
 /* 32 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y,
+    __m256 zero)
 {
-    __m256 y0_0_0 = _mm256_setzero_ps();
-    __m256 y0_0_1 = _mm256_setzero_ps();
-    __m256 y0_0_2 = _mm256_setzero_ps();
-    __m256 y0_0_3 = _mm256_setzero_ps();
+    __m256 y0_0_0 = zero;
+    __m256 y0_0_1 = zero;
+    __m256 y0_0_2 = zero;
+    __m256 y0_0_3 = zero;
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        const __m256 w0_0 = _mm256_loadu_ps(w);
+        const __m256 w0_0 = _mm256_loadu_ps(row);
         y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m256 w0_1 = _mm256_loadu_ps(w + 8);
+        const __m256 w0_1 = _mm256_loadu_ps(row + 8);
         y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
-        const __m256 w0_2 = _mm256_loadu_ps(w + 16);
+        const __m256 w0_2 = _mm256_loadu_ps(row + 16);
         y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
-        const __m256 w0_3 = _mm256_loadu_ps(w + 24);
+        const __m256 w0_3 = _mm256_loadu_ps(row + 24);
         y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
     }
     _mm256_storeu_ps(y, y0_0_0);
@@ -189,12 +195,14 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f));
+
     if (tokens == 1) {
         const size_t each = panels / 2;
         for (size_t panel = 0; panel < each; ++panel)
-            tiny_skipless_product_alone_2(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32);
+            tiny_skipless_product_alone_2(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32, zero);
         for (size_t panel = 2 * each; panel < panels; ++panel)
-            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
+            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32, zero);
     } else {
         for (size_t k = 0; k < inputs; k += 1024) {
             const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
@@ -202,11 +210,13 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
                 const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
                 for (; token + 6 <= tokens; token += 6)
-                    tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                    tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0,
+                        zero);
                 for (; token + 2 <= tokens; token += 2)
-                    tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                    tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0,
+                        zero);
                 for (; token < tokens; ++token)
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0, zero);
             }
         }
     }

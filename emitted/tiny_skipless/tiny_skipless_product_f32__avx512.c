@@ -9,36 +9,37 @@
 
 /* 32 outputs of 12 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
-    float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, int first, __m512 zero)
 {
-    __m512 y0_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 16);
-    __m512 y1_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + y_step);
-    __m512 y1_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + y_step + 16);
-    __m512 y2_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 2 * y_step);
-    __m512 y2_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 2 * y_step + 16);
-    __m512 y3_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step);
-    __m512 y3_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step + 16);
-    __m512 y4_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 4 * y_step);
-    __m512 y4_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 4 * y_step + 16);
-    __m512 y5_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 5 * y_step);
-    __m512 y5_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 5 * y_step + 16);
-    __m512 y6_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 6 * y_step);
-    __m512 y6_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 6 * y_step + 16);
-    __m512 y7_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 7 * y_step);
-    __m512 y7_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 7 * y_step + 16);
-    __m512 y8_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 8 * y_step);
-    __m512 y8_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 8 * y_step + 16);
-    __m512 y9_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 9 * y_step);
-    __m512 y9_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 9 * y_step + 16);
-    __m512 y10_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 10 * y_step);
-    __m512 y10_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 10 * y_step + 16);
-    __m512 y11_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 11 * y_step);
-    __m512 y11_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 11 * y_step + 16);
+    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
+    __m512 y1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
+    __m512 y1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
+    __m512 y2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
+    __m512 y2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
+    __m512 y3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
+    __m512 y3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
+    __m512 y4_0 = first ? zero : _mm512_loadu_ps(y + 4 * y_step);
+    __m512 y4_1 = first ? zero : _mm512_loadu_ps(y + 4 * y_step + 16);
+    __m512 y5_0 = first ? zero : _mm512_loadu_ps(y + 5 * y_step);
+    __m512 y5_1 = first ? zero : _mm512_loadu_ps(y + 5 * y_step + 16);
+    __m512 y6_0 = first ? zero : _mm512_loadu_ps(y + 6 * y_step);
+    __m512 y6_1 = first ? zero : _mm512_loadu_ps(y + 6 * y_step + 16);
+    __m512 y7_0 = first ? zero : _mm512_loadu_ps(y + 7 * y_step);
+    __m512 y7_1 = first ? zero : _mm512_loadu_ps(y + 7 * y_step + 16);
+    __m512 y8_0 = first ? zero : _mm512_loadu_ps(y + 8 * y_step);
+    __m512 y8_1 = first ? zero : _mm512_loadu_ps(y + 8 * y_step + 16);
+    __m512 y9_0 = first ? zero : _mm512_loadu_ps(y + 9 * y_step);
+    __m512 y9_1 = first ? zero : _mm512_loadu_ps(y + 9 * y_step + 16);
+    __m512 y10_0 = first ? zero : _mm512_loadu_ps(y + 10 * y_step);
+    __m512 y10_1 = first ? zero : _mm512_loadu_ps(y + 10 * y_step + 16);
+    __m512 y11_0 = first ? zero : _mm512_loadu_ps(y + 11 * y_step);
+    __m512 y11_1 = first ? zero : _mm512_loadu_ps(y + 11 * y_step + 16);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m512 w0 = _mm512_loadu_ps(w);
-        const __m512 w1 = _mm512_loadu_ps(w + 16);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m512 w0 = _mm512_loadu_ps(row);
+        const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
@@ -105,20 +106,21 @@ static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x
 
 /* 32 outputs of 4 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_step, const float *restrict w, size_t inputs,
-    float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, int first, __m512 zero)
 {
-    __m512 y0_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 16);
-    __m512 y1_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + y_step);
-    __m512 y1_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + y_step + 16);
-    __m512 y2_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 2 * y_step);
-    __m512 y2_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 2 * y_step + 16);
-    __m512 y3_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step);
-    __m512 y3_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 3 * y_step + 16);
+    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
+    __m512 y1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
+    __m512 y1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
+    __m512 y2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
+    __m512 y2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
+    __m512 y3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
+    __m512 y3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m512 w0 = _mm512_loadu_ps(w);
-        const __m512 w1 = _mm512_loadu_ps(w + 16);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m512 w0 = _mm512_loadu_ps(row);
+        const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
@@ -145,14 +147,15 @@ static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_
 
 /* 32 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+    float *restrict y, int first, __m512 zero)
 {
-    __m512 y0_0 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? _mm512_setzero_ps() : _mm512_loadu_ps(y + 16);
+    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const __m512 w0 = _mm512_loadu_ps(w);
-        const __m512 w1 = _mm512_loadu_ps(w + 16);
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const __m512 w0 = _mm512_loadu_ps(row);
+        const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
         y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
         y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
@@ -165,99 +168,101 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
 /* 32 outputs of each of 4 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart, size_t inputs,
-    float *restrict y, size_t y_apart)
+    float *restrict y, size_t y_apart, __m512 zero)
 {
-    __m512 y0_0_0 = _mm512_setzero_ps();
-    __m512 y0_0_1 = _mm512_setzero_ps();
-    __m512 y0_1_0 = _mm512_setzero_ps();
-    __m512 y0_1_1 = _mm512_setzero_ps();
-    __m512 y1_0_0 = _mm512_setzero_ps();
-    __m512 y1_0_1 = _mm512_setzero_ps();
-    __m512 y1_1_0 = _mm512_setzero_ps();
-    __m512 y1_1_1 = _mm512_setzero_ps();
-    __m512 y2_0_0 = _mm512_setzero_ps();
-    __m512 y2_0_1 = _mm512_setzero_ps();
-    __m512 y2_1_0 = _mm512_setzero_ps();
-    __m512 y2_1_1 = _mm512_setzero_ps();
-    __m512 y3_0_0 = _mm512_setzero_ps();
-    __m512 y3_0_1 = _mm512_setzero_ps();
-    __m512 y3_1_0 = _mm512_setzero_ps();
-    __m512 y3_1_1 = _mm512_setzero_ps();
+    __m512 y0_0_0 = zero;
+    __m512 y0_0_1 = zero;
+    __m512 y0_1_0 = zero;
+    __m512 y0_1_1 = zero;
+    __m512 y1_0_0 = zero;
+    __m512 y1_0_1 = zero;
+    __m512 y1_1_0 = zero;
+    __m512 y1_1_1 = zero;
+    __m512 y2_0_0 = zero;
+    __m512 y2_0_1 = zero;
+    __m512 y2_1_0 = zero;
+    __m512 y2_1_1 = zero;
+    __m512 y3_0_0 = zero;
+    __m512 y3_0_1 = zero;
+    __m512 y3_1_0 = zero;
+    __m512 y3_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2, w += 64) {
-        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + apart) + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 2 * apart) + 1216), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) (w + 3 * apart) + 1216), _MM_HINT_T0);
+    for (; k + 2 <= inputs; k += 2) {
+        const float *row = w + k * 32;
+        _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 2 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 2 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 2 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 2 * apart) + 1216), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1216), _MM_HINT_T0);
         {
             const __m512 x0 = _mm512_set1_ps(x[k]);
-            const __m512 w0_0 = _mm512_loadu_ps(w);
+            const __m512 w0_0 = _mm512_loadu_ps(row);
             y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-            const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+            const __m512 w0_1 = _mm512_loadu_ps(row + 16);
             y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
-            const __m512 w1_0 = _mm512_loadu_ps(w + apart);
+            const __m512 w1_0 = _mm512_loadu_ps(row + apart);
             y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
-            const __m512 w1_1 = _mm512_loadu_ps(w + apart + 16);
+            const __m512 w1_1 = _mm512_loadu_ps(row + apart + 16);
             y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
-            const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart);
+            const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart);
             y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
-            const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 16);
+            const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 16);
             y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
-            const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart);
+            const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart);
             y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
-            const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 16);
+            const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 16);
             y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
         }
         {
             const __m512 x1 = _mm512_set1_ps(x[k + 1]);
-            const __m512 w0_0 = _mm512_loadu_ps(w + 32);
+            const __m512 w0_0 = _mm512_loadu_ps(row + 32);
             y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
-            const __m512 w0_1 = _mm512_loadu_ps(w + 48);
+            const __m512 w0_1 = _mm512_loadu_ps(row + 48);
             y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
-            const __m512 w1_0 = _mm512_loadu_ps(w + apart + 32);
+            const __m512 w1_0 = _mm512_loadu_ps(row + apart + 32);
             y1_1_0 = _mm512_fmadd_ps(x1, w1_0, y1_1_0);
-            const __m512 w1_1 = _mm512_loadu_ps(w + apart + 48);
+            const __m512 w1_1 = _mm512_loadu_ps(row + apart + 48);
             y1_1_1 = _mm512_fmadd_ps(x1, w1_1, y1_1_1);
-            const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart + 32);
+            const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart + 32);
             y2_1_0 = _mm512_fmadd_ps(x1, w2_0, y2_1_0);
-            const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 48);
+            const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 48);
             y2_1_1 = _mm512_fmadd_ps(x1, w2_1, y2_1_1);
-            const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart + 32);
+            const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart + 32);
             y3_1_0 = _mm512_fmadd_ps(x1, w3_0, y3_1_0);
-            const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 48);
+            const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 48);
             y3_1_1 = _mm512_fmadd_ps(x1, w3_1, y3_1_1);
         }
     }
-    for (; k < inputs; ++k, w += 32) {
+    for (; k < inputs; ++k) {
+        const float *row = w + k * 32;
         const __m512 x0 = _mm512_set1_ps(x[k]);
-        const __m512 w0_0 = _mm512_loadu_ps(w);
+        const __m512 w0_0 = _mm512_loadu_ps(row);
         y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+        const __m512 w0_1 = _mm512_loadu_ps(row + 16);
         y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
-        const __m512 w1_0 = _mm512_loadu_ps(w + apart);
+        const __m512 w1_0 = _mm512_loadu_ps(row + apart);
         y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
-        const __m512 w1_1 = _mm512_loadu_ps(w + apart + 16);
+        const __m512 w1_1 = _mm512_loadu_ps(row + apart + 16);
         y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
-        const __m512 w2_0 = _mm512_loadu_ps(w + 2 * apart);
+        const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart);
         y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
-        const __m512 w2_1 = _mm512_loadu_ps(w + 2 * apart + 16);
+        const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 16);
         y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
-        const __m512 w3_0 = _mm512_loadu_ps(w + 3 * apart);
+        const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart);
         y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
-        const __m512 w3_1 = _mm512_loadu_ps(w + 3 * apart + 16);
+        const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 16);
         y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
     }
     y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
@@ -279,39 +284,42 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
 }
 
 /* 32 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y,
+    __m512 zero)
 {
-    __m512 y0_0_0 = _mm512_setzero_ps();
-    __m512 y0_0_1 = _mm512_setzero_ps();
-    __m512 y0_1_0 = _mm512_setzero_ps();
-    __m512 y0_1_1 = _mm512_setzero_ps();
+    __m512 y0_0_0 = zero;
+    __m512 y0_0_1 = zero;
+    __m512 y0_1_0 = zero;
+    __m512 y0_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2, w += 64) {
-        _mm_prefetch((const char *) ((uintptr_t) w + 1024), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1088), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1152), _MM_HINT_T0);
-        _mm_prefetch((const char *) ((uintptr_t) w + 1216), _MM_HINT_T0);
+    for (; k + 2 <= inputs; k += 2) {
+        const float *row = w + k * 32;
+        _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1152), _MM_HINT_T0);
+        _mm_prefetch((const char *) ((uintptr_t) row + 1216), _MM_HINT_T0);
         {
             const __m512 x0 = _mm512_set1_ps(x[k]);
-            const __m512 w0_0 = _mm512_loadu_ps(w);
+            const __m512 w0_0 = _mm512_loadu_ps(row);
             y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-            const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+            const __m512 w0_1 = _mm512_loadu_ps(row + 16);
             y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
         }
         {
             const __m512 x1 = _mm512_set1_ps(x[k + 1]);
-            const __m512 w0_0 = _mm512_loadu_ps(w + 32);
+            const __m512 w0_0 = _mm512_loadu_ps(row + 32);
             y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
-            const __m512 w0_1 = _mm512_loadu_ps(w + 48);
+            const __m512 w0_1 = _mm512_loadu_ps(row + 48);
             y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
         }
     }
-    for (; k < inputs; ++k, w += 32) {
+    for (; k < inputs; ++k) {
+        const float *row = w + k * 32;
         const __m512 x0 = _mm512_set1_ps(x[k]);
-        const __m512 w0_0 = _mm512_loadu_ps(w);
+        const __m512 w0_0 = _mm512_loadu_ps(row);
         y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m512 w0_1 = _mm512_loadu_ps(w + 16);
+        const __m512 w0_1 = _mm512_loadu_ps(row + 16);
         y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
     }
     y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
@@ -329,12 +337,14 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
+    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f));
+
     if (tokens == 1) {
         const size_t each = panels / 4;
         for (size_t panel = 0; panel < each; ++panel)
-            tiny_skipless_product_alone_4(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32);
+            tiny_skipless_product_alone_4(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32, each * 32, zero);
         for (size_t panel = 4 * each; panel < panels; ++panel)
-            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32);
+            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32, zero);
     } else {
         for (size_t k = 0; k < inputs; k += 1024) {
             const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
@@ -342,11 +352,13 @@ void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, c
                 const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
                 for (; token + 12 <= tokens; token += 12)
-                    tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                    tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0,
+                        zero);
                 for (; token + 4 <= tokens; token += 4)
-                    tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0);
+                    tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, depth, y + token * y_step + output, y_step, k == 0,
+                        zero);
                 for (; token < tokens; ++token)
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0, zero);
             }
         }
     }

@@ -3,26 +3,27 @@
 
 /* 8 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+    float *restrict y, int first, float zero)
 {
-    float y0_0 = first ? 0.0f : y[0];
-    float y0_1 = first ? 0.0f : y[1];
-    float y0_2 = first ? 0.0f : y[2];
-    float y0_3 = first ? 0.0f : y[3];
-    float y0_4 = first ? 0.0f : y[4];
-    float y0_5 = first ? 0.0f : y[5];
-    float y0_6 = first ? 0.0f : y[6];
-    float y0_7 = first ? 0.0f : y[7];
+    float y0_0 = first ? zero : y[0];
+    float y0_1 = first ? zero : y[1];
+    float y0_2 = first ? zero : y[2];
+    float y0_3 = first ? zero : y[3];
+    float y0_4 = first ? zero : y[4];
+    float y0_5 = first ? zero : y[5];
+    float y0_6 = first ? zero : y[6];
+    float y0_7 = first ? zero : y[7];
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
-        const float w0 = w[0];
-        const float w1 = w[1];
-        const float w2 = w[2];
-        const float w3 = w[3];
-        const float w4 = w[4];
-        const float w5 = w[5];
-        const float w6 = w[6];
-        const float w7 = w[7];
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
+        const float w0 = row[0];
+        const float w1 = row[1];
+        const float w2 = row[2];
+        const float w3 = row[3];
+        const float w4 = row[4];
+        const float w5 = row[5];
+        const float w6 = row[6];
+        const float w7 = row[7];
         const float x0 = x[k];
         y0_0 = x0 * w0 + y0_0;
         y0_1 = x0 * w1 + y0_1;
@@ -45,22 +46,24 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
 }
 
 /* 4 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y)
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs, float *restrict y,
+    float zero)
 {
-    float y0_0_0 = 0.0f;
-    float y0_0_1 = 0.0f;
-    float y0_0_2 = 0.0f;
-    float y0_0_3 = 0.0f;
+    float y0_0_0 = zero;
+    float y0_0_1 = zero;
+    float y0_0_2 = zero;
+    float y0_0_3 = zero;
 
-    for (size_t k = 0; k < inputs; ++k, w += 32) {
+    for (size_t k = 0; k < inputs; ++k) {
+        const float *row = w + k * 32;
         const float x0 = x[k];
-        const float w0_0 = w[0];
+        const float w0_0 = row[0];
         y0_0_0 = x0 * w0_0 + y0_0_0;
-        const float w0_1 = w[1];
+        const float w0_1 = row[1];
         y0_0_1 = x0 * w0_1 + y0_0_1;
-        const float w0_2 = w[2];
+        const float w0_2 = row[2];
         y0_0_2 = x0 * w0_2 + y0_0_2;
-        const float w0_3 = w[3];
+        const float w0_3 = row[3];
         y0_0_3 = x0 * w0_3 + y0_0_3;
     }
     y[0] = y0_0_0;
@@ -78,10 +81,12 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w, const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
 {
+    const float zero = tiny_skipless_hidden(0.0f);
+
     if (tokens == 1) {
         for (size_t panel = 0; panel < panels; ++panel)
             for (size_t at = 0; at < 32; at += 4)
-                tiny_skipless_product_alone(x, w + panel * inputs * 32 + at, inputs, y + panel * 32 + at);
+                tiny_skipless_product_alone(x, w + panel * inputs * 32 + at, inputs, y + panel * 32 + at, zero);
     } else {
         for (size_t k = 0; k < inputs; k += 1024) {
             const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
@@ -89,7 +94,7 @@ void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, c
                 const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
                 for (; token < tokens; ++token)
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0);
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output, k == 0, zero);
             }
         }
     }

@@ -13,12 +13,22 @@
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 
+/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become
+   a call of memset, memcpy or memmove. */
+static inline float tiny_skipless_hidden(float value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}
+
 typedef union { float value; uint32_t bits; } tiny_skipless_float_bits;
 
-/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
 static inline float tiny_skipless_round_negative(float v)
 {
-    return v == v ? (float) (int32_t) (v - 0.5f) : v;
+    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : 0.0f * v;
 }
 
 /* 2^n for an integer n from -126 to 0; 1 for NaN. */

@@ -5,14 +5,15 @@ local firmware = require "gen.emit.firmware"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local leftovers = require "gen.model.leftovers"
 local model_file = require "gen.families.model_file"
 local target = require "gen.plan.target"
 
 local bundle = {}
 
--- Whether `name` is a file in a bundle's folder or in one of its folders.
+-- Whether `name` is a file in a bundle's folder or in one of its folders, in the one way that such a file is written.
 local function stays_inside(name)
-    return name:find("^[%w_./]+$") and not name:find("^/") and not name:find("..", 1, true)
+    return name:find("^[%w_./]+$") and not name:find("..", 1, true) and not ("/" .. name .. "/"):find("/%.?/")
 end
 
 -- The files of an earlier bundle of plan `p`'s model in `directory` that are none of `files` any more: recorded in its
@@ -81,43 +82,43 @@ local function plan_of_manifest(manifest, path)
     return p
 end
 
--- The files that the bundle in `directory` should have. Of firmware, what only a compiler or the reference knows is
--- taken from the manifest, and files that hold only that have no text: they are as recorded or edited.
-local function expected_files(p, manifest, directory, path)
-    if not p.target then return emit.files(p) end
-    local weights, message = firmware.weights_of(p, directory)
-    if not weights then error(message, 0) end
-    local good, files = pcall(
-        firmware.files,
-        p,
-        weights,
-        manifest.measured,
-        {},
-        { c_array = manifest.c_array, wrap = manifest.wrap }
-    )
-    if not good then error(path .. ": measured: is not what lookupc records", 0) end
-    local list, known = {}, {}
-    for _, file in ipairs(files) do
-        known[file.name] = true
-        list[#list + 1] = { name = file.name, text = not firmware.as_recorded(p, file.name) and file.text or nil }
-    end
+-- The digests that a manifest records, by name.
+local function digests_of(manifest)
+    local digests = {}
     for _, entry in ipairs(manifest.files) do
-        if not known[entry.name] and firmware.as_recorded(p, entry.name) then
-            list[#list + 1] = { name = entry.name }
-        end
+        if type(entry) == "table" and type(entry.name) == "string" then digests[entry.name] = entry.sha256 end
     end
+    return digests
+end
+
+-- The files that the firmware bundle of plan `p` should have, the manifest last; what only a compiler or the reference
+-- knows is taken from the manifest. Files that hold only that, or what follows from weights that were edited, have no
+-- text: they are as recorded or edited. `found(name)`: the bytes of a file in the folder, or nil.
+local function expected_firmware(p, manifest, digests, found)
+    local recorded, weights = {}, nil
+    for _, name in ipairs(firmware.recorded_names(p)) do
+        recorded[name] = digests[name]
+        local bytes = not weights and name:find("_weights%.") and digests[name] and found(name)
+        if bytes and host.sha256(bytes) == digests[name] then weights = firmware.weights_in(name, bytes) end
+    end
+    if weights then
+        local options = { c_array = manifest.c_array, wrap = manifest.wrap, recorded = recorded }
+        return firmware.files(p, weights, manifest.measured, {}, options)
+    end
+    local list = {}
+    for name in pairs(digests) do
+        if name ~= p.names.manifest then list[#list + 1] = { name = name } end
+    end
+    table.sort(list, function(a, b) return a.name < b.name end)
+    list[#list + 1] = { name = p.names.manifest }
     return list
 end
 
--- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
--- Returns a list of { name, state = "stale" | "edited" | "missing" | "unknown" }, empty when all is fresh; raises one
--- line for a folder that is no bundle.
-function bundle.check(directory)
-    local path = directory .. "/MANIFEST.json"
-    local text, message = host.read(path, 1 << 24)
-    if not text then error(message, 0) end
+-- The manifest at `path`, its text, and whether it is as lookupc has written it. Raises one line for what is none.
+local function read_manifest(path)
+    local text = assert(host.read(path, 1 << 24))
     local manifest, why = json.decode(text)
-    if not manifest then error(path .. ": " .. why, 0) end
+    if why then error(path .. ": " .. why, 0) end
     if
         type(manifest) ~= "table"
         or manifest.generator ~= "lookupc"
@@ -128,31 +129,67 @@ function bundle.check(directory)
     then
         error(path .. ": not a manifest of lookupc", 0)
     end
+    local good, written = pcall(emit.manifest_text, manifest)
+    return manifest, good and written == text, text
+end
+
+-- Compares the bundle in `directory` with what this lookupc emits for the manifest's model and options.
+-- Returns a list of { name, state }, empty when all is fresh; raises one line for a folder that is no bundle. States:
+--   "stale"     as lookupc wrote it, but this lookupc writes something else, or nothing
+--   "edited"    not as lookupc wrote it
+--   "missing"   not there
+--   "unknown"   not of lookupc: whatever the manifest does not list, in any folder, but .git, and what the
+--               option --ignore, `ignore`, does not name
+function bundle.check(directory, ignore)
+    local path = directory .. "/MANIFEST.json"
+    local manifest, intact, text = read_manifest(path)
     local p = plan_of_manifest(manifest, path)
-    local recorded = {}
-    for _, entry in ipairs(manifest.files) do
-        if type(entry) == "table" and type(entry.name) == "string" then recorded[entry.name] = entry.sha256 end
+    local digests, there, wrong, expected = digests_of(manifest), {}, {}, {}
+    local names = assert(host.files(directory))
+    for _, file in ipairs(names) do
+        there[file.name] = file.kind
     end
-    local wrong, expected = {}, {}
-    for _, file in ipairs(expected_files(p, manifest, directory, path)) do
-        expected[file.name] = true
-        local found = host.read(directory .. "/" .. file.name, 1 << 28)
-        if found and not file.text then
-            if recorded[file.name] and recorded[file.name] ~= host.sha256(found) then
-                wrong[#wrong + 1] = { name = file.name, state = "edited" }
+    local function found(name)
+        if not there[name] then return nil end
+        return there[name] ~= "other" and host.read(directory .. "/" .. name, 1 << 31) or ""
+    end
+    local good, files
+    if p.target then
+        good, files = pcall(expected_firmware, p, manifest, digests, found)
+    else
+        good, files = true, emit.files(p)
+    end
+    if not good then error(path .. ": its figures are not what lookupc records", 0) end
+    local function add(name, state) wrong[#wrong + 1] = { name = name, state = state } end
+    for _, file in ipairs(files) do
+        local name, bytes = file.name, file.name ~= p.names.manifest and found(file.name) or text
+        local as_recorded = digests[name] == host.sha256(bytes or "")
+        expected[name] = true
+        if not there[name] then
+            add(name, "missing")
+        elseif name == p.names.manifest then
+            if not intact then
+                add(name, manifest.manifest_sha256 and "edited" or "stale")
+            elseif file.text and file.text ~= text then
+                add(name, "stale")
             end
-        elseif not found then
-            wrong[#wrong + 1] = { name = file.name, state = "missing" }
-        elseif found ~= file.text then
-            local as_recorded = recorded[file.name] == host.sha256(found) or file.name == p.names.manifest
-            wrong[#wrong + 1] = { name = file.name, state = as_recorded and "stale" or "edited" }
+        elseif not file.text then
+            if intact and not as_recorded then add(name, "edited") end
+        elseif bytes ~= file.text then
+            add(name, as_recorded and "stale" or "edited")
         end
     end
-    for _, name in ipairs(assert(host.list(directory))) do
-        if not expected[name] and recorded[name] then wrong[#wrong + 1] = { name = name, state = "stale" } end
-        if not expected[name] and not recorded[name] and name:find("%.[ch]$") then
-            wrong[#wrong + 1] = { name = name, state = "unknown" }
+    local unknown = {}
+    for _, file in ipairs(names) do
+        local name = file.name
+        if not expected[name] and digests[name] then
+            add(name, "stale")
+        elseif not expected[name] and name ~= ".git" and not name:find("^%.git/") then
+            unknown[#unknown + 1] = name
         end
+    end
+    for _, name in ipairs(leftovers.without(unknown, ignore)) do
+        add(name, "unknown")
     end
     return wrong
 end

@@ -6,6 +6,7 @@ local host = require "host"
 local json = require "json"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
+local promise = require "gen.emit.promise"
 local template = require "gen.print.template"
 
 local emit = {}
@@ -71,6 +72,7 @@ function emit.sources(p, more)
         -- Firmware is for one instruction set, and short of memory.
         isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
+        promise = promise.lines(p.target, p.arithmetic == nil),
         sections = p.sections,
         align = blob.align,
         scratch_bytes = p.scratch_bytes,
@@ -127,7 +129,17 @@ function emit.files(p)
     return files
 end
 
--- The manifest: all that decides the bytes of the bundle, and the digest of every file; `more` are further fields.
+-- The text of the manifest `table` with a digest of its own, which replaces the one that it may have: the SHA-256 of
+-- the text without that line.
+function emit.manifest_text(table)
+    table.manifest_sha256 = nil
+    local text = assert(json.encode(table))
+    table.manifest_sha256 = host.sha256(text)
+    return assert(json.encode(table)) .. "\n"
+end
+
+-- The manifest: all that decides the bytes of the bundle, and the digest of every file, of its text or as it is
+-- recorded; `more` are further fields.
 function emit.manifest(p, files, more)
     local isas, list = {}, {}
     for i, v in ipairs(p.variants) do
@@ -136,7 +148,7 @@ function emit.manifest(p, files, more)
     for i, file in ipairs(files) do
         list[i] = {
             name = file.name,
-            sha256 = host.sha256(file.text),
+            sha256 = file.sha256 or host.sha256(file.text),
             flags = file.isa and json.array(file.isa.flags) or nil,
         }
     end
@@ -155,7 +167,7 @@ function emit.manifest(p, files, more)
     for key, value in pairs(more or {}) do
         manifest[key] = value
     end
-    return json.encode(manifest) .. "\n"
+    return emit.manifest_text(manifest)
 end
 
 -- All that decides the bytes emitted for a plan stands in these folders, and nothing else does.

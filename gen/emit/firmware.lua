@@ -249,46 +249,40 @@ local function report_of(p, values, measured)
     }
 end
 
--- Whether a file of the bundle holds what only the reference, a checker or the weights know, or records it.
-function firmware.as_recorded(p, name)
+-- The files that hold what only the reference, a checker or the weights know; those of the weights come first.
+function firmware.recorded_names(p)
     local model = p.model.name
-    for _, other in ipairs {
+    return {
+        "src/" .. model .. "_weights.bin",
+        "src/" .. model .. "_weights.c",
         "test/" .. model .. "_selftest.c",
         "test/" .. model .. "_selftest.h",
         "README.md",
         "MISRA.md",
-        "src/" .. model .. "_weights.c",
-        p.names.manifest,
-    } do
-        if name == other then return true end
-    end
-    return false
+    }
 end
 
--- The weights of the bundle in `directory`; nil and one line.
-function firmware.weights_of(p, directory)
-    local path = directory .. "/src/" .. p.model.name .. "_weights."
-    if host.kind(path .. "bin") then return host.read(path .. "bin", 1 << 31) end
-    local text, message = host.read(path .. "c", 1 << 31)
-    if not text then return nil, message end
-    local bytes = {}
-    for list in text:gmatch("%b{}") do
-        for byte in list:gmatch("(%d+),") do
-            bytes[#bytes + 1] = string.char(tonumber(byte) & 255)
+-- The packed weights in a file of that name with these `bytes`.
+function firmware.weights_in(name, bytes)
+    if not name:find("%.c$") then return bytes end
+    local list = {}
+    for array in bytes:gmatch("%b{}") do
+        for byte in array:gmatch("(%d+),") do
+            list[#list + 1] = string.char(tonumber(byte))
         end
     end
-    return table.concat(bytes)
+    return table.concat(list)
 end
 
 -- Every file of the bundle of plan `p`, the manifest last.
 --   weights   packed bytes
 --   measured  { text, rodata, stack, compiler, flags, functions }
 --   vectors   { {x, y} }, tokens and what the reference makes of them
---   options   { c_array, misra, wrap }: weights as a C array instead of an assembler file; what a checker of MISRA
---             rules reports; systems of
---             gen/emit/wrap.lua
+--   options   { c_array, misra, wrap, recorded }: weights as a C array instead of an assembler file; what a checker of
+--             MISRA rules reports; systems of gen/emit/wrap.lua; digests by name of files that are taken as a manifest
+--             records them, and have no text
 function firmware.files(p, weights, measured, vectors, options)
-    local values = values_of(p, weights, measured, vectors)
+    local values, recorded = values_of(p, weights, measured, vectors), options.recorded or {}
     local files = sources_of(p, values)
     local function add(name, path)
         files[#files + 1] =
@@ -312,7 +306,11 @@ function firmware.files(p, weights, measured, vectors, options)
     paper("REPORT.txt", "templates/firmware/report.txt")
     paper("README.md", "templates/firmware/readme.md")
     if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware/linker.ld") end
-    if options.misra then paper("MISRA.md", "templates/firmware/misra.md", options.misra) end
+    if options.misra then
+        paper("MISRA.md", "templates/firmware/misra.md", options.misra)
+    elseif recorded["MISRA.md"] then
+        files[#files + 1] = { name = "MISRA.md" }
+    end
     local compiled = {}
     for _, file in ipairs(files) do
         if file.name:find("^src/.*%.[cS]$") then compiled[#compiled + 1] = file.name end
@@ -331,6 +329,10 @@ function firmware.files(p, weights, measured, vectors, options)
         }
     end
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
+    for _, file in ipairs(files) do
+        file.sha256 = recorded[file.name]
+        file.text = not file.sha256 and file.text or nil
+    end
     files[#files + 1] = {
         name = p.names.manifest,
         text = emit.manifest(p, files, {

@@ -294,6 +294,42 @@ static int push_tree_files(lua_State *L, const char *tree, const char *folder)
     return 1;
 }
 
+/* host.files(folder) -> array of all that lies in a folder and its folders, by path, but the folders themselves: { name, kind }, kind being
+   "file", "link" or "other" | nil, message. Links are not followed. */
+static int host_files(lua_State *L)
+{
+    const char *folder = check_path(L, 1);
+    FTS *walk = fts_open((char *const[]){(char *)(uintptr_t)folder, NULL}, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_path);
+    const char *problem = walk == NULL ? folder : NULL;
+    int reason = errno;
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (FTSENT *entry; problem == NULL && (entry = fts_read(walk)) != NULL;) {
+        const int info = entry->fts_info;
+        if (info == FTS_D || info == FTS_DP)
+            continue;
+        if (info == FTS_DNR || info == FTS_ERR || info == FTS_NS || entry->fts_level == 0) {
+            problem = lua_pushstring(L, entry->fts_path);
+            reason = entry->fts_errno != 0 ? entry->fts_errno : ENOTDIR;
+            continue;
+        }
+        lua_createtable(L, 0, 2);
+        const char *start = entry->fts_path + strlen(folder);
+        lua_pushstring(L, *start == '/' ? start + 1 : start);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, info == FTS_F ? "file" : info == FTS_SL || info == FTS_SLNONE ? "link" : "other");
+        lua_setfield(L, -2, "kind");
+        lua_rawseti(L, -2, ++count);
+    }
+    if (walk != NULL)
+        fts_close(walk);
+    if (problem == NULL)
+        return 1;
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s: %s", problem, strerror(reason));
+    return 2;
+}
+
 /* host.resources(folder) -> sorted array of the embedded files whose names start with folder, such as "templates/" */
 static int host_resources(lua_State *L)
 {
@@ -381,6 +417,7 @@ int luaopen_host(lua_State *L)
         {"read", host_read},
         {"kind", host_kind},
         {"list", host_list},
+        {"files", host_files},
         {"write_file", host_write_file},
         {"write_directory", host_write_directory},
         {"check_output", host_check_output},

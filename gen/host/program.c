@@ -69,8 +69,12 @@ static void preload(lua_State *L, const luaL_Reg *modules)
     }
 }
 
-static void open_libraries(lua_State *L, const luaL_Reg *modules)
+void program_open(lua_State *L, const char *tree, const luaL_Reg *modules)
 {
+    if (tree != NULL) {
+        lua_pushstring(L, tree);
+        lua_setfield(L, LUA_REGISTRYINDEX, HOST_TREE);
+    }
     for (size_t i = 0; i < COUNT(libraries); ++i) {
         luaL_requiref(L, libraries[i].name, libraries[i].func, 1);
         lua_pop(L, 1);
@@ -125,11 +129,7 @@ typedef struct {
 static int run(lua_State *L)
 {
     program *p = lua_touserdata(L, 1);
-    open_libraries(L, p->modules);
-    if (p->tree != NULL) {
-        lua_pushstring(L, p->tree);
-        lua_setfield(L, LUA_REGISTRYINDEX, HOST_TREE);
-    }
+    program_open(L, p->tree, p->modules);
     lua_getglobal(L, "require");
     lua_pushstring(L, p->entry);
     lua_call(L, 1, 1);

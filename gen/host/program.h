@@ -12,4 +12,7 @@
    list that ends with NULL. */
 int program_run(const char *tree, const char *entry, char **arguments, const luaL_Reg *modules);
 
+/* Gives the state L what such a module sees, with the same tree and modules. Raises Lua errors. */
+void program_open(lua_State *L, const char *tree, const luaL_Reg *modules);
+
 #endif

@@ -8,6 +8,8 @@ local transformer_model = require "gen.families.transformer.model"
 
 local import = {}
 
+local largest_config = 1 << 24 -- bytes
+
 -- One row a model_type: the family of tensor names, and what differs.
 local types = {
     llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
@@ -28,8 +30,8 @@ local activations = {
     relu = "relu",
 }
 
--- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is one
--- beside null, false and 0 }.
+-- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is
+-- one beside null, false and 0 }.
 local experts = "a mixture of experts is not known here"
 local scaled = "a factor at this place is not known here"
 local unknown_fields = {
@@ -65,7 +67,8 @@ end
 local function reader(path, config)
     local r = {}
     function r.refuse(key, value, rule)
-        error(string.format("%s: %s%s: %s", path, key, value ~= nil and " = " .. tostring(value) or "", rule), 0)
+        local shown = value ~= nil and " = " .. tostring(value):sub(1, 60) or ""
+        error(string.format("%s: %s%s: %s", path, key, shown, rule), 0)
     end
     local function typed(source, prefix, key, kind, otherwise)
         local value = source[key]
@@ -222,10 +225,10 @@ end
 
 -- The text of a model file for the config.json at `path`; options: name, eliminate, skipless. Raises one line.
 function import.model(path, options)
-    local text, message = host.read(path, 1 << 24)
+    local text, message = host.read(path, largest_config)
     if not text then error(message, 0) end
     local config, why = json.decode(text)
-    if not config then error(path .. ": " .. why, 0) end
+    if config == nil then error(path .. ": " .. why, 0) end
     if type(config) ~= "table" then error(path .. ": must be an object", 0) end
     local r = reader(path, config)
     local kind = types[r.string "model_type"]

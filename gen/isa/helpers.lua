@@ -10,6 +10,32 @@ local helpers = {}
 
 local portable = {
     {
+        name = "hidden",
+        text = [[
+/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become
+   a call of memset, memcpy or memmove. */
+static inline float $hidden(float value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}]],
+    },
+    {
+        name = "hidden_integer",
+        text = [[
+/* The value, which compilers no longer know: a loop that stores it, or adds it to what it copies, does not become a
+   call of memset, memcpy or memmove. */
+static inline int32_t $hidden_integer(int32_t value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}]],
+    },
+    {
         name = "float_bits",
         text = [[
 typedef union { float value; uint32_t bits; } $float_bits;]],
@@ -33,10 +59,10 @@ static inline float $reciprocal_root(float v)
     {
         name = "round_negative",
         text = [[
-/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN. */
+/* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
 static inline float $round_negative(float v)
 {
-    return v == v ? (float) (int32_t) (v - 0.5f) : v;
+    return v <= 0.0f ? (float) (int32_t) (v - 0.5f) : 0.0f * v;
 }]],
     },
     {
@@ -108,10 +134,10 @@ static inline uint16_t $to_f16(float v)
     {
         name = "to_i8",
         text = [[
-/* The integer nearest to v, halves away from 0. 0 for NaN. */
+/* The integer nearest to v, halves away from 0. 0 for NaN and for what int8_t cannot hold. */
 static inline int8_t $to_i8(float v)
 {
-    return (int8_t) (v == v ? v + (v < 0.0f ? -0.5f : 0.5f) : 0.0f);
+    return (int8_t) (v > -127.5f && v < 127.5f ? v + (v < 0.0f ? -0.5f : 0.5f) : 0.0f);
 }]],
     },
     {

@@ -1,4 +1,5 @@
--- Refuses a checkpoint with tensors that a model leaves out: without them it would compute something else.
+-- What is left over: tensors of a checkpoint that a model leaves out, which are refused, since without them it would
+-- compute something else; and names that the option --ignore allows.
 local leftovers = {}
 
 local most_named = 8
@@ -10,7 +11,7 @@ local function patterns_of(text)
     local list = {}
     for glob in ((text or "") .. ","):gmatch "([^,]*)," do
         if glob == "" and text then
-            error(string.format('--ignore: "%s": must be names of tensors, separated by commas', text), 0)
+            error(string.format('--ignore: "%s": must be names, separated by commas', text), 0)
         end
         list[#list + 1] = "^" .. glob:gsub("%p", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".") .. "$"
     end

@@ -76,7 +76,9 @@ end
 function schema.nearest(word, candidates)
     local best, least = nil, math.max(2, #word // 3) + 1
     for _, candidate in ipairs(candidates) do
-        local steps = distance(word:lower(), candidate:lower())
+        -- a word can be as long as a file: the distance is at least the difference of the lengths
+        local steps = math.abs(#word - #candidate)
+        if steps < least then steps = distance(word:lower(), candidate:lower()) end
         if steps < least then
             best, least = candidate, steps
         end
@@ -92,7 +94,7 @@ local function code_of(source)
         at = at + #text
     end
     while at <= #source do
-        local before, key, after = source:match("^(%[%s*[\"'])([%w_.]+)([\"']%s*%])", at)
+        local before, _, key, after = source:match("^(%[%s*([\"']))([%w_.]+)(%2%s*%])", at)
         local comment = source:match("^%-%-()", at)
         local level, quote = source:match("^%[(=*)%[", comment or at), source:match("^[\"']", at)
         local last
@@ -102,7 +104,7 @@ local function code_of(source)
             last = source:find("\n", at, true)
         elseif quote then
             last = at + 1
-            while source:sub(last, last) ~= quote do
+            while last <= #source and source:sub(last, last) ~= quote do
                 last = last + (source:sub(last, last) == "\\" and 2 or 1)
             end
         end

@@ -288,7 +288,7 @@ bool integer_pack_projection(integer_projection *projection, char *error, size_t
     }
     state s = {.p = p, .row = malloc(inputs * sizeof(double)), .place = malloc(inputs * sizeof(size_t))};
     s.length = p->length > 0.0 ? p->length / p->unit : sqrt((double)p->d) * 32768.0;
-    const bool memory = allocate(&s.in, rows, p->d) & allocate(&s.out, rows, p->d) && s.row && s.place;
+    const bool memory = allocate(&s.in, rows, p->d) && allocate(&s.out, rows, p->d) && s.row && s.place;
     const bool ok = memory ? pack(&s, error, size) : files_error(error, size, "not enough memory");
     release(&s.in);
     release(&s.out);

@@ -89,7 +89,8 @@ static bool same_numbers(const char *a, const char *b)
     }
 }
 
-/* Letters by which names of as many parts differ; FAR if there are more than MOST_LETTERS, or more than a third of a part. */
+/* Letters by which names of as many parts differ; FAR if there are more than MOST_LETTERS, or more than a third of a part, or the first of
+   one that is no number: q_proj is not k_proj. */
 static size_t letters_between(const char *wanted, const char *name)
 {
     size_t letters = 0;
@@ -100,7 +101,8 @@ static size_t letters_between(const char *wanted, const char *name)
         }
         const size_t differ = edit_distance(wanted, a, name, b);
         letters += differ;
-        if (letters > MOST_LETTERS || (differ > 0 && differ > (a < 3 ? 1 : a / 3))) {
+        const bool other_word = wanted[0] != name[0] && (wanted[0] < '0' || wanted[0] > '9');
+        if (letters > MOST_LETTERS || (differ > 0 && (differ > (a < 3 ? 1 : a / 3) || other_word))) {
             return FAR;
         }
         if (wanted[a] == '\0' || name[b] == '\0') {

@@ -22,7 +22,7 @@ compile.environment = { LD_PRELOAD = "" } -- what this program was started with 
 -- What went wrong with a program that ended with `result`, in one line; nil: nothing.
 function compile.failure(arguments, result, timeout)
     if result.timed_out then
-        return string.format("%s: took more than %d seconds", arguments[1], timeout or compile.timeout)
+        return string.format("%s: took more than %.0f seconds", arguments[1], timeout or compile.timeout)
     end
     if result.status == 0 then return nil end
     local first = result.output:match("[^\n]*error[^\n]*") or result.output:match("[^\n]+") or ""

@@ -79,10 +79,22 @@ end
 -- The largest effect that nothing has had: the width of an A/A control's interval, reaching to the 1 that it should be.
 function statistics.spread(control) return math.max(control.high, 1) - math.min(control.low, 1) end
 
--- Whether other work shared the core: a process that has it for itself uses the processor all of the time.
+-- A process that has a core for itself uses it for at least this share of the time; else other work shared the core.
+statistics.own_share = 0.97
+
+-- Whether other work shared the core.
 function statistics.contended(cpu_times, wall_times)
     local shares = statistics.paired(cpu_times, wall_times)
-    return statistics.median(shares) < 0.97
+    return statistics.median(shares) < statistics.own_share
+end
+
+-- Whether figures of measurements with these shares of CPU time in wall time count; those that are nil say nothing.
+function statistics.counts(...)
+    for i = 1, select("#", ...) do
+        local share = select(i, ...)
+        if share and share < statistics.own_share then return false end
+    end
+    return true
 end
 
 return statistics

@@ -45,34 +45,39 @@ end
 -- share.
 local turnstile = "/tmp/lookupc-measuring"
 
--- Waits until no other lookupc of this machine measures. Returns a lock to be closed, or nil where there can be none.
-local function alone()
-    while true do
+-- Waits until no other lookupc of this machine measures, or until the time `stop` of the clock, if any. Returns a lock
+-- to be closed, or nil where there can be none.
+local function alone(stop)
+    while not stop or process.clock() < stop do
         local lock, message = locks.lock(turnstile, "exclusive")
         if lock or not message:find("in use", 1, true) then return lock end
         host.status "waiting for another lookupc that measures on this machine"
     end
 end
 
--- The samples by name and the context of the output. options: timeout in seconds; show_stderr: the process shows its
--- progress and, if it fails, why, and nil is returned. All else raises one line.
+-- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
+-- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned.
+-- All else raises one line.
 function measure.run(job, options)
+    local stop = options.left and process.clock() + options.left
     local directory = process.temporary_directory()
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
     local program = process.executable():gsub("[^/]*$", "lookupc-measure")
     local threads = tostring(job.threads)
-    local _ <close> = alone()
+    local _ <close> = alone(stop)
+    local left = stop and stop - process.clock()
+    if left and left <= 0 then return nil end
     local result = assert(process.run({ program, job_path, output_path }, {
         show_stderr = options.show_stderr,
-        timeout = options.timeout,
+        timeout = left,
         env = {
             OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()),
             OPENBLAS_NUM_THREADS = threads,
             OMP_NUM_THREADS = threads,
         },
     }))
-    if result.timed_out then error("the measuring process took more than " .. options.timeout .. " seconds", 0) end
+    if result.timed_out then return nil end
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
     if result.status ~= 0 and options.show_stderr then return nil end -- it has said why
     if result.status ~= 0 then error(result.output:match("[^\n]+") or "the measuring process failed", 0) end

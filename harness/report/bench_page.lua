@@ -1,5 +1,6 @@
 -- The page of `bench --html`: facts, speed-up against batch size, roofline and table.
 local chart = require "harness.report.chart"
+local counted = require "harness.report.counted"
 local html = require "harness.report.html"
 
 local report = {}
@@ -71,6 +72,7 @@ local function speedup_chart(sets, results)
                 x = r.batch,
                 y = r.speedup,
                 shape = shape,
+                colour = not r.counts and 0 or nil,
                 label = set == best and string.format("%.1f", r.speedup) or "",
             }
         end
@@ -110,12 +112,19 @@ local roofs = {
 local function roofline(set, limits)
     local marks = {}
     for _, r in ipairs(set) do
-        local label = tostring(r.batch)
-        marks[#marks + 1] = { x = r.flop_per_byte.project, y = r.project_gflops, shape = "circle", label = label }
+        local label, colour = tostring(r.batch), not r.counts and 0 or nil
+        marks[#marks + 1] = {
+            x = r.flop_per_byte.project,
+            y = r.project_gflops,
+            shape = "circle",
+            colour = colour,
+            label = label,
+        }
         marks[#marks + 1] = {
             x = r.flop_per_byte.gather,
             y = r.gather_gbytes * r.flop_per_byte.gather,
             shape = "square",
+            colour = colour,
             label = label,
         }
     end
@@ -149,10 +158,12 @@ local function roofline(set, limits)
     }
 end
 
+-- Of the table; one with `several` is there when the results have several values of that key.
 local columns = {
+    { "counts", function(r) return r.counts and "yes" or "no" end, text = true, first = true },
     { "instruction set", function(r) return r.isa end, text = true },
-    { "projection", function(r) return r.projection_dtype end, text = true },
-    { "tables", function(r) return r.table_dtype end, text = true },
+    { "projection", function(r) return r.projection_dtype end, text = true, several = "projection_dtype" },
+    { "tables", function(r) return r.table_dtype end, text = true, several = "table_dtype" },
     { "tokens", function(r) return r.batch end },
     { "µs a token", function(r) return string.format("%.2f", r.us_per_token) end },
     { "project", function(r) return string.format("%.2f", r.stages.project) end },
@@ -163,11 +174,16 @@ local columns = {
     { "through", function(r) return r.dense_library end, text = true },
     { "times as fast", function(r) return string.format("%.2f", r.speedup) end },
     { "relative error", function(r) return string.format("%.1e", r.rel_err) end },
-    {
-        "CPU / wall",
-        function(r) return string.format("%.2f%s", r.cpu_over_wall, r.cpu_over_wall < 0.97 and " *" or "") end,
-    },
+    { "CPU / wall", function(r) return string.format("%.2f", r.cpu_over_wall) end },
 }
+
+local function columns_of(results)
+    local list = {}
+    for _, column in ipairs(columns) do
+        if not column.several or #distinct(results, column.several) > 1 then list[#list + 1] = column end
+    end
+    return list
+end
 
 local function facts_table(facts, limits, results)
     local rows = {}
@@ -227,7 +243,10 @@ function report.page(facts, limits, results)
                 2,
                 "Speed-up",
                 speedup_chart(sets, results),
-                "Numbers: times as fast as the dense FFN" .. (#sets > 1 and ", " .. best.name or "") .. "."
+                "Numbers: times as fast as the dense FFN"
+                    .. (#sets > 1 and ", " .. best.name or "")
+                    .. "."
+                    .. (counted.note(results) and " Grey marks do not count." or "")
             ),
             html.figure(
                 2,
@@ -236,15 +255,18 @@ function report.page(facts, limits, results)
                 "Numbers: tokens a call, "
                     .. best.name
                     .. ". A mark on a line runs as fast as that level of memory delivers."
+                    .. (counted.note(results) and " Grey marks do not count." or "")
             ),
         },
         "<h2>Results</h2>",
-        html.table(columns, results),
+        html.table(columns_of(results), results, function(r) return not r.counts end),
         html.paragraph(
             "Times in µs a token: medians of interleaved "
                 .. times
                 .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
-                .. " * CPU time below 97 % of wall time: the core was shared, this line does not count."
+        ),
+        html.paragraph(
+            counted.note(results) or "All lines count: no other work shared the core while they were measured."
         ),
         "<h2>Measured on</h2>",
         facts_table(facts, limits, results),

@@ -67,6 +67,9 @@ th { vertical-align: bottom; font-weight: 600; }
 td { white-space: nowrap; vertical-align: top; }
 th.text, td.text { text-align: left; }
 td.long { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }
+tr.off td { color: var(--soft); text-decoration: line-through; }
+tr.off td.first { text-decoration: none; }
+th.first, td.first { position: sticky; left: 0; background: var(--paper); }
 .facts th { text-align: left; vertical-align: top; }
 .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 details { margin: 0.4rem 0; }
@@ -97,21 +100,26 @@ local function wide(class, rows)
     return string.format('<div class="wide">\n<table%s>\n%s\n</table>\n</div>', class, table.concat(rows, "\n"))
 end
 
--- One row an item of `list`; columns: { head, value(item), text, long }: text is aligned to the left, long text breaks
--- into lines.
-function html.table(columns, list)
+-- One row an item of `list`; columns: { head, value(item), text, long, first }: text is aligned to the left, long text
+-- breaks into lines, and the first column stays in sight where a table is wider than the page. off(item), optional:
+-- whether its row is struck.
+function html.table(columns, list, off)
     local rows = {}
-    local function add(tag, scope, cell)
+    local function add(tag, scope, cell, struck)
         local cells = {}
         for i, column in ipairs(columns) do
-            local class = column.long and ' class="text long"' or column.text and ' class="text"' or ""
+            local names = {}
+            for _, name in ipairs { "text", "long", "first" } do
+                if column[name] or name == "text" and column.long then names[#names + 1] = name end
+            end
+            local class = #names > 0 and string.format(' class="%s"', table.concat(names, " ")) or ""
             cells[i] = string.format("<%s%s%s>%s</%s>", tag, scope, class, html.escape(cell(column)), tag)
         end
-        rows[#rows + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
+        rows[#rows + 1] = (struck and '<tr class="off">' or "<tr>") .. table.concat(cells) .. "</tr>"
     end
     add("th", ' scope="col"', function(column) return column[1] end)
     for _, item in ipairs(list) do
-        add("td", "", function(column) return column[2](item) end)
+        add("td", "", function(column) return column[2](item) end, off and off(item))
     end
     return wide("", rows)
 end

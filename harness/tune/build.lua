@@ -21,7 +21,10 @@ function build.new(options)
     local folder = options.folder or library_cache.folder()
     if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
     assert(library_cache.open(folder))
-    return setmetatable({ options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }, build)
+    return setmetatable(
+        { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 },
+        build
+    )
 end
 
 -- What has to be done for plan `p`: { plan, library = path, commands, link }, without commands if the library is there.
@@ -55,21 +58,31 @@ local function run_all(commands, timeout)
     end
 end
 
--- Whether the library's kernels of `regime` (nil: of both) are right: a reason why not, or nil.
-function build:verify(made, regime)
+-- Whether the library's kernels of `regime` (nil: of both) are right, in at most `left` seconds: a reason why not, or
+-- nil; and what an earlier verification noted of the seconds that making the library took, or nil.
+function build:verify(made, regime, left)
     local o = self.options
     local mark = string.format("%s/%s.right_%s_%d_%s", self.folder, made.digest, regime or "both", o.seed, host.version)
-    if host.kind(mark) then return nil end
-    local failure = harness.get(made.plan.family).tuning.failure(made, regime, o, self.bind_known)
-    if failure then return ("verify: " .. failure):gsub("%c", " ") end
+    local noted = host.read(mark, 100)
+    if noted then return nil, tonumber(noted) end
+    local start = process.clock()
+    local failure = harness.get(made.plan.family).tuning.failure(made, regime, o, self.bind_known, left)
+    if failure then return ("verify: " .. failure):gsub("%c", " "), nil end
     self.bind_known = true -- the same for all candidates of a model
-    assert(host.write_file(mark, ""))
+    made.seconds = made.seconds + process.clock() - start
+    assert(host.write_file(mark, string.format("%.3f", made.seconds)))
 end
 
--- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`. Returns a list in their order: { plan,
--- library, bytes (of machine code) } or { plan, failure = "compile: …" | "verify: …" }.
-function build:make(plans, regime)
+-- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`, in at most `left` seconds (nil: as many as
+-- it takes). Returns a list in their order: { plan, library, bytes (of machine code), seconds (that it took, or once
+-- took, beside others) } or { plan, failure = "compile: …" | "verify: …" } or { plan, late = true }: there was no time.
+function build:make(plans, regime, left)
     local list, compiling, linking = {}, {}, {}
+    local start = process.clock()
+    local function rest() return left and left - (process.clock() - start) end
+    local function late() return left ~= nil and rest() <= 0 end
+    local most = self.options.timeout or build.timeout
+    local function timeout() return math.min(most, math.max(0.01, rest() or most)) end
     for i, p in ipairs(plans) do
         local made = self:order(p)
         list[i] = made
@@ -77,24 +90,35 @@ function build:make(plans, regime)
             compiling[#compiling + 1] = { argv = argv, of = made }
         end
     end
-    local timeout = self.options.timeout or build.timeout
-    run_all(compiling, timeout)
+    local compile_start = process.clock()
+    if not late() then run_all(compiling, timeout()) end
     for _, made in ipairs(list) do
         if made.link and not made.failure then linking[#linking + 1] = { argv = made.link, of = made } end
     end
-    run_all(linking, timeout)
+    if not late() then run_all(linking, timeout()) end
+    -- of one beside others: a single one has the other CPUs idle
+    local seconds = (process.clock() - compile_start) / math.max(#plans, process.cpu_count())
     for i, made in ipairs(list) do
-        if made.link and not made.failure then
-            made.bytes = assert(host.read(made.fresh))
-            made.library = assert(library_cache.put(self.folder, made.digest, made.bytes))
+        local failure, noted = made.failure, nil
+        made.seconds = made.link and seconds or 0
+        if not late() and not failure then
+            if made.link then
+                made.bytes = assert(host.read(made.fresh))
+                made.library = assert(library_cache.put(self.folder, made.digest, made.bytes))
+            end
+            failure, noted = self:verify(made, regime, rest())
         end
-        local failure = made.failure or self:verify(made, regime)
-        list[i] = {
-            plan = made.plan,
-            failure = failure,
-            library = made.library,
-            bytes = not failure and elf.code_bytes(made.bytes) or nil,
-        }
+        if late() then
+            list[i] = { plan = made.plan, late = true }
+        else
+            list[i] = {
+                plan = made.plan,
+                failure = failure,
+                library = made.library,
+                bytes = not failure and elf.code_bytes(made.bytes) or nil,
+                seconds = noted or made.seconds,
+            }
+        end
     end
     return list
 end

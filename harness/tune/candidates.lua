@@ -241,10 +241,8 @@ end
 
 local nothing = function() return { list = {}, rejected = {}, total = 0 } end
 
--- All candidates of the space: { list, rejected = { {text, reason} }, total = schedules of the space }. Raises one line
--- for more than `candidates.most`.
-function candidates.exhaustive(space)
-    if not space.exists then return nothing() end
+-- The schedules of the space; raises one line for more than `candidates.most`.
+function candidates.exhaustive_count(space)
     local total = candidates.count(space)
     if total > candidates.most then
         error(
@@ -258,6 +256,14 @@ function candidates.exhaustive(space)
             0
         )
     end
+    return total
+end
+
+-- All candidates of the space: { list, rejected = { {text, reason} }, total = schedules of the space }. Raises one line
+-- for more than `candidates.most`.
+function candidates.exhaustive(space)
+    if not space.exists then return nothing() end
+    candidates.exhaustive_count(space)
     local list, rejected = {}, {}
     walk(space, function(s)
         local reason = candidates.reason(space, s)

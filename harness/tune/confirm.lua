@@ -7,14 +7,65 @@ local tuning = require "harness.tune.tuning"
 
 local confirm = {}
 
-local repetitions = 9
 local tolerance = 0.01 -- ratios this close are equal
 
--- The verified library of session `s` for schedule `choices`; raises one line.
+-- The verified library of session `s` for schedule `choices` (nil: the default), or nil if no time is left for it;
+-- raises one line.
 local function made_of(s, choices)
-    local made = s.shop:make({ tuning.plan(s, choices) })[1]
-    if made.failure then error(string.format("%s: %s: %s", s.isa.name, s.schedules.text(choices), made.failure), 0) end
-    return made
+    local made = s.shop:make({ tuning.plan(s, choices) }, nil, s.left())[1]
+    if made.failure then
+        local name = choices and s.schedules.text(choices) or "the default schedule"
+        error(string.format("%s: %s: %s", s.isa.name, name, made.failure), 0)
+    end
+    return made.library and made
+end
+
+-- Ways to confirm, the best first: repetitions, whether beside the dense FFN, and the share of the time that it may
+-- take.
+local ways = {
+    { repetitions = 9, dense = true, share = 0.25 },
+    { repetitions = 9, dense = false, share = 0.3 },
+    { repetitions = 5, dense = false, share = 0.4 },
+}
+local probe_share = 0.05 -- of the time, for one repetition that shows how long they take
+
+-- How to confirm what `sessions` will choose: a row of `ways` with `seconds`, those that it takes; nil: no time is left
+-- for it.
+function confirm.plan(sessions)
+    local s = sessions[1]
+    s.show("compiling and timing the default")
+    local made = made_of(s, nil)
+    if not made then return nil end
+    local runner, left = { made = made, regime = "both" }, s.left()
+    -- Seconds of one repetition beside what comes before it, and with it of the dense FFN if `libraries` are given.
+    local function probe(libraries, seconds)
+        local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
+        if libraries then job.dense = libraries end
+        local samples = measure.run(job, { left = seconds })
+        if not samples then return nil end
+        local dense, kernels, before = 0, 0, s.now() - start
+        for name, sample in pairs(samples) do
+            local took = math.max(round.seconds_a_sample, sample.wall[1] * 1e-6)
+            if name:find("^dense/") then
+                dense = dense + took
+            else
+                kernels = kernels + took * (2 + #sessions) / 2
+            end
+        end
+        return { before = before, kernels = kernels, dense = dense }
+    end
+    local libraries = s.tuning.libraries
+    local found = libraries and probe(libraries, probe_share * left)
+    found = found or probe(nil, s.left())
+    for _, way in ipairs(found and ways or {}) do
+        local seconds = found.before
+            + 2 * made.seconds * #sessions
+            + 1.2 * way.repetitions * (found.kernels + (way.dense and found.dense or 0))
+        local possible = not way.dense or found.dense > 0 or not libraries
+        if possible and seconds <= way.share * left then
+            return { repetitions = way.repetitions, dense = way.dense and libraries or nil, seconds = seconds }
+        end
+    end
 end
 
 local function regime_of(result, batch)
@@ -96,19 +147,48 @@ local function decided_of(tuned)
     return word
 end
 
+-- The outcome of tunings that there is no time to confirm: the default is kept.
+function confirm.unconfirmed(sessions, results)
+    local s, tuned = sessions[1], results[1].tuned
+    if tuned.measured then
+        tuning.log(s, {
+            status = "chosen",
+            candidate = s.schedules.text(tuned.default),
+            regime = "both",
+            batches = s.batches_text,
+            ratio = 1,
+            low = 1,
+            high = 1,
+            pairs = 0,
+            decided = "no time",
+            shard = s.shard.text,
+        })
+    end
+    return {
+        session = s,
+        default = tuned.default,
+        schedule = tuned.default,
+        races = tuned.races,
+        late = tuned.measured or nil,
+    }
+end
+
 -- The outcome of the tunings `results` { {session, tuned} } of one instruction set, one a compiler, as
--- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster.
-function confirm.measure(sessions, results)
+-- harness/tune/results.lua prints it: that of the first compiler, or of another one that is proven faster. `way`: a
+-- result of confirm.plan.
+function confirm.measure(sessions, results, way)
     local first = sessions[1]
     first.show("confirming: the choice against the default and the dense FFN")
     local default = made_of(first, results[1].tuned.default)
     local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
     for i, result in ipairs(results) do
         runners[i + 2] = { made = made_of(sessions[i], result.tuned.schedule), regime = "both" }
+        if not default or not runners[i + 2].made then return confirm.unconfirmed(sessions, results) end
     end
-    local job = round.job(first, runners, first.batches, 1, repetitions, first.seed)
-    if first.tuning.libraries then job.dense = first.tuning.libraries end
-    local samples = measure.run(job, {})
+    local job = round.job(first, runners, first.batches, 1, way.repetitions, first.seed)
+    if way.dense then job.dense = way.dense end
+    local samples = measure.run(job, { left = first.left() })
+    if not samples then return confirm.unconfirmed(sessions, results) end
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)
 
     local best
@@ -117,7 +197,7 @@ function confirm.measure(sessions, results)
         local s, tuned = result.session, result.tuned
         local rows = rows_of(s, samples, i + 2)
         local reverted = take_back(s, tuned, rows, control)
-        if next(reverted) then made_of(s, tuned.schedule) end
+        if next(reverted) and not made_of(s, tuned.schedule) then return confirm.unconfirmed(sessions, results) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
         compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
         tuning.log(s, {

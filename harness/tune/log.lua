@@ -1,16 +1,28 @@
 -- The log of a run: one record a line, only ever appended to, and readable whatever has happened to it.
 local host = require "host"
+local process = require "process"
 local record = require "harness.tune.record"
 
 local log = {}
 
--- Appends a record; it is on the disk when this returns. Raises one line.
-function log.append(path, r) assert(host.append_line(path, record.line(r))) end
+local largest_log = 1 << 30 -- bytes
+
+-- What an interrupt says of the log at `path`, once there is one.
+function log.promise(path)
+    local words = "\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n"
+    process.last_words(string.format(words, path))
+end
+
+-- Appends a record; it is on the disk when this returns, and an interrupt says so. Raises one line.
+function log.append(path, r)
+    assert(host.append_line(path, record.line(r)))
+    log.promise(path)
+end
 
 -- The records of the log at `path` in its order, each once, and the lines that are none: { {line, reason} }. Raises one
 -- line for a file that cannot be read or is no log.
 function log.read(path)
-    local text = assert(host.read(path))
+    local text = assert(host.read(path, largest_log))
     local records, dropped, seen, number = {}, {}, {}, 0
     for line in text:gmatch("([^\n]*)\n?") do
         number = number + 1

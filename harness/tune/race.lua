@@ -8,8 +8,10 @@
 --       candidates = { { name, bytes } … }   the default first; bytes of object code, may be absent
 --       measure(names, repetitions, order_seed, round) -> { [name] = { one time a repetition } }
 --                    in one process, in an order that each repetition draws anew from order_seed; race.twin stands for
---                    the default once more. Absent or false: could not be measured.
+--                    the default once more. Absent or false: could not be measured; nil instead of the table: no time
+--                    was left
 --       confirm      the same in a new process and always in the order of `names`: the winner first, the default last
+--       sample       optional: seconds that a sample takes, as long as none was measured
 --       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
 --       known(round)  optional: the times of a round that an earlier run has logged and the seconds that it took, or
 --                     nil
@@ -73,7 +75,8 @@ function Race:left() return self.options.left() - self.replayed end
 
 -- Seconds that `runners` of `repetitions` each will take, by what was measured so far.
 function Race:seconds(runners, repetitions)
-    return self.measured > 0 and runners * repetitions * self.spent / self.measured or 0
+    local sample = self.measured > 0 and self.spent / self.measured or self.options.sample or 0
+    return runners * repetitions * sample
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
@@ -82,7 +85,8 @@ function Race:reserve(finalists)
     return 1.1 * self:seconds(finalists + 2 + 3, rounds)
 end
 
--- The times of one round, from the log or measured. Candidates that could not be measured are not in it.
+-- The times of one round, from the log or measured; nil: its time was up. Candidates that could not be measured are not
+-- in it.
 function Race:run(phase, rung, number, names, repetitions)
     self.count = self.count + 1
     local round = {
@@ -104,6 +108,7 @@ function Race:run(phase, rung, number, names, repetitions)
     else
         local before = self.options.left()
         samples = self.options[phase == "confirm" and "confirm" or "measure"](names, repetitions, round.seed, round)
+        if not samples then return nil end
         seconds = before - self.options.left()
     end
     if seconds > 0 then
@@ -145,7 +150,8 @@ function Race:interval(rounds, name, reference)
 end
 
 -- Adds one round of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
--- rounds compare. Without time left, only what was found before counts. Returns why a candidate is out, by name.
+-- rounds compare. Without time left, only what was found before counts. Returns why a candidate is out, by name, and
+-- whether it was measured.
 function Race:halving_round(rung, number, names, repetitions, found, in_time)
     local samples = in_time
         and self:run("halving", rung, number, { self.default, race.twin, table.unpack(names) }, repetitions)
@@ -166,7 +172,7 @@ function Race:halving_round(rung, number, names, repetitions, found, in_time)
             out[name], self.unmeasured = "no time left to measure it", self.unmeasured + 1
         end
     end
-    return out
+    return out, samples and true or false
 end
 
 -- The names of the fastest few, found with few samples of all.
@@ -188,7 +194,8 @@ function Race:halve(names)
                 (first - 1) // rules.round + 1,
                 table.move(names, first, math.min(first + rules.round - 1, #names), 1, {})
             in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(2)
-            local out = self:halving_round(rung, number, few, repetitions, found, in_time)
+            local out
+            out, in_time = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
                 if out[name] then
                     local why = out[name]
@@ -283,6 +290,7 @@ end
 function Race:confirms(rung, v, repetitions)
     if self:left() <= self:seconds(3, repetitions) then return false, "no time was left to confirm it" end
     local rounds = { self:run("confirm", rung, 1, { v.winner, race.twin, self.default }, repetitions) }
+    if not rounds[1] then return false, "no time was left to confirm it" end
     local event = { phase = "confirm", rung = rung, number = 1, candidate = v.winner }
     self:note(event)
     if not rounds[1][v.winner] then
@@ -368,6 +376,7 @@ function Race:final_round(rung, rounds, alive, repetitions)
     local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #rounds + 1))
     if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
     local samples, rest = self:run("final", rung, #rounds + 1, runners, repetitions), {}
+    if not samples then return nil end
     rounds[#rounds + 1] = samples
     for _, name in ipairs(alive) do
         if samples[name] then

@@ -1,14 +1,15 @@
 -- What a tuning found, however it was found, and how it is written: as a tuned file, as JSON and as lines for people.
 local json = require "json"
 local machine = require "harness.base.machine"
+local store_lookup = require "harness.tune.store_lookup"
 local tuned_file = require "gen.bundle.tuned_file"
 local tuning = require "harness.tune.tuning"
 
 local results = {}
 
 -- An outcome: { session, default and schedule (choices by key), races = { {regime, batches, winner, ratio, low, high,
--- samples, decided, reason, ...} }, said = where it comes from, if not measured now } and, if it was, what
--- harness/tune/confirm.lua adds.
+-- samples, decided, reason, ...} }, said = where it comes from, if not measured now, late = whether the choice was left
+-- because no time was left to confirm it } and, if it was measured, what harness/tune/confirm.lua adds.
 
 local function race_of(r, batches)
     return {
@@ -57,6 +58,18 @@ function results.from_store(sessions, ask, any)
         end
     end
     return best
+end
+
+-- The outcome that the log `path` of a finished run tells of: its choice, or the default if it has none.
+function results.from_log(sessions, path)
+    local found = results.from_store(sessions, function(s)
+        local choice = store_lookup.of(s.known, s.batches_text)
+        if choice and not choice.whole then choice = nil end
+        return choice, path
+    end)
+    found = found or results.default(sessions[1], path .. ", which has chosen nothing: no time, or too noisy")
+    found.level, found.from = nil, "the log of a finished run"
+    return found
 end
 
 -- The default, because nothing else is known.
@@ -192,6 +205,7 @@ function results.summary(m, outcomes, o)
             said = found.said,
             level = found.level,
             control = found.control and { low = found.control.low, high = found.control.high },
+            late = found.late,
             missing = found.missing and json.array(found.missing) or nil,
         }
     end
@@ -200,7 +214,7 @@ function results.summary(m, outcomes, o)
         batches = json.array(o.batches),
         threads = o.threads,
         tuned = o.tuned,
-        log = o.log,
+        log = o.logged and o.log or nil,
         sets = json.array(sets),
     }
 end
@@ -266,7 +280,10 @@ function results.lines(m, outcomes, o)
         if s.model.layers ~= m.layers then
             add(string.format("  timed: %d of its %d blocks", s.model.layers, m.layers))
         end
-        if found.said then add("  from the store, nothing measured (--again measures): " .. found.said) end
+        if found.said then
+            local from = found.from or "the store"
+            add(string.format("  from %s, nothing measured (--again measures): %s", from, found.said))
+        end
         for _, lacking in ipairs(found.missing or {}) do
             add("  missing: shard " .. lacking)
         end
@@ -282,6 +299,7 @@ function results.lines(m, outcomes, o)
                 )
             )
         end
+        if found.late then add "  no time was left to confirm the choice: the default is kept" end
         for regime in pairs(found.reverted or {}) do
             add(string.format("  %s: taken back: slower than the default in the run below that confirms it", regime))
         end

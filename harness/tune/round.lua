@@ -8,13 +8,13 @@ local statistics = require "harness.base.statistics"
 
 local round = {}
 
-local seconds_a_sample = 0.02
+round.seconds_a_sample = 0.02
 
 -- A job that times runners { made, regime }, called r1, r2, …, at `batches` tokens, in repetitions that take turns in
 -- the first `count` of the conditions; `t` says with what: files, threads, seed, sweep_bytes, tuning (the family's
 -- hooks, see harness/families/list.lua).
 function round.job(t, runners, batches, count, repetitions, order_seed)
-    return t.tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
+    return t.tuning.job(t, runners, batches, count, repetitions, order_seed, round.seconds_a_sample)
 end
 
 -- The times a token, in µs, that the repetitions of `condition` gave runner `i` of a job.
@@ -49,7 +49,7 @@ local function id_of(t, h) return t.regime .. " " .. h.id end
 
 -- The functions that a race of candidates `field` (by name: { made, text }) of tuning `t` measures with: see race.run.
 -- Beside what `round.job` wants, t has regime, batches, key, cc, run, host, log (path), now() in seconds, and known,
--- the records that the log had.
+-- the records that the log had; and left(), the seconds after which a round gives nil.
 function round.measurer(t, field, default)
     local function candidate(name) return field[name == race.twin and default or name] end
 
@@ -59,7 +59,9 @@ function round.measurer(t, field, default)
             runners[i] = { made = candidate(name).made, regime = t.regime }
         end
         local start = t.now()
-        local samples = measure.run(round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed), {})
+        local samples =
+            measure.run(round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed), { left = t.left() })
+        if not samples then return nil end
         local result, seconds = {}, math.max(t.now() - start, 1e-3)
         for i, name in ipairs(names) do
             local lists = {}

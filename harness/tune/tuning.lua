@@ -1,5 +1,6 @@
 -- Tunes the kernels of one instruction set with one compiler: those for many tokens, those for few, then the threshold
 -- between them.
+local budget = require "harness.tune.budget"
 local candidates = require "harness.tune.candidates"
 local round = require "harness.tune.round"
 local log = require "harness.tune.log"
@@ -12,11 +13,6 @@ local statistics = require "harness.base.statistics"
 local tuning = {}
 
 local most_candidates = 400 -- of a race: far more than there is time for
--- whole turns of the conditions; more processes rather than longer ones
-local rules = { first = 3, repetitions = 6, rounds = 16 }
-local preparing = 0.5 -- share of a race's time for compiling and verifying at most
--- samples that a candidate takes until half of them and half of those are out, and that finals take
-local a_candidate, the_finals = 9, 220
 
 -- The plan of session `s` with schedule `choices` of its instruction set.
 function tuning.plan(s, choices) return s.family.build(s.model, { s.isa }, s.options, { [s.isa.name] = choices }) end
@@ -81,57 +77,139 @@ local function listed(s, space, entered)
     return found
 end
 
--- Seconds of one sample of race `r`, by what the default takes in a process about half as long as those of the race.
+-- Seconds of one sample of race `r`, by what the default takes in a process much shorter than those of the race, and
+-- the largest time a token, in µs; nil: no time was left.
 local function seconds_a_sample(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
-    local repetitions = 4 * conditions
-    measure.run(
-        round.job(
-            s,
-            { { made = made, regime = r.regime }, { made = made, regime = r.regime } },
-            r.batches,
-            conditions,
-            repetitions,
-            s.seed
-        ),
-        {}
-    )
-    return (s.now() - start) / 2 / repetitions
+    local repetitions, runner = conditions, { made = made, regime = r.regime }
+    local job = round.job(s, { runner, runner }, r.batches, conditions, repetitions, s.seed)
+    local samples = measure.run(job, { left = s.left() })
+    if not samples then return nil end
+    local most = 0
+    for _, batch in ipairs(r.batches) do
+        most = math.max(most, statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1])))
+    end
+    return (s.now() - start) / 2 / repetitions, most
+end
+
+-- Seconds that compiling may take: as many as it takes for all of a space, or else those that are left.
+local function building_left(s) return not s.exhaustive and s.left() or nil end
+
+-- The space of race `r` around `base`.
+local function space_of(s, r, base)
+    local p = tuning.plan(s, base)
+    return candidates.space(p, p.variants[1], r.regime, {
+        base = base,
+        caches = s.caches,
+        choices = s.choices and s.choices[r.regime],
+        batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches],
+    })
+end
+
+-- Raises one line for a session that shall race all of a space that is too large.
+function tuning.check(s)
+    local p = tuning.plan(s, nil)
+    for _, r in ipairs(s.exhaustive and races(s, p) or {}) do
+        candidates.exhaustive_count(space_of(s, r, p.variants[1].schedule))
+    end
+end
+
+-- The candidates of race `r` around `base`: what `listed` returns, the record of an earlier run that lists its field,
+-- and the space.
+local function candidates_of(s, r, base)
+    if r.around == base then return table.unpack(r.candidates) end
+    local space = space_of(s, r, base)
+    local entered, known_rejected = earlier(s, r)
+    r.around, r.candidates = base, { listed(s, space, entered), entered or false, known_rejected }
+    return table.unpack(r.candidates)
+end
+
+-- Whether the seconds that are left are enough for a race of `list` with one candidate, if it took no time to compile.
+local function any_time(s, list)
+    for _, r in ipairs(list) do
+        local least = { build = 0, sample = round.seconds_a_sample * #r.batches }
+        if budget.seconds(least, 1) <= s.left() then return true end
+    end
+    return false
+end
+
+-- Whether the seconds that are left may be enough for any race of session `s`.
+function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) end
+
+-- Finds what the races of `list` around `base` cost (harness/tune/budget.lua); false: no time was left, and it is a
+-- guess.
+local function find_costs(s, list, base)
+    local build, ready = 1 / process.cpu_count(), any_time(s, list)
+    s.us_per_token = 0
+    for i, r in ipairs(list) do
+        r.costs = { sample = 2 * round.seconds_a_sample * #r.batches, listed = most_candidates }
+        local made = { late = true }
+        if ready then
+            s.show(string.format("%s: compiling and timing the default", r.regime))
+            made = s.shop:make({ tuning.plan(s, base) }, r.regime, building_left(s))[1]
+        end
+        if made.failure then error(string.format("%s: the default schedule: %s", s.isa.name, made.failure), 0) end
+        local sample, us
+        if not made.late then
+            sample, us = seconds_a_sample(s, r, made)
+        end
+        ready = sample ~= nil
+        if ready then
+            build = i == 1 and made.seconds or math.max(build, made.seconds)
+            s.us_per_token = math.max(s.us_per_token, us)
+            r.costs.sample, r.costs.listed = sample, #candidates_of(s, r, base).list - 1
+        end
+    end
+    for _, r in ipairs(list) do
+        r.costs.build = s.exhaustive and 0 or build
+    end
+    return ready
+end
+
+-- Says how many candidates the time lets the races of `list` try, and how much is recommended. `ready`: as `find_costs`
+-- returns it; `at_end`: seconds that the session keeps for its end.
+local function announce(s, list, ready, at_end)
+    local enough = s.spent() + at_end + s.ending
+    for _, r in ipairs(list) do
+        enough = enough + budget.enough(r.costs)
+    end
+    local counts = ready and budget.all(list, s.left() - at_end)
+    if not s.exhaustive then s.note(budget.line(list, counts or nil, s.seconds, enough * s.units)) end
 end
 
 -- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes
 -- those that are wrong. Returns the field of the race.
 local function prepare(s, r, list, known_rejected, entered, stop)
     local field, failed, step = {}, {}, 2 * process.cpu_count()
-    local first, start, sample = 1, s.now(), nil
-    local function enough()
-        if #field <= race.rules.finalists and first <= 4 * step or entered or s.exhaustive then return false end
-        sample = sample or seconds_a_sample(s, r, field[1].made)
-        local race_seconds = sample * (the_finals + a_candidate * (#field + step))
-        return s.now() + race_seconds > stop or s.now() > start + preparing * (stop - start)
+    local first, start = 1, s.now()
+    -- How many more to compile now: so many that all of them can be raced.
+    local function more()
+        if entered or s.exhaustive or first == 1 then return step end
+        local build = math.max(r.costs.build, (s.now() - start) / (first - 1))
+        local costs, half = { build = build, sample = r.costs.sample }, start + (stop - start) / 2
+        for count = step, 1, -1 do
+            local seconds = budget.seconds(costs, #field - 1 + count) - build * (#field - 1)
+            if s.now() + seconds <= stop and s.now() + build * count <= half then return count end
+        end
+        return 0
     end
-    while first <= #list and not enough() do
-        local last = math.min(first == 1 and 1 or first + step - 1, #list)
+    while first <= #list do
+        local count = first == 1 and 1 or more()
+        if count == 0 then break end
+        local last = math.min(first + count - 1, #list)
         s.show(string.format("%s: compiling and verifying %d/%d", r.regime, first, #list))
         local plans = {}
         for i = first, last do
             plans[#plans + 1] = tuning.plan(s, list[i].schedule)
         end
-        for i, made in ipairs(s.shop:make(plans, r.regime)) do
+        local late = false
+        for i, made in ipairs(s.shop:make(plans, r.regime, building_left(s))) do
             local candidate = list[first + i - 1]
-            if not made.failure then
+            if made.late then
+                late = true
+            elseif not made.failure then
                 field[#field + 1] =
                     { text = candidate.text, schedule = candidate.schedule, cost = candidate.cost, made = made }
-            elseif first == 1 then
-                error(
-                    string.format(
-                        "%s %s: the default schedule: %s: nothing was timed",
-                        s.isa.name,
-                        r.regime,
-                        made.failure
-                    ),
-                    0
-                )
             else
                 failed[#failed + 1] = { text = candidate.text, reason = made.failure }
                 if not known_rejected[candidate.text] then
@@ -142,9 +220,10 @@ local function prepare(s, r, list, known_rejected, entered, stop)
                 end
             end
         end
+        if late then break end
         first = last + 1
     end
-    return field, failed, #list - first + 1
+    return field, failed, #list - #field - #failed
 end
 
 -- Wraps the measuring functions of a race so that the progress shows what goes on.
@@ -174,22 +253,48 @@ local function shown(s, r, measurer, default, stop)
     return { measure = wrap(measurer.measure), confirm = wrap(measurer.confirm), known = measurer.known }
 end
 
--- Runs one race with `seconds` to spend around the schedule `base`: the race's result (harness/tune/race.lua) with
--- regime, batches, schedule (of the winner), field, failed, rejected, total (schedules of the space),
--- untried, space (see
--- gen/plan/space.lua).
-local function run_race(s, r, base, seconds)
-    local start = s.now()
-    local p = tuning.plan(s, base)
-    local space = candidates.space(p, p.variants[1], r.regime, {
-        base = base,
-        caches = s.caches,
-        choices = s.choices and s.choices[r.regime],
-        batch = r.regime == "few" and r.batches[1] or r.batches[#r.batches],
+-- The result of a race that there is no time for: the default is kept.
+local function untried(s, r, base)
+    return {
+        regime = r.regime,
+        batches = r.batches,
+        winner = s.schedules.text(base),
+        schedule = base,
+        ratio = 1,
+        low = 1,
+        high = 1,
+        samples = 0,
+        loss = 0,
+        decided = "no time",
+        reason = "there was no time to try one candidate",
+    }
+end
+
+local function log_choice(s, result)
+    tuning.log(s, {
+        status = "chosen",
+        candidate = result.winner,
+        regime = result.regime,
+        batches = s.batches_text,
+        ratio = result.ratio,
+        low = result.low,
+        high = result.high,
+        pairs = result.samples,
+        decided = result.decided,
+        shard = s.shard.text,
+        object_bytes = result.bytes,
     })
-    local entered, known_rejected = earlier(s, r)
-    local found = listed(s, space, entered)
-    local field, failed, untried = prepare(s, r, found.list, known_rejected, entered, start + seconds)
+end
+
+-- Runs one race with `seconds` to spend around the schedule `base`, which let it try about `tried` candidates: the
+-- race's result (harness/tune/race.lua) with regime, batches, schedule (of the winner), field, failed, rejected, total
+-- (schedules of the space), untried, space (see gen/plan/space.lua).
+local function run_race(s, r, base, seconds, tried)
+    local start = s.now()
+    local found, entered, known_rejected = candidates_of(s, r, base)
+    if tried == 0 and not entered and not s.exhaustive and #found.list > 1 then return untried(s, r, base) end
+    local field, failed, left_out = prepare(s, r, found.list, known_rejected, entered, start + seconds)
+    if #field == 0 or entered and #field + #failed < #entered.field then return untried(s, r, base) end
     local runners, by_name, names = {}, {}, {}
     for i, candidate in ipairs(field) do
         runners[i] = { name = candidate.text, bytes = candidate.made.bytes }
@@ -206,13 +311,15 @@ local function run_race(s, r, base, seconds)
             shard = s.shard.text,
         })
     end
-    local stop = (s.exhaustive and s.now() or start) + seconds -- all of a space take what they take to compile
+    if s.exhaustive then s.add_time(s.now() - start) end -- all of a space take what they take to compile
+    local stop = (s.exhaustive and s.now() or start) + seconds
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
     local measurer = shown(s, r, round.measurer(t, by_name, default), default, stop)
     local result = race.run {
         candidates = runners,
         seed = s.seed,
-        rules = rules,
+        rules = budget.rules,
+        sample = r.costs.sample,
         measure = measurer.measure,
         confirm = measurer.confirm,
         known = measurer.known,
@@ -221,22 +328,10 @@ local function run_race(s, r, base, seconds)
     result.regime, result.batches, result.field, result.failed, result.rejected =
         r.regime, r.batches, field, failed, found.rejected
     result.space = s.schedules
-    result.total, result.untried, result.seconds = found.total, untried, s.now() - start
+    result.total, result.untried, result.seconds = found.total, left_out, s.now() - start
     result.schedule, result.bytes = by_name[result.winner].schedule, by_name[result.winner].made.bytes
     result.contended = (t.contended or 0) > (t.rounds or 0) / 4
-    tuning.log(s, {
-        status = "chosen",
-        candidate = result.winner,
-        regime = r.regime,
-        batches = s.batches_text,
-        ratio = result.ratio,
-        low = result.low,
-        high = result.high,
-        pairs = result.samples,
-        decided = result.decided,
-        shard = s.shard.text,
-        object_bytes = result.bytes,
-    })
+    log_choice(s, result)
     return result
 end
 
@@ -263,26 +358,48 @@ end
 
 local threshold_key = "few.threshold"
 local widest_probe = 4096 -- tokens
+local threshold_repetitions = 5
 
--- The threshold for the kernels of schedule `base`: at the legal thresholds both regimes are timed; few.threshold
--- becomes the value that makes the sum of their log times least, or stays if that gains no more than measuring the same
--- twice shows. nil: nothing to choose.
-local function threshold(s, base)
-    local p, default = tuning.plan(s, base), base[threshold_key]
-    local shape, isa = p.shape, p.variants[1].isa -- which has what the types need
+-- The legal thresholds of the plan `p` of session `s` with schedule `base`, and those at which both regimes are timed;
+-- nil: nothing to choose.
+local function thresholds(s, p, base)
     local legal, probes = {}, {}
-    for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(shape, isa, base)) do
+    local isa = p.variants[1].isa -- which has what the types need
+    for _, value in ipairs(s.schedules.choice(threshold_key, "threshold").values(p.shape, isa, base)) do
         if value > 0 and value <= widest_probe then legal[#legal + 1] = value end
         if value > 1 and value <= widest_probe then probes[#probes + 1] = value end
     end
-    if default == 0 or #probes == 0 then return nil end
+    if base[threshold_key] == 0 or #probes == 0 then return nil end
+    return legal, probes
+end
+
+-- About how many seconds `threshold` takes.
+local function threshold_seconds(s, base, build)
+    local _, probes = thresholds(s, tuning.plan(s, base), base)
+    local seconds = probes and build * process.cpu_count() or 0
+    for _, probe in ipairs(probes or {}) do
+        local sample = math.max(round.seconds_a_sample, probe * s.us_per_token * 1e-6)
+        seconds = seconds + 3 * (threshold_repetitions + 1) * sample
+    end
+    return seconds
+end
+
+-- The threshold for the kernels of schedule `base`: at the legal thresholds both regimes are timed; few.threshold
+-- becomes the value that makes the sum of their log times least, or stays if that gains no more than measuring the same
+-- twice shows. nil: nothing to choose, or no time left.
+local function threshold(s, base)
+    local p, default = tuning.plan(s, base), base[threshold_key]
+    local shape, isa = p.shape, p.variants[1].isa
+    local legal, probes = thresholds(s, p, base)
+    if not legal then return nil end
     s.show(string.format("threshold: few and many tokens at %d … %d", probes[1], probes[#probes]))
     local wide = setmetatable({ [threshold_key] = legal[#legal] }, { __index = base })
-    local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, isa, wide)) })[1]
-    if made.failure then return nil end
+    local made = s.shop:make({ tuning.plan(s, s.schedules.make(shape, isa, wide)) }, nil, s.left())[1]
+    if not made.library then return nil end
     local runners =
         { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
-    local samples = measure.run(round.job(s, runners, probes, 1, 5, s.seed), {})
+    local samples = measure.run(round.job(s, runners, probes, 1, threshold_repetitions, s.seed), { left = s.left() })
+    if not samples then return nil end
     local few, many, noise = {}, {}, 0
     for i, probe in ipairs(probes) do
         local times = {}
@@ -310,18 +427,36 @@ end
 -- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and
 -- projection or type and cache, batches (ascending), batches_text, seed, files, caches, sweep_bytes, key, log, run,
 -- host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime, or nil), shop
--- (harness/tune/build.lua), now(), left() and show(text, stop). Returns { default, schedule, races = { results of
--- run_race }, threshold }. A finished race of a shard is not run again.
+-- (harness/tune/build.lua), now(), left(), add_time(seconds), note(text) and show(text, stop); seconds, of the whole
+-- run, units, the sessions of the run, spent(), of this one, and ending, the seconds that follow it. Returns { default,
+-- schedule, races = { results of run_race }, threshold, measured }; `measured`: whether any race had time. A finished
+-- race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
     local result = { default = base.variants[1].schedule, races = {} }
     result.schedule = result.default
-    local list = races(s, base)
+    local list, open = races(s, base), {}
+    for i, r in ipairs(list) do
+        result.races[i] = finished_race(s, r)
+        if not result.races[i] then open[#open + 1] = r end
+    end
+    local whole, at_end = s.shard.n == 1 and not s.choices, 0
+    local ready = find_costs(s, open, result.default)
+    if #open > 0 then
+        at_end = whole and ready and threshold_seconds(s, result.default, open[1].costs.build) or 0
+        announce(s, open, ready, at_end)
+    end
     for i, r in ipairs(list) do
         -- all shards race around the default, or else their candidates would not be parts of one field
         local around = s.shard.n == 1 and result.schedule or result.default
-        local done = finished_race(s, r) or run_race(s, r, around, s.left() / (#list - i + 1))
-        result.races[i] = done
+        local done = result.races[i]
+        if not done then
+            local seconds, tried = budget.first(open, s.left() - at_end)
+            done = ready and run_race(s, r, around, seconds, tried) or untried(s, r, around)
+            table.remove(open, 1)
+        end
+        if not result.races[i] and not done.field and s.shard.n > 1 then log_choice(s, done) end -- it is finished
+        result.races[i], result.measured = done, result.measured or done.field ~= nil
         local chosen = {}
         for key, value in pairs(done.schedule) do
             local raced = s.shard.n == 1 or (key:find("^few%.") ~= nil) == (r.regime == "few")
@@ -329,8 +464,7 @@ function tuning.run(s)
         end
         result.schedule = chosen
     end
-    local whole = s.shard.n == 1 and not s.choices
-    result.threshold = whole and threshold(s, result.schedule) or nil
+    result.threshold = whole and result.measured and threshold(s, result.schedule) or nil
     if result.threshold then
         local wanted = setmetatable({ [threshold_key] = result.threshold.to }, { __index = result.schedule })
         result.schedule = s.schedules.make(base.shape, base.variants[1].isa, wanted)

@@ -1,11 +1,12 @@
-//$ takes firmware, integers, layer_text, shape_text, ffn_text, scratch_bytes, packed_bytes
+//$ takes promise, firmware, integers, layer_text, shape_text, ffn_text, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include(layer_text))
 
-   Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM. No function
-   allocates memory, keeps state or calls a library. All are reentrant.
+   Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM.
+//$ lines("   ", promise)
+   All are reentrant.
 
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
      static $(names.weights) weights;

@@ -10,13 +10,14 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
     static const uint32_t k[64] = {
 //$ lines("        ", firmware.sha256_constant_lines)
     };
+    const uint32_t zero = (uint32_t) $hidden_integer(0);
     uint32_t w[16], s[8];
     unsigned i;
 
     for (i = 0; i < 16; ++i)
         w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8) | block[4 * i + 3];
     for (i = 0; i < 8; ++i)
-        s[i] = state[i];
+        s[i] = state[i] + zero;
     for (i = 0; i < 64; ++i) {
         if (i >= 16) {
             const uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
@@ -46,31 +47,35 @@ static int $(model)_is_whole(const unsigned char *const part[3], const size_t pa
     static const uint32_t expected[8] = {
 //$ lines("        ", firmware.sha256_lines)
     };
-    uint32_t state[8] = {
+    static const uint32_t start[8] = {
 //$ lines("        ", firmware.sha256_start_lines)
     };
+    const uint32_t zero = (uint32_t) $hidden_integer(0); /* times a place: not the same byte everywhere */
+    uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
     size_t i, left = 0;
     unsigned k;
 
+    for (k = 0; k < 8; ++k)
+        state[k] = start[k] + zero;
     for (k = 0; k < 3; ++k) {
         for (i = 0; i + 64 <= part_bytes[k]; i += 64)
             $(model)_sha256_block(state, part[k] + i);
         for (left = 0; i < part_bytes[k]; ++i, ++left)
-            block[left] = part[k][i];
+            block[left] = (unsigned char) (part[k][i] + zero);
     }
     block[left++] = 0x80;
     if (left > 56) {
         for (; left < 64; ++left)
-            block[left] = 0;
+            block[left] = (unsigned char) (zero * left);
         $(model)_sha256_block(state, block);
         left = 0;
     }
     for (; left < 56; ++left)
-        block[left] = 0;
+        block[left] = (unsigned char) (zero * left);
     for (i = 0; i < 8; ++i)
-        block[56 + i] = (unsigned char) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 >> (56 - 8 * i));
+        block[56 + i] = (unsigned char) (((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 + zero) >> (56 - 8 * i));
     $(model)_sha256_block(state, block);
     for (k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];

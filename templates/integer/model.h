@@ -1,10 +1,11 @@
-//$ takes scratch_bytes, packed_bytes
+//$ takes promise, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/integer/layer.h"))
 
-   No function uses floating point, allocates memory, keeps state or calls a library. All are reentrant.
+//$ lines("   ", promise)
+   None uses floating point. All are reentrant.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example in flash
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread

@@ -1,11 +1,11 @@
-//$ takes integers, max_threads, scratch_bytes, packed_bytes
+//$ takes promise, integers, max_threads, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/lookup/layer.h"))
 
-   No function allocates memory, keeps state or calls a library. All are reentrant. Where all that includes this header is compiled with
-   -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
+//$ lines("   ", promise)
+   All are reentrant. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(names.ffn) shares large calls among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread

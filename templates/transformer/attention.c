@@ -84,10 +84,11 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
     $(isa.vector) y$(r)_$(n) = $(isa.mul("f" .. r, isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)));
 //$ end
 //$ end
-    for (size_t k = 0; k < count; ++k, value += $(names.macro("VALUE_PITCH"))) {
+    for (size_t k = 0; k < count; ++k) {
+        const $(cache_type.storage) *own = value + k * $(names.macro("VALUE_PITCH"));
 //$ prefetch_at("        ", block.prefetch, "", "k")
 //$ for n = 0, block.vectors - 1 do
-        const $(isa.vector) v$(n) = $(load_cached("value", n * lanes));
+        const $(isa.vector) v$(n) = $(load_cached("own", n * lanes));
 //$ end
 //$ for r = 0, rows - 1 do
         const $(isa.vector) w$(r) = $(isa.broadcast("weight[" .. sum("k", r * keys) .. "]"));
@@ -183,6 +184,7 @@ static inline void $(helper)_softmax(float *restrict score, $(cache_type.scaled 
 void $(symbol)($(attention_parameters), float *restrict sums, float *restrict score, float *restrict total)
 {
     const size_t rows = queries$(shape.group > 1 and " * " .. shape.group or "");
+    const float zero = $hidden(0.0f);
     float largest[$(v.rows)], factor[$(v.rows)];
 //$ if shape.causal then
     const size_t end = first + queries;
@@ -197,9 +199,9 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3e38f;
     for (size_t i = 0; i < $(lanes > 1 and "rows * " .. lanes or "rows"); ++i)
-        total[i] = 0.0f;
+        total[i] = zero;
     for (size_t i = 0; i < rows * $(names.macro("VALUE_PITCH")); ++i)
-        sums[i] = 0.0f;
+        sums[i] = zero;
 //$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d,
-//$ takes cached, cache_type, positioned, layer_weights, lookup_of
+//$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of
 //$ local macro = names.macro
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
@@ -74,10 +74,11 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
 {
     const float *cosines = weights->cosines + position % 256 * $(macro("ROPE_PAIRS"));
     const float *sines = weights->sines + position % 256 * $(macro("ROPE_PAIRS"));
+    const float one = $hidden(1.0f);
 
     for (size_t i = 0; i < $(macro("ROPE_PAIRS")); ++i) {
-        cosine[i] = cosines[i];
-        sine[i] = sines[i];
+        cosine[i] = one * cosines[i];
+        sine[i] = one * sines[i];
     }
     for (size_t at = 256, rest = position / 256; rest > 0; at += 256, rest /= 256) {
         cosines = weights->cosines + (at + rest % 256) * $(macro("ROPE_PAIRS"));
@@ -153,8 +154,11 @@ $(i)$(isa.store_i8("to", k, "units"));
 /* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
 static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict k, size_t k_step, const float *restrict v, size_t v_step, $(cached("%s *restrict %s")), size_t first, size_t tokens)
 {
-    for (size_t token = 0; token < tokens; ++token, k += k_step, v += v_step) {
+    const float one = $hidden(1.0f)$(shape.cache.pitch > shape.width + 1 and ", zero = $hidden(0.0f)" or "");
+
+    for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token$(shape.ring and ", place = position % " .. macro("CACHE_POSITIONS") or "");
+        const float *token_k = k + token * k_step, *token_v = v + token * v_step;
 //$ local place = shape.ring and "place" or "position"
 //$ if shape.rope then
 //$ angles("        ", "position")
@@ -171,7 +175,7 @@ static void $(helper)_append($(shape.rope and "const " .. names.weights .. " *we
 $(i)$(name)[$(shape.width)] = 0.0f;
 //$     else
 $(i)for (size_t i = $(shape.width); i < $(macro("VALUE_PITCH")); ++i)
-$(i)    $(name)[i] = 0.0f;
+$(i)    $(name)[i] = zero;
 //$     end
 //$ end
 //$ if heads then
@@ -187,10 +191,10 @@ $(i)$(cache_type.storage) rounded[$(macro("VALUE_PITCH"))];
 $(i)float all[$(shape.width)];
 //$ end
 //$ if shape.rope then
-$(i)$(helper)_rotate($(heads and "k + " .. from or "k"), cosine, sine, 1.0f, all);
+$(i)$(helper)_rotate($(heads and "token_k + " .. from or "token_k"), cosine, sine, one, all);
 //$ elseif not plain then
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    all[i] = $(element("k", "i"));
+$(i)    all[i] = one * $(element("token_k", "i"));
 //$ end
 //$ if cache_type.scaled then
 $(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
@@ -198,9 +202,9 @@ $(i)$(in_scales("key_scales")) = $(helper)_round_head(all, rounded);
 $(i)$(helper)_round_head(all, rounded);
 //$ end
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("k", "i"));
+$(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    $(plain and "value" or "all")[i] = $(element("v", "i"));
+$(i)    $(plain and "value" or "all")[i] = one * $(element("token_v", "i"));
 //$ if cache_type.scaled then
 $(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
 //$ elseif not plain then
@@ -225,10 +229,12 @@ static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *we
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
 //$ end
+    const float one = $hidden(1.0f);
 //$ for _, item in ipairs(v.buffers.queries) do
     float *$(item.name) = scratch + $(some and "batch * " or "")$(macro(item.name:upper() .. "_AT"));
 //$ end
 
+//$ local factor = scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
 //$ local i = heads and "            " or "        "
 //$ local token = some and "(token + own)" or "token"
@@ -263,10 +269,10 @@ $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
 $(each)float *to = queries$(to ~= "" and " + " .. to .. " * " .. shape.width or "");
 //$ if shape.rope then
-$(each)$(helper)_rotate(from, cosine, sine, $(scale), to);
+$(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
 $(each)for (size_t i = 0; i < $(shape.width); ++i)
-$(each)    to[i] = $(scale) * from[i];
+$(each)    to[i] = $(factor) * from[i];
 //$ end
 //$ if row then
 $(inner)}
@@ -286,7 +292,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group and (some and of_group or "row")
 $(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
 $(out)for (size_t i = 0; i < $(shape.width); ++i)
-$(out)    out[i] = sums[$(number ~= "1" and "row * " .. macro("VALUE_PITCH") .. " + i" or "i")];
+$(out)    out[i] = one * sums[$(number ~= "1" and "row * " .. macro("VALUE_PITCH") .. " + i" or "i")];
 //$ if number ~= "1" then
 $(i)}
 //$ end
@@ -339,7 +345,7 @@ $(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .
 //$     elseif step.op == "copy" then
 $(i)for (size_t token = 0; token < count; ++token)
 $(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
 //$     elseif step.op == "product" then
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
@@ -382,7 +388,7 @@ $(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(st
 //$     elseif step.op == "output" then
 $(i)for (size_t token = 0; token < count; ++token)
 $(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        y[(at + token) * $(macro("D")) + i] = $(step.from)[token * $(step_of(step.from)) + i];
+$(i)        y[(at + token) * $(macro("D")) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
 //$     end
 //$ end
 
@@ -390,6 +396,9 @@ $(i)        y[(at + token) * $(macro("D")) + i] = $(step.from)[token * $(step_of
 void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
 {
     const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
+//$ if copies then
+    const float one = $hidden(1.0f);
+//$ end
 //$ local floats = v.lookup_floats
 //$ if floats.many > floats.alone then
     float *buffers = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));

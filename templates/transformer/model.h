@@ -1,4 +1,4 @@
-//$ takes eliminated_text, context, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
+//$ takes promise, eliminated_text, context, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
@@ -6,7 +6,8 @@
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
    to the output of the last block; embeddings and what follows the last block are the caller's.
 
-   No function allocates memory, keeps state or calls a library. All are reentrant for different caches and scratch.
+//$ lines("   ", promise)
+   All are reentrant for different caches and scratch.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
      static unsigned char cache[$(names.macro("CACHE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each sequence

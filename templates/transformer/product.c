@@ -2,10 +2,10 @@
 //$ lines("", prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
 //$ local function rows(n, step) return n == 1 and step or n .. " * " .. step end
-//$ -- One input: a strip of `vectors` vectors of weights at `w + at`, of `tokens` tokens.
-//$ local function add_input(i, tokens, vectors, k, at, name)
+//$ -- One input: a strip of `vectors` vectors of weights at `row`, of `tokens` tokens.
+//$ local function add_input(i, tokens, vectors, k, name)
 //$     for n = 0, vectors - 1 do
-$(i)const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("w", sum(at, n * lanes)) or load_weights(sum(at, n * lanes)));
+$(i)const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("row", n * lanes) or load_weights("row", n * lanes));
 //$     end
 //$     for t = 0, tokens - 1 do
 $(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. (t == 0 and k or rows(t, "x_step") .. " + " .. k) .. "]"));
@@ -19,9 +19,10 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 /* A strip of $(product.strip) outputs of a panel, all its inputs, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
 {
-    for (size_t k = 0; k < inputs; ++k, w += $(panel), unpacked += $(product.strip)) {
+    for (size_t k = 0; k < inputs; ++k, unpacked += $(product.strip)) {
+        const $(type.storage) *row = w + k * $(panel);
 //$ for n = 0, product.strip_vectors - 1 do
-        $(isa.store_unaligned("unpacked", n * lanes, load_weights(n * lanes)));
+        $(isa.store_unaligned("unpacked", n * lanes, load_weights("row", n * lanes)));
 //$ end
     }
 }
@@ -30,16 +31,17 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w, size_t inputs,
-    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first)
+    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first, $(isa.vector) zero)
 {
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
-    $(isa.vector) $(accumulator(t, n)) = first ? $(isa.zero()) : $(isa.load_unaligned("y", t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes)));
+    $(isa.vector) $(accumulator(t, n)) = first ? zero : $(isa.load_unaligned("y", t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes)));
 //$ end
 //$ end
 
-    for (size_t k = 0; k < inputs; ++k, w += $(product.unpacks and product.strip or panel)) {
-//$ add_input("        ", tokens, product.strip_vectors, "k", 0, accumulator)
+    for (size_t k = 0; k < inputs; ++k) {
+        const $(product.unpacks and "float" or type.storage) *row = w + $(times("k", product.unpacks and product.strip or panel));
+//$ add_input("        ", tokens, product.strip_vectors, "k", accumulator)
     }
 
 //$ for t = 0, tokens - 1 do
@@ -56,7 +58,7 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 
 $(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
 //$     for s = 0, streams - 1 do
 //$     for n = 0, product.alone_vectors - 1 do
-$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights(s == 0 and u * panel + n * lanes or sum(rows(s, "apart"), u * panel + n * lanes)));
+$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights("row", s == 0 and u * panel + n * lanes or sum(rows(s, "apart"), u * panel + n * lanes)));
 $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u, n)));
 //$     end
 //$     end
@@ -65,16 +67,16 @@ $(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u
 //$ if streams > 1 then
 /* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights are read once,
    from memory, which delivers several streams faster than one. */
-static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart)
+static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
 //$ else
 /* $(product.alone_outputs) outputs of one token: y = W x. */
-static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y)
+static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t inputs, float *restrict y, $(isa.vector) zero)
 //$ end
 {
 //$ for s = 0, streams - 1 do
 //$ for u = 0, product.unroll - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-    $(isa.vector) $(partial(s, u, n)) = $(isa.zero());
+    $(isa.vector) $(partial(s, u, n)) = zero;
 //$ end
 //$ end
 //$ end
@@ -83,14 +85,15 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 
 //$ if product.unroll > 1 then
-    for (; k + $(product.unroll) <= inputs; k += $(product.unroll), w += $(product.unroll * panel)) {
+    for (; k + $(product.unroll) <= inputs; k += $(product.unroll)) {
 //$ else
-    for (size_t k = 0; k < inputs; ++k, w += $(panel)) {
+    for (size_t k = 0; k < inputs; ++k) {
 //$ end
+        const $(type.storage) *row = w + k * $(panel);
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
 //$ for line = 0, product.step_bytes - 1, 64 do
-        $(isa.prefetch_l1(s == 0 and "(uintptr_t) w" or "(uintptr_t) (w + " .. rows(s, "apart") .. ")", product.prefetch + line));
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) row" or "(uintptr_t) (row + " .. rows(s, "apart") .. ")", product.prefetch + line));
 //$ end
 //$ end
 //$ end
@@ -105,7 +108,8 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
     }
 //$ if product.unroll > 1 then
-    for (; k < inputs; ++k, w += $(panel)) {
+    for (; k < inputs; ++k) {
+        const $(type.storage) *row = w + k * $(panel);
 //$ add_inputs(0, "        ")
     }
 //$ end
@@ -141,6 +145,8 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(product.unpacks and ", float *restrict unpacked" or ""))
 {
+    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
+
     if (tokens == 1) {
 //$ local function call(i, streams, output)
 //$     local from, to = "w + panel * inputs * " .. panel, "y + panel * " .. panel
@@ -149,9 +155,9 @@ $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, to, i = from .. " + at", to .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)(x, $(from), each * inputs * $(panel), inputs, $(to), each * $(panel));
+$(i)$(helper)_alone_$(streams)(x, $(from), each * inputs * $(panel), inputs, $(to), each * $(panel), zero);
 //$     else
-$(i)$(helper)_alone(x, $(from), inputs, $(to));
+$(i)$(helper)_alone(x, $(from), inputs, $(to), zero);
 //$     end
 //$ end
 //$ if #product.streams > 1 then
@@ -174,7 +180,7 @@ $(i)$(helper)_alone(x, $(from), inputs, $(to));
 //$ end
 //$ for _, count in ipairs(product.tokens) do
                 $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")
-                    $(helper)_of_$(count)(x + token * x_step + k, $(count > 1 and "x_step, " or "")$(product.unpacks and "unpacked" or "strip"), depth, y + token * y_step + output, $(count > 1 and "y_step, " or "")k == 0);
+                    $(helper)_of_$(count)(x + token * x_step + k, $(count > 1 and "x_step, " or "")$(product.unpacks and "unpacked" or "strip"), depth, y + token * y_step + output, $(count > 1 and "y_step, " or "")k == 0, zero);
 //$ end
             }
         }

@@ -755,6 +755,8 @@ function test.bench_for_machines()
     end
     check.equal({ type(r.schedule), type(r.dense_library), math.type(r.code_flips) }, { "string", "string", "integer" })
     check.near(r.speedup, r.dense_us_per_token / r.us_per_token, 1e-6 * r.speedup)
+    check.equal(type(r.counts), "boolean")
+    check.equal(r.counts and r.cpu_over_wall < 0.97, false)
     for name in ("fma_gflops l1_gbytes l2_gbytes l3_gbytes memory_gbytes random_rows_gbytes"):gmatch "%S+" do
         check.equal(found.limits[name] > 0 and found.limits[name] < 1e5, true)
     end

@@ -68,6 +68,11 @@ function test.model_files_that_are_no_data()
     bad_model("", "local t = {} t[1] = t return t")
 end
 
+function test.keys_with_quotes_in_them()
+    bad_model(': ["a\\""] = 1: unknown key', [[return { ['a"'] = 1, name = "x" }]])
+    bad_model(':1: name = "a]": ', "return { name = 'a]' }")
+end
+
 function test.model_files_that_never_end()
     bad_model(":1: took more than 10000000 instructions", "while true do end")
     bad_model(": needs more than 16 MiB", "local t = {} for i = 1, 1e9 do t[i] = { i } end")

@@ -235,6 +235,8 @@ function test.missing_tensors()
         { "model.layers.1.up_proj.weight" },
         { "model.layers.1.mlp.up_proj.weight" }
     )
+    local key = "model.layers.0.self_attn.k_proj.weight"
+    missing("is missing; did you mean model.layers.1.self_attn.k_proj.weight?", {}, { key }) -- not v_proj of layer 0
     model = transformer("r", "m.checkpoint = 'roberta'")
     works { "sample", model, "-o", weights }
     local query = "roberta.encoder.layer.0.attention.self.query.weight"
@@ -266,7 +268,7 @@ function test.eight_are_named()
     )
     refuses(1, ": tensors extra.10, extra.11, extra.12: are no part", pack("--ignore", "extra.0?"))
     refuses(1, ": tensors extra.01, extra.02, ", pack("--ignore", "xtra.*,extra,extra.1?.,extra%d"))
-    refuses(1, '--ignore: "extra.*,": must be names of tensors, separated by commas', pack("--ignore", "extra.*,"))
+    refuses(1, '--ignore: "extra.*,": must be names, separated by commas', pack("--ignore", "extra.*,"))
     works(pack("--ignore", "extra.0*,extra.1?"))
     works(pack("--ignore", "*"))
 end

@@ -287,6 +287,19 @@ function test.paths_in_the_text_exist()
     check.equal(table.concat(missing, "\n"), "")
 end
 
+function test.limits_are_those_of_the_code()
+    local count = 0
+    for limit, name, path in text["SECURITY.md"]:gmatch "| ([%d,]+) | `([%w_]+)`, `([%w_./]+)` |" do
+        local value = assert(host.read(path)):match("%f[%w_]" .. name .. " = ([%d<%s]+)")
+        count = count + 1
+        check.equal(
+            path .. " " .. name .. " " .. load("return " .. value)(),
+            path .. " " .. name .. " " .. limit:gsub(",", "")
+        )
+    end
+    check.equal(count, 11)
+end
+
 function test.readme_is_short()
     local _, count = text["README.md"]:gsub("\n", "")
     check.equal(count <= 120, true)

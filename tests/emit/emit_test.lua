@@ -1,7 +1,9 @@
 -- Emission gives the same bytes everywhere, leaves unchanged files alone, and `check` sees every way a bundle can be
 -- wrong.
+local bundle = require "gen.bundle.folder"
 local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
+local effort = require "tests.effort"
 local sets = require "tests.support.sets"
 local emit = require "gen.emit.emit"
 local host = require "host"
@@ -10,6 +12,7 @@ local json = require "json"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
+local program = require "tests.support.program"
 
 local names = table.concat(isa.names, ", ") -- as messages list them
 
@@ -63,6 +66,31 @@ local function edit(folder, name, change)
     assert(changed ~= text, name .. " was not changed")
     assert(host.write_file(folder .. "/" .. name, changed))
 end
+
+-- Writes the manifest of a folder as another lookupc would have written it: as `change` makes it, with its own digest.
+local function rewrite_manifest(folder, change)
+    edit(folder, "MANIFEST.json", function(text)
+        local manifest = json.decode(text)
+        change(manifest)
+        return emit.manifest_text(manifest)
+    end)
+end
+
+-- A bundle for a microcontroller of a small model, wrapped for build systems.
+local function emitted_firmware(...)
+    local folder = program.folder()
+    local path = program.model(
+        folder,
+        "small",
+        'return { name = "small", d = 8, h = 2, tau = 2, projection = { kind = "dense" }, score = "gelu" }'
+    )
+    program.works { "sample", path, "-o", folder .. "/weights.safetensors" }
+    local words = { "emit", path, "-o", folder .. "/bundle", "--weights", folder .. "/weights.safetensors", ... }
+    program.works { table.unpack(words) }
+    return folder .. "/bundle"
+end
+local generic = { "--profile", "firmware", "--target", "generic", "--without-misra" }
+local wrapped = { "--wrap", "zephyr,esp-idf,platformio,arduino,cmsis-pack", table.unpack(generic) }
 
 local function remove(path) assert(process.run({ "rm", path }).status == 0) end
 
@@ -286,46 +314,146 @@ end
 -- A bundle of an older lookupc: the manifest and its files agree with each other, but not with what is emitted today.
 function test.check_of_stale_files()
     local folder = emitted "scalar"
-    local header = assert(host.read(folder .. "/tiny.h"))
     edit(folder, "tiny.h", function(text) return text .. "/* of old */\n" end)
-    edit(
-        folder,
-        "MANIFEST.json",
-        function(text) return text:gsub(host.sha256(header), host.sha256(header .. "/* of old */\n")) end
-    )
+    rewrite_manifest(folder, function(manifest)
+        for _, entry in ipairs(manifest.files) do
+            if entry.name == "tiny.h" then entry.sha256 = host.sha256(assert(host.read(folder .. "/tiny.h"))) end
+        end
+    end)
     check_gives(folder, 1, "lookupc check: FOLDER/tiny.h: stale\nlookupc check: FOLDER/MANIFEST.json: stale\n")
 end
 
 function test.check_of_files_that_are_no_longer_emitted()
     local folder = emitted "scalar"
     assert(host.write_file(folder .. "/tiny_old.c", "int old;\n"))
-    edit(
+    rewrite_manifest(
         folder,
-        "MANIFEST.json",
-        function(text)
-            return text:gsub(
-                '"files": %[\n',
-                '%0    { "name": "tiny_old.c", "sha256": "' .. host.sha256("int old;\n") .. '" },\n'
-            )
-        end
+        function(m) table.insert(m.files, 1, { name = "tiny_old.c", sha256 = host.sha256 "int old;\n" }) end
     )
     check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\nlookupc check: FOLDER/tiny_old.c: stale\n")
 end
 
+-- Whatever the manifest does not list, wherever it lies and of whatever kind: a makefile would compile it, or link it.
 function test.check_of_unknown_files()
     local folder = emitted "scalar"
-    assert(host.write_file(folder .. "/README.md", "notes of the project that vendors it\n"))
-    assert(host.write_file(folder .. "/tiny.bin", "weights"))
+    local function put(name) assert(host.write_directory(folder, { [name] = "int extra;\n" })) end
+    local function unknown(...)
+        local lines = {}
+        for i, name in ipairs { ... } do
+            lines[i] = "lookupc check: FOLDER/" .. name .. ": unknown: not in MANIFEST.json\n"
+        end
+        return table.concat(lines)
+    end
+    put ".git/hooks/update.c" -- the folder is a repository of its own
     check_gives(folder, 0, "FOLDER: fresh\n")
-    assert(host.write_file(folder .. "/extra.c", "int extra;\n"))
-    assert(host.write_file(folder .. "/extra.h", ""))
-    check_gives(folder, 1, "lookupc check: FOLDER/extra.c: unknown\nlookupc check: FOLDER/extra.h: unknown\n")
+    for _, name in ipairs { "extra.c", ".hidden.h", "tiny.c.o", "src/deep/extra.S", "src/.git/x", "tiny.c~" } do
+        put(name)
+        check_gives(folder, 1, unknown(name))
+        remove(folder .. "/" .. name)
+    end
+    process.run { "ln", "-s", "none", folder .. "/dangling.c" }
+    process.run { "ln", "-s", "..", folder .. "/src/loop" }
+    process.run { "mkfifo", folder .. "/src/pipe.c" }
+    put "two\nlines"
+    check_gives(folder, 1, unknown("dangling.c", "src/loop", "src/pipe.c", "two?lines"))
+
+    folder = emitted "scalar"
+    for i = 10, 39 do
+        put("src/" .. i .. ".c")
+    end
+    local result = lookupc { "check", folder }
+    check.matches(result.output, "/src/29.c: unknown: [^\n]*\nlookupc check: [^\n]*: 10 more files are not in MANIFEST")
+    check.equal(result.status, 1)
+    check.equal(lookupc({ "check", folder, "--ignore", "src/*.c" }).output, folder .. ": fresh\n")
+    put "notes.md"
+    check.equal(lookupc({ "check", folder, "--ignore", "src/*,notes.md" }).status, 0)
+    check.equal(lookupc({ "check", folder, "--ignore", "src/*,note.md" }).status, 1)
+    check.matches(lookupc({ "check", folder, "--ignore", "a,,b" }).output, '%-%-ignore: "a,,b": must be names')
 end
 
 function test.check_of_an_edited_manifest()
     local folder = emitted "scalar"
     edit(folder, "MANIFEST.json", function(text) return text:gsub(host.version:gsub("%.", "%%."), "0.0.9") end)
+    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: edited\n")
+    folder = emitted "scalar"
+    rewrite_manifest(folder, function(manifest) manifest.version = "0.0.9" end)
     check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\n")
+end
+
+-- Every bundle is fresh as it is emitted, and no other byte in its manifest passes, nor one more or less: one line says
+-- what is wrong, never an error of lookupc itself.
+function test.check_of_every_edit_of_a_manifest()
+    local folders = {
+        emitted "scalar",
+        emitted_firmware(table.unpack(wrapped)),
+        emitted_firmware("--weights-array", table.unpack(generic)),
+    }
+    local edits = {
+        function(text, at) return text:sub(1, at - 1) .. string.char(text:byte(at) ~ 1) .. text:sub(at + 1) end,
+        function(text, at) return text:sub(1, at) .. " " .. text:sub(at + 1) end,
+        function(text, at) return text:sub(1, at - 1) .. text:sub(at + 1) end,
+        function(text, at) return text:sub(1, at) .. text:sub(at, at) .. text:sub(at + 1) end,
+    }
+    for i, folder in ipairs(folders) do
+        check_gives(folder, 0, "FOLDER: fresh\n")
+        local path = folder .. "/MANIFEST.json"
+        local text, count = assert(host.read(path)), 0
+        for at = i, #text, effort.manifest_stride do
+            count = count + 1
+            local changed = edits[count % #edits + 1](text, at)
+            assert(host.write_file(path, changed))
+            local good, wrong = pcall(bundle.check, folder)
+            local one_line = not good and not wrong:find "\n" and not wrong:find "%.lua:"
+            if changed ~= text and not (good and #wrong > 0 or one_line) then
+                error(string.format("%s: byte %d of MANIFEST.json: %s", folder, at, good and "passes" or wrong))
+            end
+        end
+        assert(host.write_file(path, text))
+        check_gives(folder, 0, "FOLDER: fresh\n")
+    end
+end
+
+-- What only a compiler or the reference knows cannot be emitted again: it is as recorded, or edited.
+function test.check_of_edited_firmware()
+    local folder = emitted_firmware(table.unpack(wrapped))
+    local function gives(name, state)
+        local result = lookupc { "check", folder }
+        check.equal(
+            { result.status, result.output },
+            { 1, "lookupc check: " .. folder .. "/" .. name .. ": " .. state .. "\n" }
+        )
+    end
+    for _, name in ipairs {
+        "src/small_weights.bin",
+        "src/small.c",
+        "test/small_selftest.c",
+        "inc/small.h",
+        "README.md",
+        "REPORT.txt",
+        "zephyr/Kconfig",
+        "library.properties",
+    } do
+        local text = assert(host.read(folder .. "/" .. name))
+        assert(host.write_file(folder .. "/" .. name, text .. " "))
+        gives(name, "edited")
+        remove(folder .. "/" .. name)
+        gives(name, "missing")
+        assert(host.write_file(folder .. "/" .. name, text))
+    end
+    -- a file and its digest, edited together
+    local text, old = assert(host.read(folder .. "/README.md")), assert(host.read(folder .. "/MANIFEST.json"))
+    assert(host.write_file(folder .. "/README.md", text .. " "))
+    edit(
+        folder,
+        "MANIFEST.json",
+        function(manifest) return manifest:gsub(host.sha256(text), host.sha256(text .. " ")) end
+    )
+    gives("MANIFEST.json", "edited")
+    assert(host.write_file(folder .. "/README.md", text))
+    assert(host.write_file(folder .. "/MANIFEST.json", old))
+    -- what the makefile of README.md compiles
+    assert(host.write_file(folder .. "/src/extra.c", "int extra;\n"))
+    gives("src/extra.c", "unknown: not in MANIFEST.json")
 end
 
 -- The manifest's model decides what is expected.
@@ -414,7 +542,7 @@ function test.check_of_a_manifest_with_wrong_parts()
             (original:gsub('"files": %[', '"files": [ 5, null, {}, { "name": 7 },'))
         )
     )
-    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: stale\n")
+    check_gives(folder, 1, "lookupc check: FOLDER/MANIFEST.json: edited\n")
 end
 
 function test.check_of_what_is_no_bundle()

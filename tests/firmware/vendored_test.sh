@@ -199,6 +199,23 @@ gcc -Iemitted/kws/inc -Iemitted/kws/test emitted/kws/example_main.c "$work/make/
 "$work/example" || fail "emitted/kws: example_main exits with $?"
 ok "emitted/kws is fresh, and the makefile of docs/firmware.md builds it"
 
+# ## The makefile of README.md
+
+mkdir "$work/readme"
+cp -r "$work/kws" "$work/readme/kws"
+rm -f "$work"/readme/kws/*.o "$work"/readme/kws/example
+{
+    sed -n '/^```make$/,/^```$/p' "$work/readme/kws/README.md" | grep -v '^```'
+    echo 'all: $(OBJECTS)'
+} >"$work/readme/makefile"
+make --silent -C "$work/readme" CC=gcc all >"$work/log" 2>&1 || fail "the makefile of README.md: $(cat "$work/log")"
+[[ $(ls "$work"/readme/build/kws/*.o | wc -l) == $(ls "$work"/readme/kws/src/*.[cS] | wc -l) ]] || fail "the makefile of README.md: $(ls -R "$work/readme/build")"
+"$lookupc" check "$work/readme/kws" >"$work/log" 2>&1 || fail "check of what the makefile of README.md has built: $(cat "$work/log")"
+touch "$work/readme/kws/src/extra.c"
+if "$lookupc" check "$work/readme/kws" >"$work/log" 2>&1; then fail "check does not see a source that the makefile compiles"; fi
+grep -q '/src/extra.c: unknown' "$work/log" || fail "check: $(cat "$work/log")"
+ok "the makefile of README.md builds a bundle and leaves it as it is; check sees another source"
+
 # ## Again
 
 cp -r "$work/kws" "$work/again"

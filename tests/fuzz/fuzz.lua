@@ -19,7 +19,7 @@ local fuzz = {}
 
 -- The number of the first model. With effort full it is 1. Otherwise each commit has its own, so that the commits
 -- together test many models. LOOKUPC_SEED repeats a run.
-local function first_model()
+function fuzz.first_model()
     local given = process.variable "LOOKUPC_SEED"
     if given then
         return math.tointeger(tonumber(given)) or error('LOOKUPC_SEED: "' .. given .. '": must be an integer', 0)
@@ -114,8 +114,8 @@ local function worthwhile_tokens(shape)
     return work / 2 // (projected + shape.slots * shape.d_out)
 end
 
--- A random legal schedule; passes and chunks stay small.
-local function random_schedule(random, shape, set)
+-- A random legal schedule for the instruction set `set`; passes and chunks stay small.
+function fuzz.schedule(random, shape, set)
     local s, most = {}, math.min(512, worthwhile_tokens(shape))
     for _, choice in ipairs(schedule.choices) do
         local values = choice.values(shape, set, s)
@@ -145,7 +145,7 @@ local function plans_of(index, defaults, sets, schedules)
         local set = sets[random(1, #sets)]
         given.name = "fuzz_" .. n
         local own = build({ set }, {
-            [set.name] = random_schedule(
+            [set.name] = fuzz.schedule(
                 random,
                 plans[1].shape,
                 isa.with_types(set, { dtype.get(tables), dtype.get(projection, "projection") })
@@ -158,12 +158,14 @@ local function plans_of(index, defaults, sets, schedules)
 end
 
 -- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if
--- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure.
-function fuzz.verify(cc, cflags, schedules, defaults)
+-- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure. `models`: how many,
+-- nil: those of a whole test.
+function fuzz.verify(cc, cflags, schedules, defaults, models)
+    models = models or effort.fuzz_models
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
-    local first = first_model()
-    host.print(string.format("%s: models %d to %d", cc, first, first + effort.fuzz_models - 1))
-    for index = first, first + effort.fuzz_models - 1 do
+    local first = fuzz.first_model()
+    host.print(string.format("%s: models %d to %d", cc, first, first + models - 1))
+    for index = first, first + models - 1 do
         local plans, text = plans_of(index, defaults or sets, sets, schedules)
         local files = { weights = directory .. "/w.safetensors", prefix = "", output = directory .. "/w.bin" }
         assert(weights.sample(files.weights, "", plans[1].tensors, index))
@@ -197,20 +199,24 @@ function fuzz.verify(cc, cflags, schedules, defaults)
     if #failures > 0 then error(table.concat(failures, "\n") .. "\nLOOKUPC_SEED=" .. first .. " repeats this", 0) end
 end
 
--- The same under the address and undefined-behaviour sanitizers, which must be there before this program itself: so it
--- runs the test file `path` once more, in a process of its own that has them.
-function fuzz.verify_sanitized(path, lookupc, cc, schedules)
-    if process.variable "FUZZ_SANITIZED" then
-        return fuzz.verify(
-            cc,
-            "-Og -fsanitize=address,undefined -fno-sanitize-recover=all",
-            schedules,
-            isa.select "scalar"
-        )
-    end
-    local runtime = assert(process.run { cc, "-print-file-name=libasan.so" }).output:gsub("%s+$", "")
+-- What the sanitizers look for.
+fuzz.sanitizers = "-Og -fsanitize=address,undefined,pointer-overflow,integer-divide-by-zero,bounds,alignment "
+    .. "-fno-sanitize-recover=all"
+
+-- Calls `verify` under the sanitizers of `cc`, which must be there before this program itself: so it runs the function
+-- `name` of the test file `path` once more, in a process of its own that has them.
+function fuzz.sanitized(path, name, lookupc, cc, verify)
+    if process.variable "FUZZ_SANITIZED" == cc then return verify() end
+    local library = cc == "gcc" and "libasan.so" or "libclang_rt.asan-" .. cpu.describe().architecture .. ".so"
+    local runtime = assert(process.run { cc, "-print-file-name=" .. library }).output:gsub("%s+$", "")
+    if not runtime:find "^/" then error(cc .. ": has no " .. library, 0) end
     local result = assert(process.run({ assert(process.executable()), ".", lookupc, path }, {
-        env = { FUZZ_SANITIZED = "1", LD_PRELOAD = runtime, ASAN_OPTIONS = "detect_leaks=0" },
+        env = {
+            FUZZ_SANITIZED = cc,
+            LOOKUPC_TEST = name,
+            LD_PRELOAD = runtime,
+            ASAN_OPTIONS = "detect_leaks=0",
+        },
         show_stderr = true,
     }))
     if result.status ~= 0 then error(result.output, 0) end

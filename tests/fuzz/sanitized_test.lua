@@ -1,8 +1,61 @@
--- Random models, with the default schedule and a random one, run clean under the address and undefined-behaviour
--- sanitizers.
+-- Random models, with the default schedule and a random one, and random transformers run clean under the address and
+-- undefined-behaviour sanitizers of both compilers.
 local check = require "tests.support.check"
-return {
-    random_models_run_clean = function()
-        require("tests.fuzz.fuzz").verify_sanitized("tests/fuzz/sanitized_test.lua", check.lookupc, "gcc", 1)
-    end,
-}
+local cpu = require "harness.base.cpu"
+local compile = require "harness.base.compile"
+local effort = require "tests.effort"
+local execute = require "harness.families.transformer.execute"
+local fuzz = require "tests.fuzz.fuzz"
+local isa = require "gen.isa.list"
+local process = require "process"
+local transformers = require "tests.fuzz.transformers"
+
+local path = "tests/fuzz/sanitized_test.lua"
+
+-- Both compilers take all models with effort full, otherwise half of them.
+local function share(count) return effort.full and count or (count + 1) // 2 end
+
+-- A transformer on each of the instruction sets in turn.
+local function verify_transformers(cc)
+    local names, directory = cpu.describe().isa, process.temporary_directory()
+    local first = fuzz.first_model()
+    for index = first, first + share(effort.fuzz_transformers) - 1 do
+        local p, given = transformers.plan(index, { isa.get(names[index % #names + 1]) })
+        local prepared = execute.prepare(p, directory, { seed = index })
+        local library = compile.library({ p }, directory .. "/source", cc, fuzz.sanitizers)
+        for _, result in ipairs(execute.check_library(p, library, prepared)) do
+            if not result.ok then
+                error(
+                    string.format(
+                        "%s %s %s --type %s --cache %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
+                        cc,
+                        result.isa,
+                        result.call,
+                        result.type,
+                        result.cache,
+                        p.variants[1].schedule_text,
+                        result.message,
+                        fuzz.text(given),
+                        index
+                    ),
+                    0
+                )
+            end
+        end
+    end
+end
+
+local test = {}
+
+for _, cc in ipairs { "gcc", "clang" } do
+    local function add(name, verify)
+        test[name] = function() fuzz.sanitized(path, name, check.lookupc, cc, verify) end
+    end
+    add(
+        "random_models_run_clean_with_" .. cc,
+        function() fuzz.verify(cc, fuzz.sanitizers, 1, isa.select "scalar", share(effort.fuzz_models)) end
+    )
+    add("random_transformers_run_clean_with_" .. cc, function() verify_transformers(cc) end)
+end
+
+return test

@@ -65,13 +65,17 @@ function test.for_machines()
             { r.baseline_library, r.baseline_type, r.baseline_us_per_token },
             { best.library, best.type, best.us_per_token }
         )
-        check.equal(r.rel_err < 1e-5, true)
+        check.equal({ r.rel_err < 1e-5, type(r.counts) }, { true, "boolean" })
     end
     check.equal(rows, { "f32 1", "f32 7", "i8 1", "i8 7" })
     local attention = {}
     for i, r in ipairs(found.attention) do
         attention[i] = r.tokens .. " " .. r.position
-        positive(r, "us_per_token gbytes read_gbytes read_share gflops baseline_us_per_token speedup layers")
+        positive(
+            r,
+            "us_per_token gbytes read_gbytes read_share gflops baseline_us_per_token speedup layers cpu_over_wall"
+        )
+        check.equal(type(r.counts), "boolean")
         check.near(r.speedup, r.baseline_us_per_token / r.us_per_token, 1e-6 * r.speedup)
     end
     check.equal(attention, { "1 39", "7 0" })

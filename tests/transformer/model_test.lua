@@ -359,6 +359,10 @@ end
 function test.import_refuses()
     local config, o = folder .. "/bad.json", folder .. "/never.lua"
     for _, case in ipairs {
+        { "false", "must be an object" },
+        { '"text"', "must be an object" },
+        { "{", "1:1: " },
+        { with(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             with(mistral, { model_type = "t5" }),
             "model_type = t5: must be one of gpt_neox, llama, mistral, qwen2, roberta, xlm-roberta",
@@ -398,7 +402,7 @@ function test.import_refuses()
             "position_embedding_type = relative_key: must be",
         },
     } do
-        assert(host.write_file(config, assert(json.encode(case[1]))))
+        assert(host.write_file(config, type(case[1]) == "string" and case[1] or assert(json.encode(case[1]))))
         refuses(1, config .. ": " .. case[2], { "import", config, "-o", o })
     end
     -- What fuse would refuse.

@@ -21,7 +21,8 @@ local budget = { f32 = { 1e-5, 1e-5 }, f16 = { 1e-3, 2e-3 }, i8 = { 3e-2, 6e-2 }
 -- weights to the unfused ones.
 local function verified(name, text, ...)
     local path = model(name, text)
-    local found = json.decode(program.works { "verify", path, "--cflags", "-O1", "--json", "--isa", sets.in_turn(), ... })
+    local words = { "verify", path, "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
+    local found = json.decode(program.works(table.move({ ... }, 1, select("#", ...), #words + 1, words)))
     check.equal(found.ok, true)
     assert(#found.results > 0)
     for _, result in ipairs(found.results) do

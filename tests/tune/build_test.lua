@@ -109,4 +109,18 @@ function test.a_library_that_was_damaged_is_compiled_again()
     end
 end
 
+-- What is not done when its time is up says nothing of the candidate.
+function test.what_has_no_time_is_late_and_not_rejected()
+    local kept = program.folder()
+    local slow = new_builder(compiler "[[ $1 != --version ]] && exec sleep 1000", kept)
+    for _, left in ipairs { 0, 0.2 } do
+        local made = slow:make({ plan_of(), plan_of { ["gather.unroll"] = 2 } }, "many", left)
+        for i = 1, 2 do
+            check.equal({ made[i].late, made[i].failure, made[i].library }, { true })
+        end
+    end
+    local made = new_builder("gcc", kept):make({ plan_of() }, "many", 1000)[1]
+    check.equal({ made.late, made.library ~= nil, made.seconds > 0 }, { nil, true, true })
+end
+
 return test

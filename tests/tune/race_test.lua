@@ -354,4 +354,23 @@ function test.default_alone_wins_without_a_heat()
     check.fails_with("candidate a is there twice", race.run, { candidates = { { name = "a" }, { name = "a" } } })
 end
 
+-- A round that is ended because its time is up ends the race, whichever round that is.
+function test.a_round_without_time_ends_the_race()
+    local candidates, times = space(7, 40)
+    local whole = machine { times = times, default = "c1", noise = 0.01 }
+    run(whole, candidates, 1)
+    local decided = {}
+    for rounds = 0, #whole.rounds do
+        local m = machine { times = times, default = "c1", noise = 0.01 }
+        local measure = m.measure
+        local function ended(...) return #m.rounds < rounds and measure(...) or nil end
+        m.measure, m.confirm = ended, ended
+        local result = run(m, candidates, 1)
+        check.equal(#m.rounds <= rounds, true)
+        if result.decided == "no time" or result.decided == "too noisy" then check.equal(result.winner, "c1") end
+        decided[#decided + 1] = result.decided
+    end
+    check.equal({ decided[1], decided[2], decided[#decided] ~= "no time" }, { "no time", "no time", true })
+end
+
 return test

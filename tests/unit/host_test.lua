@@ -48,6 +48,24 @@ function test.symbolic_links_are_followed()
     check.equal(process.run({ "readlink", folder .. "/link" }).output, "a\n")
 end
 
+function test.all_that_lies_in_a_folder_is_listed()
+    local folder = process.temporary_directory()
+    host.write_directory(folder, { ["b/c/.d"] = "", ["a"] = "", ["b.c"] = "" })
+    process.run { "ln", "-s", "..", folder .. "/b/loop" }
+    process.run { "mkfifo", folder .. "/b/pipe" }
+    local listed = {}
+    for _, entry in ipairs(host.files(folder)) do
+        listed[entry.name] = entry.kind
+    end
+    check.equal(
+        listed,
+        { ["a"] = "file", ["b.c"] = "file", ["b/c/.d"] = "file", ["b/loop"] = "link", ["b/pipe"] = "other" }
+    )
+    check.equal(#host.files(folder .. "/"), 5)
+    check.fails_with(folder .. "/a: Not a directory", host.files, folder .. "/a")
+    check.fails_with("none: No such file or directory", host.files, "none")
+end
+
 -- A symbolic link to nothing is neither followed nor replaced.
 function test.links_to_nothing_are_refused()
     local folder = process.temporary_directory()

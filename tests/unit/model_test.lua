@@ -271,6 +271,7 @@ function test.unknown_keys_far_from_all_get_the_list()
     refuses(with(bh4, { [("x"):rep(100)] = 5 }), '["' .. ("x"):rep(57) .. '..."] = 5: ' .. list)
     check.equal(schema.nearest("verfiy", { "plan", "verify" }), "verify")
     check.equal(schema.nearest("zzz", { "plan", "verify" }), nil)
+    check.equal(schema.nearest(("plan"):rep(1 << 18), { "plan", "verify" }), nil) -- at once
 end
 
 function test.the_first_of_several_errors_is_always_the_same()

@@ -284,6 +284,7 @@ static void suggests_the_nearest_name(void **state)
         {"e.layer.0.a.b.c.attention.query.weight", NULL},
         {"query.weight", "e.layer.0.attention.query.weight"},
         {"e.weight", NULL},
+        {"e.layer.0.attention.guery.weight", NULL}, /* begins with another letter */
     };
     static const char *const names[] = {"r.0.FFN.bias", "r.0.FFN.tables", "r.0.FFN.hash.projection.weight", "scale",
                                         "e.layer.0.attention.query.weight"};

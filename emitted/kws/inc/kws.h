@@ -6,8 +6,10 @@
    y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    6 projected values. z projects LayerNorm(x) by one dense matrix.
 
-   Firmware for cortex-m4f: weights are linked in and read in place, one token at a time needs KWS_RAM_BYTES of RAM. No function
-   allocates memory, keeps state or calls a library. All are reentrant.
+   Firmware for cortex-m4f: weights are linked in and read in place, one token at a time needs KWS_RAM_BYTES of RAM.
+   No function allocates memory, keeps state or calls a library: objects made by arm-none-eabi-gcc at
+   -O1, -O2, -O3 or -Os import nothing.
+   All are reentrant.
 
      static unsigned char scratch[KWS_SCRATCH_BYTES]; KWS_ALIGN-byte aligned, one for each thread
      static kws_weights weights;

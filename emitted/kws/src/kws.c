@@ -28,6 +28,7 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
         0x748f82eeu, 0x78a5636fu, 0x84c87814u, 0x8cc70208u, 0x90befffau, 0xa4506cebu, 0xbef9a3f7u,
         0xc67178f2u,
     };
+    const uint32_t zero = (uint32_t) kws_hidden_integer(0);
     uint32_t w[16], s[8];
     unsigned i;
 
@@ -35,7 +36,7 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
         w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16) | ((uint32_t) block[4 * i + 2] << 8)
             | block[4 * i + 3];
     for (i = 0; i < 8; ++i)
-        s[i] = state[i];
+        s[i] = state[i] + zero;
     for (i = 0; i < 64; ++i) {
         if (i >= 16) {
             const uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
@@ -66,32 +67,36 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
         0x5c5b65fau, 0x376c630du, 0x06d6a590u, 0xe5c2302bu, 0x24e56e6eu, 0xb5fdfef0u, 0x3f873d24u,
         0x65555970u,
     };
-    uint32_t state[8] = {
+    static const uint32_t start[8] = {
         0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au, 0x510e527fu, 0x9b05688cu, 0x1f83d9abu,
         0x5be0cd19u,
     };
+    const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* times a place: not the same byte everywhere */
+    uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
     size_t i, left = 0;
     unsigned k;
 
+    for (k = 0; k < 8; ++k)
+        state[k] = start[k] + zero;
     for (k = 0; k < 3; ++k) {
         for (i = 0; i + 64 <= part_bytes[k]; i += 64)
             kws_sha256_block(state, part[k] + i);
         for (left = 0; i < part_bytes[k]; ++i, ++left)
-            block[left] = part[k][i];
+            block[left] = (unsigned char) (part[k][i] + zero);
     }
     block[left++] = 0x80;
     if (left > 56) {
         for (; left < 64; ++left)
-            block[left] = 0;
+            block[left] = (unsigned char) (zero * left);
         kws_sha256_block(state, block);
         left = 0;
     }
     for (; left < 56; ++left)
-        block[left] = 0;
+        block[left] = (unsigned char) (zero * left);
     for (i = 0; i < 8; ++i)
-        block[56 + i] = (unsigned char) ((uint64_t) KWS_WEIGHTS_BYTES * 8 >> (56 - 8 * i));
+        block[56 + i] = (unsigned char) (((uint64_t) KWS_WEIGHTS_BYTES * 8 + zero) >> (56 - 8 * i));
     kws_sha256_block(state, block);
     for (k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];

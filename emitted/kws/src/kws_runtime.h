@@ -148,6 +148,16 @@ static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, i
 }
 #endif
 
+/* The value, which compilers no longer know: a loop that stores it, or adds it to what it copies, does not become a
+   call of memset, memcpy or memmove. */
+static inline int32_t kws_hidden_integer(int32_t value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}
+
 /* Offsets and strides. */
 #define KWS_ROW_PITCH 64 /* bytes from row to row of the tables */
 #define KWS_SHIFT_Z 0 /* place among the shifts */

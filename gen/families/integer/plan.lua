@@ -150,6 +150,8 @@ function integer_plan.words(set)
         store = set.store,
         add = set.add,
         sub = set.sub,
+        mul = set.mul,
+        broadcast = set.broadcast,
     }
 end
 

@@ -130,21 +130,15 @@ function block_products.many(p, v, products, values)
     end)
     table.sort(values.micro)
     values.panel, values.blocks_argument = product.panel, false
-    -- The loop over the inputs, or words, of a codelet, and weight `output` of the input that comes `number` later.
+    -- The loop over the inputs, or words, of a codelet, and weight `output` of the row that comes `number` later.
     values.unroll = v.product_unroll
     values.counted = function(counter)
-        if v.product_unroll == 1 then return "++" .. counter .. ", x += " .. v.tile .. ", w += width" end
-        return string.format(
-            "%s += %d, x += %d, w += %d * width",
-            counter,
-            v.product_unroll,
-            v.product_unroll * v.tile,
-            v.product_unroll
-        )
+        if v.product_unroll == 1 then return "++" .. counter .. ", x += " .. v.tile end
+        return string.format("%s += %d, x += %d", counter, v.product_unroll, v.product_unroll * v.tile)
     end
     values.weight = function(number, output)
         local before = number == 0 and "" or number == 1 and "width" or number .. " * width"
-        return "w[" .. (number == 0 and output or sum(before, output)) .. "]"
+        return "row[" .. (number == 0 and output or sum(before, output)) .. "]"
     end
     local word = p.projection.word
     values.unpacked = word.rows > 1 and not word.integers

@@ -180,6 +180,7 @@ function transformer_plan.build(m, isas, options)
         after = after,
         reads_input = reads_input(after),
         activates = has_step(after, "activate"),
+        copies = has_step(before, "copy") or has_step(after, "output"),
         variants = {},
         scratch_bytes = 0,
         decode_scratch_bytes = 0,

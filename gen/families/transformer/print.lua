@@ -66,9 +66,9 @@ end
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
     values.product = v.product
-    values.load_weights = function(at)
-        if type.plain then return isa.load_unaligned("w", at) end
-        return isa["load_" .. type.name](literal.sum("w", at))
+    values.load_weights = function(base, at)
+        if type.plain then return isa.load_unaligned(base, at) end
+        return isa["load_" .. type.name](literal.sum(base, at))
     end
 end
 
@@ -94,6 +94,7 @@ local function blocks_values(p, v, values)
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
+    values.copies = p.copies
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.

@@ -6,7 +6,8 @@ local host = require "host"
 local json = require "json"
 local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
-local report = require "harness.report.bench_page"
+local bench_page = require "harness.report.bench_page"
+local counted = require "harness.report.counted"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 
@@ -46,6 +47,7 @@ local function results_of(builds, job, samples, context)
         local again = time("ffn_again/" .. name, clock)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
+        local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
         results[#results + 1] = {
             model = p.model.name,
             batch = batch,
@@ -72,7 +74,12 @@ local function results_of(builds, job, samples, context)
             },
             gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
             again_ratio = again and again / ffn,
-            cpu_over_wall = time("ffn/" .. name .. "/uniform_warm", "share") / sharing,
+            cpu_over_wall = share,
+            -- several threads of a library are never busy all of the time
+            counts = statistics.counts(
+                share,
+                job.threads == 1 and time("dense/" .. library .. "/" .. batch, "share") or nil
+            ),
             rel_err = checked.rel_err,
             max_abs_err = checked.max_abs_err,
             code_flips = checked.code_flips,
@@ -152,11 +159,8 @@ local function print_table(host_facts, cflags, limits, results)
         lines[#lines + 1] = table.concat(cells, " ") .. mark
     end
     add(function(column) return column[1] end, "")
-    local contended
     for _, r in ipairs(results) do
-        local mark = r.cpu_over_wall < 0.97
-        contended = contended or mark
-        add(function(column) return string.format(column[3], column[4](r)) end, mark and " *" or "")
+        add(function(column) return string.format(column[3], column[4](r)) end, counted.mark(r))
     end
     lines[#lines + 1] = threads == 1
             and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by \z
@@ -196,9 +200,7 @@ local function print_table(host_facts, cflags, limits, results)
         controls == 1 and "differs" or "differ at most",
         worst.difference
     )
-    if contended then
-        lines[#lines + 1] = "* CPU time below 97 % of wall time: the core was shared, this line does not count."
-    end
+    lines[#lines + 1] = counted.note(results)
     host.print(table.concat(lines, "\n"))
 end
 
@@ -277,7 +279,7 @@ function bench.run(builds, options)
     else
         print_table(host_facts, options.cflags, limits, results)
     end
-    if options.html then assert(host.write_file(options.html, report.page(host_facts, limits, results))) end
+    if options.html then assert(host.write_file(options.html, bench_page.page(host_facts, limits, results))) end
     return 0
 end
 

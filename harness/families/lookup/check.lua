@@ -49,8 +49,8 @@ end
 -- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and
 -- its error against the model's budget. Other schedules of the same model may follow with the same `files`. Of
 -- `options`, if any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`,
--- when a bind that differs in its name only was checked before. Returns a list of results, each with `isa` and
--- `regime`; the first has the check of bind.
+-- when a bind that differs in its name only was checked before; `left`, the most seconds for each. Returns a list of
+-- results, each with `isa` and `regime`; the first has the check of bind.
 function check.variants(p, library, files, seed, threads, options)
     threads, options = threads or 1, options or {}
     local results, reference = {}, check.reference_of(p, files, seed)
@@ -64,7 +64,10 @@ function check.variants(p, library, files, seed, threads, options)
                 counts = turning_points(v, regime, threads),
                 work = options.work,
                 bind_known = options.bind_known or #results > 0,
-                timeout = 60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
+                timeout = math.min(
+                    60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
+                    options.left and math.max(1, math.ceil(options.left)) or math.maxinteger
+                ),
             })
             result.isa, result.regime, result.tables, result.projection =
                 v.isa.name, regime, p.tables.name, p.projection.name

@@ -21,22 +21,27 @@
 $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
     $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step, $(run.last and "const float *units, const float *base, size_t base_step, float *y" .. (v.stream and ", int streams" or "") or "int32_t *to"), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
-    for (size_t first = 0; first < tokens; first += $(tile), code += $(shape.slots * tile), words += $(v.gather_i8.quads * 2 * tile)) {
+    for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
 //$ if run.last then
-        for (size_t token = 0; token < end; ++token, from += from_step, base += base_step, y += $(shape.y_step)) {
+        for (size_t token = 0; token < end; ++token) {
+            const int32_t *token_from = from + (first + token) * from_step;
+            const float *token_base = base + (first + token) * base_step;
+            float *token_y = y + (first + token) * $(shape.y_step);
 //$ else
-        for (size_t token = 0; token < end; ++token, from += from_step, to += $(t.pitch)) {
+        for (size_t token = 0; token < end; ++token) {
+            const int32_t *token_from = from + (first + token) * from_step;
+            int32_t *token_to = to + (first + token) * $(t.pitch);
 //$ end
-            const uint16_t *token_code = code + token;
-            const uint32_t *token_words = words + token;
+            const uint16_t *token_code = code + first * $(shape.slots) + token;
+            const uint32_t *token_words = words + first * $(v.gather_i8.quads * 2) + token;
 //$ if run.last then
             const $(isa.vector) unit = $(isa.broadcast("units[first + token]"));
 //$ end
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables, run = run, from = "base", to = "y" }, i = "            " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables, run = run, from = "token_base", to = run.last and "token_y" or "token_to" }, i = "            " }))
         }
     }
 }

@@ -9,10 +9,11 @@
    words  [high, low][$(low_at)], zero behind the last table */
 static inline float $(helper)_scores_to_integers(const float *score, size_t tables, uint32_t *words)
 {
+    const float one = $hidden(1.0f);
     float padded[$(low_at * words.rows)];
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
     for (size_t k = 0; k < $(low_at * words.rows); ++k)
-        padded[k] = k < tables ? score[k] : 0.0f;
+        padded[k] = one * (k < tables ? score[k] : 0.0f);
 //$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
 $(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded", k));
 $(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));

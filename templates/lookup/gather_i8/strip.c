@@ -1,7 +1,7 @@
 //$ takes v, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
 //$ -- One strip of a tile of columns of one token: one row of every table, summed exactly as integers. Many tokens: `run` says of which.
 //$ local run, rows, strip, starts = token.run, v.gather_i8.rows, v.gather_i8.strip_of[width], {}
-//$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
+//$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
 //$ local following = strip.prefetches and ", " .. (prefetches and "prefetch_at - " .. at or 0) or ""
 //$ local alone = #starts == 1
 //$ local sums, line_sums = alone and "&sums" or "sums", function(n) return alone and "&sums" or "&sums[" .. n - 1 .. "]" end
@@ -21,7 +21,7 @@ $(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(v.
 //$ for n, line in ipairs(strip.lines) do
 //$     local place = sum(at, line.at)
 //$     if run and not run.last then
-$(i)$(helper)_store_sums($(line_sums(n)), $(sum("to", place)));
+$(i)$(helper)_store_sums($(line_sums(n)), $(sum(token.to, place)));
 //$     else
 $(i)$(helper)_finish_y$(line.suffix)($(line_sums(n)), unit, $(sum(token.from, place)), $(sum(token.to, place))$(v.stream and ", streams" or ""));
 //$     end

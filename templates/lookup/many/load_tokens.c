@@ -17,7 +17,11 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
     for (size_t token = 0; token < $(tile); ++token)
         row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.x_step);
 
-//$ if isa.lanes == 1 then
+//$ if tile == 1 then
+    const float one = $hidden(1.0f);
+    for (size_t column = 0; column < $(shape.d); ++column)
+        loaded[column] = one * row[0][column];
+//$ elseif isa.lanes == 1 then
     for (size_t column = 0; column < $(shape.d); ++column)
         for (size_t token = 0; token < $(tile); ++token)
             loaded[column * $(tile) + token] = row[token][column];

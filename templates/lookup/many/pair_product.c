@@ -21,7 +21,8 @@ static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage)
 //$ end
 //$ local i = "    "
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold, scales += fold_scales) {
+    for (size_t fold = 0; fold < folds; ++fold) {
+        const float *fold_scale = scales + fold * fold_scales;
 //$     i = "        "
 //$ end
 //$ for o = 0, outputs - 1 do
@@ -45,6 +46,7 @@ $(i)y$(o)_$(n) = $(isa.dot_i16("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$ lines(i, barriers(sums))
 //$ end
 $(i)for (size_t k_pair = 0; k_pair < k_pairs; $(counted("k_pair"))) {
+$(i)    const $(projection.word.storage) *row = w + $(folded and "(fold * k_pairs + k_pair)" or "k_pair") * width;
 //$ if unroll == 1 then
 //$     step(i .. "    ", 0)
 //$ else
@@ -58,7 +60,7 @@ $(i)}
 
 //$ local function store(i, add)
 //$ for o = 0, outputs - 1 do
-$(i)const $(isa.vector) scale$(o) = $(isa.broadcast("scales[" .. o .. "]"));
+$(i)const $(isa.vector) scale$(o) = $(isa.broadcast((folded and "fold_scale[" or "scales[") .. o .. "]"));
 //$     for n = 0, vectors - 1 do
 //$         local value = isa.mul(isa.float_of("y" .. o .. "_" .. n), "scale" .. o)
 //$         local at = o * tile + n * isa.lanes

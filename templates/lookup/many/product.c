@@ -26,6 +26,7 @@ static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t 
     for (size_t fold = 0; fold < folds; ++fold) {
         const float *x = x_folds + fold * fold_gap * $(tile);
 //$ end
+//$ local row = folded and "(fold * inputs + k)" or "k"
 //$ local function step(i, number)
 //$ for n = 0, vectors - 1 do
 $(i)const $(isa.vector) x$(n) = $(isa.load("x", number * tile + n * isa.lanes));
@@ -38,6 +39,7 @@ $(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
 //$ end
 //$ end
 $(inner)for (size_t k = 0; k < inputs; $(counted("k"))) {
+$(inner)    const float *row = w + $(row) * width;
 //$ if unroll == 1 then
 //$     step(inner .. "    ", 0)
 //$ else

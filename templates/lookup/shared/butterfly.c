@@ -10,6 +10,14 @@
 //$ elseif pass.measures then
 //$     more = values_type .. " *restrict units"
 //$ end
+//$ -- Inputs that are results of other wires are copied, times a one that keeps the loop a loop.
+//$ local function is_copy(wire, result) return not rows and result:find("^v%d") and result ~= "v" .. wire - 1 end
+//$ local function copies(segment)
+//$     for wire, result in ipairs(segment.network.results) do
+//$         if is_copy(wire, result) then return true end
+//$     end
+//$     return false
+//$ end
 //$ local function transform(i, segment)
 //$     for wire = 0, segment.live - 1 do
 $(i)const $(isa.vector) v$(wire) = $(isa.load("v", sum("i", wire * pass.stride * tile)));
@@ -19,6 +27,7 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$     end
 //$     for wire, result in ipairs(segment.network.results) do
 //$         local first = (wire - 1) * pass.stride
+//$         if is_copy(wire, result) then result = isa.mul(result, "one") end
 //$         if rows then
 //$             result = isa.add(result, isa.broadcast("bias[" .. sum("row", first) .. "]"))
 //$             if first + segment.from < rows then
@@ -32,7 +41,7 @@ $(i)$(isa.store("v", sum("i", first * tile), result));
 //$     for _, segment in ipairs(pass.segments) do
 
 /* One vector of the tokens, from element i of each wire's rows on. */
-$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *max, " .. isa.vector .. " *finite" or more .. ", size_t row"))
+$(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v, size_t i, $(pass.measures and isa.vector .. " *max, " .. isa.vector .. " *finite" or more .. ", size_t row")$(copies(segment) and ", " .. isa.vector .. " one" or ""))
 {
 //$         transform("    ", segment)
 //$         if pass.measures then
@@ -66,6 +75,11 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
    v  [$(pass.groups * pass.radix * pass.stride)]$(lane_axis) */
 static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " or "")v$(more ~= "" and ", " .. more or ""))
 {
+//$ local any_copies = false
+//$ for _, segment in ipairs(pass.segments) do any_copies = any_copies or copies(segment) end
+//$ if any_copies then
+    const $(isa.vector) one = $(isa.broadcast(values_type == "float" and "$hidden(1.0f)" or "$hidden_integer(1)"));
+//$ end
 //$ if pass.measures then
 //$     for n = 0, vectors - 1 do
     $(isa.vector) max$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
@@ -90,7 +104,7 @@ $(inner)    for (size_t i = row * $(tile); i < row * $(tile) + $(tile); ++i) {
 $(inner)    }
 //$         else
 //$             for n = 0, vectors - 1 do
-$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments));
+$(inner)    $(helper)_$(pass.name)_vector$(segment.suffix)(v, $(sum("row * " .. tile, n * lanes))$(pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments)$(copies(segment) and ", one" or ""));
 //$             end
 //$             if vectors > 1 then
 $(inner)}

@@ -134,8 +134,9 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums_of_integers then
 
+    const int32_t zero = $hidden_integer(0);
     for (size_t i = 0; i < $(v.gather_i8.tile_pitch); ++i)
-        zeros[i] = 0;
+        zeros[i] = zero;
 //$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for n, span in ipairs(v.gather_i8.spans) do

@@ -1,0 +1,95 @@
+-- The arithmetic of a tuning's time: how long a race of so many candidates takes, and how many of them it can try in so
+-- many seconds.
+--
+-- The costs of a race:
+--   build    seconds that compiling and verifying one candidate takes, beside others
+--   sample   seconds of one sample: of one candidate, at all batches, in one condition
+--   listed   candidates that there are, beside the default
+local race = require "harness.tune.race"
+
+local budget = {}
+
+-- Of the races: whole turns of the conditions; more processes rather than longer ones.
+budget.rules = { first = 3, repetitions = 6, rounds = 16 }
+
+-- Samples that a candidate takes until half of them and half of those are out, with its share of those of the default.
+local halving = 10
+-- Samples of a finalist at least, and a little more: all these are estimates.
+local final = 1.1 * budget.rules.repetitions * race.rules.least
+local beside_finalists = 5 -- the default, its twin, and the three that a new process confirms
+
+-- Samples that a race of `count` candidates beside the default takes at least.
+function budget.samples(count)
+    local halved = count > race.rules.finalists and halving * count or 0
+    return halved + final * (math.min(count, race.rules.finalists) + beside_finalists)
+end
+
+-- Seconds of a race of `count` candidates beside the default.
+function budget.seconds(costs, count) return costs.build * count + costs.sample * budget.samples(count) end
+
+-- The most candidates beside the default that a race can try in so many seconds; 0: not even one. At most half of the
+-- time goes into compiling, so that what was compiled is timed well.
+function budget.candidates(costs, seconds)
+    local count = 0
+    while
+        count < costs.listed
+        and budget.seconds(costs, count + 1) <= seconds
+        and costs.build * (count + 1) <= seconds / 2
+    do
+        count = count + 1
+    end
+    return count
+end
+
+-- Seconds in which a race can try all of its candidates.
+function budget.enough(costs) return math.max(budget.seconds(costs, costs.listed), 2 * costs.build * costs.listed) end
+
+-- Seconds as a value of --time, rounded up: "45s", "12m", "3h".
+function budget.text(seconds)
+    local units = { { 120, 1, "s" }, { 7200, 60, "m" }, { math.huge, 3600, "h" } }
+    for _, unit in ipairs(units) do
+        if seconds <= unit[1] then return string.format("%d%s", math.ceil(seconds / unit[2]), unit[3]) end
+    end
+end
+
+-- Shares `seconds` among races { {costs} } in their order: each gets its part of what is left or, if that is not enough
+-- for one candidate but all of it is, all. Returns the seconds of the first, and how many candidates it can try.
+function budget.first(list, seconds)
+    local part = seconds / #list
+    local tried = budget.candidates(list[1].costs, part)
+    local alone = tried == 0 and budget.candidates(list[1].costs, seconds) or 0
+    if alone > 0 then return seconds, alone end
+    return part, tried
+end
+
+-- How many candidates each of these races can try: a list.
+function budget.all(list, seconds)
+    local counts = {}
+    for i = 1, #list do
+        local part, tried = budget.first({ table.unpack(list, i) }, seconds)
+        counts[i] = tried
+        if tried > 0 then seconds = seconds - part end
+    end
+    return counts
+end
+
+-- What a tuning says before it begins: what `seconds` let its races { {regime, costs} } try, so many candidates, and
+-- what `enough`, a value of --time in seconds, would do. counts nil: the costs are a guess, there is no time to find
+-- them.
+function budget.line(list, counts, seconds, enough)
+    local parts, complete = {}, true
+    for i, r in ipairs(counts and list or {}) do
+        local listed = r.costs.listed
+        if listed > 0 then
+            parts[#parts + 1] = string.format("%d of %d candidates for %s tokens", counts[i], listed, r.regime)
+        end
+        complete = complete and counts[i] >= listed
+    end
+    local found = not counts and "no time for any candidate"
+        or #parts == 0 and "there is no candidate beside the default"
+        or "time for about " .. table.concat(parts, " and ")
+    local advice = string.format("; --time %s is recommended, for all of them", budget.text(enough))
+    return string.format("%s: %s%s", budget.text(seconds), found, counts and complete and "" or advice)
+end
+
+return budget

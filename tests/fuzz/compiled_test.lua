@@ -1,0 +1,227 @@
+-- Bundles of random models compile without a warning, and their objects import nothing: of every family, for every
+-- instruction set that a compiler here knows, as gen/emit/promise.lua says it.
+local check = require "tests.support.check"
+local compile = require "harness.base.compile"
+local effort = require "tests.effort"
+local emit = require "gen.emit.emit"
+local fuzz = require "tests.fuzz.fuzz"
+local host = require "host"
+local isa = require "gen.isa.list"
+local json = require "json"
+local plans = require "tests.fuzz.plans"
+local process = require "process"
+local promise = require "gen.emit.promise"
+local target_list = require "gen.plan.target"
+
+local test = {}
+
+local warnings = {
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wshadow",
+    "-Wcast-align",
+    "-Wcast-qual",
+    "-Wdouble-promotion",
+    "-Wfloat-conversion",
+    "-Wmissing-prototypes",
+    "-Wstrict-prototypes",
+    "-Wswitch-default",
+    "-Wundef",
+    "-Wvla",
+    "-Werror",
+}
+local standards = { "-std=c99", "-std=c11" }
+
+-- Every compiler, or way to check weights, at every level: { { one, level } }.
+local function ways_of(list)
+    local ways = {}
+    for _, level in ipairs(promise.levels) do
+        for _, one in ipairs(list) do
+            ways[#ways + 1] = { one, level }
+        end
+    end
+    return ways
+end
+
+-- All of them with effort full, otherwise the one whose turn it is.
+local function some(list, turn) return effort.full and list or { list[turn % #list + 1] } end
+
+local function joined(...)
+    local list = {}
+    for _, words in ipairs { ... } do
+        table.move(words, 1, #words, #list + 1, list)
+    end
+    return list
+end
+
+-- The symbols that objects import beside those with the model's prefix, as lines; `known`: a pattern of others that may
+-- be there.
+local function imports(nm, objects, model, known)
+    local lines = {}
+    for line in compile.call(joined({ nm, "-u", "-A" }, objects)):gmatch "[^\n]+" do
+        local name = line:match "U ([%w_]+)$"
+        if name and not name:find("^" .. model .. "_") and not (known and name:find(known)) then
+            lines[#lines + 1] = line
+        end
+    end
+    return lines
+end
+
+-- Compiles the sources at `paths`, each by itself, with the warnings and `flags` of a path. Returns the objects' paths
+-- and what went wrong, a line each.
+local function compiled(paths, cc, flags, more)
+    local commands, objects, failures = {}, {}, {}
+    for i, path in ipairs(paths) do
+        objects[i] = path .. ".o"
+        commands[i] = joined({ cc }, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
+    end
+    for i, failure in ipairs(compile.failures(commands, compile.timeout)) do
+        if failure then failures[#failures + 1] = paths[i]:match "[^/]+$" .. ": " .. failure end
+    end
+    return objects, failures
+end
+
+-- What is wrong with the bundle of plan `p` compiled in that way, a line each.
+local function wrong(p, directory, cc, level, standard)
+    local paths, flags, header = {}, {}, nil
+    for _, file in ipairs(emit.sources(p)) do
+        local path = directory .. "/" .. file.name
+        assert(host.write_file(path, file.text))
+        if file.name:find "%.c$" then paths[#paths + 1] = path end
+        if file.isa then flags[path] = file.isa.flags end
+        if file.public then header = path end
+    end
+    local objects, failures = compiled(paths, cc, flags, { level, standard })
+    if #failures > 0 then return failures end
+    local cxx = cc == "gcc" and "g++" or "clang++"
+    local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
+    assert(host.write_file(directory .. "/main.cc", text))
+    local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
+    failures[1] = compile.failures({ joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" }) })[1]
+        or nil
+    return joined(failures, imports("nm", objects, p.model.name))
+end
+
+local function refuse(failures)
+    if #failures > 0 then error(table.concat(failures, "\n"), 0) end
+end
+
+function test.bundles_have_no_warning_and_import_nothing()
+    local directory, failures, first = process.temporary_directory(), {}, fuzz.first_model()
+    local ways, count = ways_of(promise.compilers), 0
+    for index = first, first + effort.fuzz_bundles - 1 do
+        for _, name in ipairs(some(isa.names, index)) do
+            for n, row in ipairs(some(plans.of(index, isa.get(name)), index // #isa.names)) do
+                -- As many models as ways take, family by family, each of them once.
+                local way, standard = ways[(index + n) % #ways + 1], standards[count % 2 + 1]
+                count = count + 1
+                for _, line in ipairs(wrong(row.plan, directory, way[1], way[2], standard)) do
+                    failures[#failures + 1] =
+                        string.format("%s %d, %s, %s %s %s: %s", row.name, index, name, way[1], way[2], standard, line)
+                end
+            end
+        end
+    end
+    host.print(string.format("bundles: models %d to %d, %d of them", first, first + effort.fuzz_bundles - 1, count))
+    refuse(failures)
+end
+
+-- What may be imported: of libgcc, functions of floats where a CPU has no instructions of them; WebAssembly's stack.
+local function known(target, floats)
+    return target.soft_float and floats and "^__" or target.object == "wasm" and "^__stack_pointer$" or nil
+end
+
+-- The sources of a firmware bundle for `target`: their paths, and the flags of a path.
+local function firmware(target, model, options, folder)
+    local weights = folder .. ".safetensors"
+    compile.call { check.lookupc, "sample", model, "-o", weights }
+    compile.call(joined({
+        check.lookupc,
+        "emit",
+        model,
+        "--profile",
+        "firmware",
+        "--target",
+        target.name,
+        "--weights",
+        weights,
+        "--without-misra",
+        "--weights-array",
+        "-o",
+        folder,
+    }, options))
+    local paths, flags = {}, {}
+    for _, file in ipairs(json.decode(assert(host.read(folder .. "/MANIFEST.json"))).files) do
+        local name = file.name:match "^src/.*%.c$"
+        if name and not name:find "_weights%.c$" then
+            paths[#paths + 1] = folder .. "/" .. name
+            flags[paths[#paths]] = file.flags
+        end
+    end
+    return paths, flags
+end
+
+-- The program that lists the symbols of what `target`'s compiler makes.
+local function nm_of(target)
+    local prefix = target.compiler:match "^(.*%-)gcc$"
+    return prefix and prefix .. "nm" or target.object == "wasm" and "llvm-nm" or "nm"
+end
+
+-- The first of the programs that is not here, or nil.
+local function missing(programs)
+    for _, program in ipairs(programs) do
+        if assert(process.run { "sh", "-c", 'command -v "$0"', program }).status ~= 0 then return program end
+    end
+end
+
+-- A cross compiler may come without a C library, and so without a <stdint.h>. It gets one and is not told: with
+-- -ffreestanding it might not call what it would call for a user.
+local function header_flags(target, directory)
+    assert(host.write_file(directory .. "/probe.c", "#include <stdint.h>\n"))
+    local probe = joined({ target.compiler }, target.flags, { "-fsyntax-only", directory .. "/probe.c" })
+    if assert(process.run(probe)).status == 0 then return {} end
+    assert(host.write_directory(directory .. "/headers", { ["stdint.h"] = "#include <stdint-gcc.h>\n" }, true))
+    return { "-isystem", directory .. "/headers" }
+end
+
+function test.firmware_has_no_warning_and_imports_nothing()
+    local directory, failures, turn = process.temporary_directory(), {}, fuzz.first_model()
+    for number, target in ipairs(some(target_list.list, turn)) do
+        local lacking = missing { target.compiler, nm_of(target) }
+        if lacking then host.print("skipped: " .. target.name .. ": " .. lacking .. " is not here") end
+        for kind, options in
+            ipairs(lacking and {} or some({ {}, { "--arithmetic", "integer" } }, turn // #target_list.list))
+        do
+            local folder = string.format("%s/%d_%d", directory, number, kind)
+            local paths, flags = firmware(target, "gen/models/kws.lua", options, folder)
+            for i, way in ipairs(some(ways_of { "CRC32", "SHA256" }, turn)) do
+                local checks, level = way[1], way[2]
+                local objects, wrong_files = compiled(
+                    paths,
+                    target.compiler,
+                    flags,
+                    joined(target.flags, header_flags(target, directory), {
+                        level,
+                        standards[(turn + i) % 2 + 1],
+                        "-I" .. folder .. "/inc",
+                        "-I" .. folder .. "/src",
+                        "-DKWS_CHECK=KWS_CHECK_" .. checks,
+                    })
+                )
+                if #wrong_files == 0 then
+                    wrong_files = imports(nm_of(target), objects, "kws", known(target, #options == 0))
+                end
+                for _, line in ipairs(wrong_files) do
+                    local title = table.concat(options, " ") .. " " .. checks .. " " .. level
+                    failures[#failures + 1] = target.name .. " " .. title .. ": " .. line
+                end
+            end
+        end
+    end
+    refuse(failures)
+end
+
+return test

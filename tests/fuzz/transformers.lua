@@ -1,0 +1,100 @@
+-- Random small transformers: every elimination, activation, norm and window, dense FFNs and LookupFFNs, each with
+-- random types and a random legal schedule.
+local dtype = require "gen.plan.dtype"
+local fuzz = require "tests.fuzz.fuzz"
+local isa = require "gen.isa.list"
+local model = require "gen.families.model_file"
+local plan = require "gen.families.transformer.plan"
+local schedule = require "gen.families.transformer.schedule"
+local score = require "gen.plan.score"
+
+local transformers = {}
+
+local eliminations = { "none", "Q", "K", "V", "QP", "KP", "VP", "QKV", "QKVP" }
+local activations = { "gelu", "gelu_tanh", "silu", "relu" }
+
+-- The FFN of a model of width d.
+local function ffn_of(random, d)
+    local function one_of(list) return list[random(1, #list)] end
+    if random(0, 2) > 0 then
+        return { kind = one_of { "mlp", "glu" }, f = random(1, 90), activation = one_of(activations) }
+    end
+    local ffn = { kind = "lookup", h = random(1, 12), tau = random(1, 6), score = one_of(score.names) }
+    ffn.projection = { kind = "dense" }
+    if d > 1 and random(0, 1) == 0 then
+        local bits = 1
+        while 1 << bits < d do
+            bits = bits + 1
+        end
+        ffn.projection = { kind = "bh4", block = 1 << random(1, bits) }
+    end
+    if random(0, 2) == 0 then ffn.neighbours = random(2, math.max(2, (1 << ffn.tau) - 1)) end
+    if random(0, 2) == 0 then ffn.scale = "1/h" end
+    return ffn
+end
+
+-- The table of a model file, perhaps of one that is refused.
+local function drawn(random)
+    local function one_of(list) return list[random(1, #list)] end
+    local heads, width = random(1, 5), random(1, 20)
+    local m = { name = "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
+    m.kv_heads = one_of { heads, 1, random(1, heads) }
+    m.parallel, m.skip = random(0, 3) == 0, random(0, 2) == 0
+    if random(0, 2) == 0 then
+        m.norm = { kind = one_of { "layernorm", "rmsnorm" }, place = m.skip and one_of { "pre", "post" } or nil }
+    end
+    m.checkpoint = one_of { "llama", "llama", "gpt_neox", "roberta" }
+    m.attention = { eliminate = one_of(eliminations), context = random(1, 120), causal = random(0, 3) > 0 }
+    if random(0, 2) == 0 then m.attention.window = random(1, m.attention.context) end
+    if random(0, 3) == 0 then m.attention.scale = 0.25 end
+    if random(0, 1) == 0 then
+        m.attention.rope = { share = one_of { 1, 0.5 }, pairs = one_of { "half", "interleaved" } }
+    end
+    m.ffn = ffn_of(random, m.d)
+    return m
+end
+
+-- Model number `index`, as the table of a model file, and the validated model: the first drawn one that is none of the
+-- refused.
+function transformers.model(index)
+    local random = fuzz.generator(index * 15485863 + 11)
+    for _ = 1, 8 do
+        random(0, 1)
+    end
+    while true do
+        local m = drawn(random)
+        local good, valid = pcall(model.validate, m, "", m.name)
+        if good and not plan.misfit(valid) then return m, valid, random end
+    end
+end
+
+-- A random legal schedule for the instruction set `set`.
+function transformers.schedule(random, shape, set)
+    local s = {}
+    for _, choice in ipairs(schedule.choices) do
+        local values = choice.values(shape, set, s)
+        s[choice.key] = values[random(1, #values)]
+    end
+    return s
+end
+
+-- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
+-- table of a model file.
+function transformers.plan(index, sets)
+    local given, m, random = transformers.model(index)
+    local options = {
+        type = dtype.names[random(1, #dtype.names)],
+        cache = dtype.cache_names[random(1, #dtype.cache_names)],
+        schedule = {},
+    }
+    local shape, types = plan.build(m, sets, options).shape, {}
+    for _, type in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
+        if not type.integer_gather then types[#types + 1] = type end
+    end
+    for _, set in ipairs(sets) do
+        options.schedule[set.name] = transformers.schedule(random, shape, isa.with_types(set, types))
+    end
+    return plan.build(m, sets, options), given
+end
+
+return transformers

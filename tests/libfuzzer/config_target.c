@@ -1,0 +1,7 @@
+/* The config.json of a checkpoint: see config.lua. */
+#include "tests/libfuzzer/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_lua("tests.libfuzzer.config", data, size);
+}

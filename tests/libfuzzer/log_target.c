@@ -1,0 +1,7 @@
+/* Logs of measurements: see log.lua. */
+#include "tests/libfuzzer/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_lua("tests.libfuzzer.log", data, size);
+}

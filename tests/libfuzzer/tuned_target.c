@@ -1,0 +1,7 @@
+/* Tuned files: see tuned.lua. */
+#include "tests/libfuzzer/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_lua("tests.libfuzzer.tuned", data, size);
+}

@@ -1,0 +1,211 @@
+-- A tuning takes at most its time, whatever its steps take; the clock of these tests is simulated.
+local budget = require "harness.tune.budget"
+local check = require "tests.support.check"
+local families = require "gen.families.list"
+local harness = require "harness.families.list"
+local isa = require "gen.isa.list"
+local log = require "harness.tune.log"
+local measure = require "harness.measure.measure"
+local model_file = require "gen.families.model_file"
+local program = require "tests.support.program"
+local race = require "harness.tune.race"
+local records = require "tests.support.records"
+local set = require "harness.tune.set"
+
+local test = {}
+
+race.rules.resamples = 50
+
+local tiny = model_file.load "gen/models/tiny.lua"
+
+function test.candidates_are_as_many_as_the_time_is_enough_for()
+    for _, build in ipairs { 0, 0.1, 3 } do
+        for _, sample in ipairs { 0.02, 0.3 } do
+            local costs, before = { build = build, sample = sample, listed = 50 }, 0
+            for seconds = 0, 900, 7 do
+                local count = budget.candidates(costs, seconds)
+                check.equal(count >= before and count <= 50, true)
+                if count > 0 then check.equal(budget.seconds(costs, count) <= seconds, true) end
+                before = count
+            end
+            check.equal(budget.candidates(costs, budget.enough(costs)), 50)
+            check.equal(budget.candidates(costs, 0), 0)
+        end
+    end
+    check.equal(budget.candidates({ build = 1, sample = 1, listed = 0 }, 1e6), 0)
+end
+
+function test.what_is_too_little_for_each_race_goes_to_the_first()
+    local costs = { build = 0.5, sample = 0.1, listed = 40 }
+    local list = { { costs = costs }, { costs = costs } }
+    local least = budget.seconds(costs, 1)
+    check.equal(budget.all(list, 0.9 * least), { 0, 0 })
+    check.equal(budget.all(list, 1.1 * least), { 1, 0 })
+    check.equal(budget.all(list, 2 * least + 0.001), { 1, 1 })
+    check.equal(budget.all(list, 2 * budget.enough(costs)), { 40, 40 })
+    check.equal((budget.first(list, 1.1 * least)), 1.1 * least)
+end
+
+function test.the_line_says_what_the_time_lets_try_and_what_is_recommended()
+    local list = {
+        { regime = "many", costs = { listed = 40 } },
+        { regime = "few", costs = { listed = 12 } },
+    }
+    check.equal(
+        budget.line(list, { 7, 12 }, 60, 340),
+        "60s: time for about 7 of 40 candidates for many tokens and 12 of 12 candidates for few tokens; "
+            .. "--time 6m is recommended, for all of them"
+    )
+    check.equal(
+        budget.line(list, { 40, 12 }, 300, 100),
+        "5m: time for about 40 of 40 candidates for many tokens and 12 of 12 candidates for few tokens"
+    )
+    check.equal(
+        budget.line(list, nil, 1, 7201),
+        "1s: no time for any candidate; --time 3h is recommended, for all of them"
+    )
+end
+
+-- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
+-- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins. Whatever has a
+-- limit is ended by it. Returns the outcome, the clock, what was announced, and the log.
+local function simulated(o)
+    local clock, noted = 0, {}
+    local m, types = o.model or tiny, o.types or { "f32", "f32" }
+    local options = { tables = types[1], projection = types[2] }
+    local family, v = families.of(m, options), o.isa or isa.get "scalar"
+    local hooks = setmetatable({}, { __index = harness.get(family.name).tuning })
+    local function take(seconds, left)
+        local taken = math.min(seconds, math.max(left or seconds, 0))
+        clock = clock + taken
+        return taken == seconds
+    end
+    function hooks.job(_, runners, batches, count, repetitions)
+        return { runners = #runners, batches = batches, count = count, repetitions = repetitions }
+    end
+    local shop = {}
+    function shop.make(_, plans, _, left)
+        local list = {}
+        for i, p in ipairs(plans) do
+            if take(o.build, left) then
+                list[i] = { plan = p, library = "library", bytes = 1000, seconds = o.build }
+            else
+                list[i] = { plan = p, late = true }
+            end
+        end
+        return list
+    end
+    local s = {
+        model = m,
+        isa = v,
+        cc = "gcc",
+        version = "gcc",
+        cflags = "-O2",
+        threads = 1,
+        family = family,
+        tuning = hooks,
+        options = options,
+        types = types,
+        batches = { 1, 64 },
+        batches_text = "1,64",
+        seed = 1,
+        caches = { l1d = 32768, l1i = 32768, l2 = 1 << 20, l3 = 16 << 20 },
+        sweep_bytes = 8 << 20,
+        log = "log.jsonl",
+        host = "host",
+        run = "run",
+        known = {},
+        shard = { i = 1, n = 1, text = "1/1" },
+        choices = not o.whole and { many = { "gather.unroll", "gather.group" }, few = { "few.tokens" } } or nil,
+        key = records.key(),
+        shop = shop,
+        now = function() return clock end,
+        show = function() end,
+        note = function(text) noted[#noted + 1] = text end,
+    }
+    s.schedules = family.space
+    local original, append, logged = measure.run, log.append, 0
+    log.append = function() logged = logged + 1 end
+    measure.run = function(job, options)
+        local conditions = hooks.conditions
+        local samples, seconds = {}, o.start
+        local function add(name, us, repetitions)
+            local sample = { cpu = {}, wall = {}, share = {} }
+            for r = 1, repetitions do
+                sample.cpu[r], sample.wall[r], sample.share[r] = us * (1 + 0.001 * r), us * (1 + 0.001 * r), 1
+            end
+            samples[name] = sample
+            seconds = seconds + repetitions * o.sample * math.max(0.02, us * 1e-6)
+        end
+        for _, batch in ipairs(job.batches) do
+            for i = 1, job.runners do
+                for c = 1, job.count do
+                    local condition = conditions[c]
+                    local name = string.format("ffn/r%d/%d/%s_%s", i, batch, condition.codes, condition.tables)
+                    add(name, batch * (10 + i), (job.repetitions - c) // job.count + 1)
+                end
+            end
+            for _, library in ipairs(job.dense or {}) do
+                add("dense/" .. library .. "/" .. batch, 1e6 * o.dense, job.repetitions)
+            end
+        end
+        return take(seconds, options.left) and samples or nil
+    end
+    local run = { now = s.now, start = 0, seconds = o.seconds, added = 0, units = 1, all_units = 1 }
+    function run.prepare() end
+    local good, list, outcome = pcall(set.tune, run, { s })
+    measure.run, log.append = original, append
+    if not good then error(list, 0) end
+    return outcome, clock, noted, logged
+end
+
+function test.a_tuning_takes_at_most_its_time()
+    local tried, confirmed = 0, 0
+    for _, seconds in ipairs { 0.01, 5, 30, 60, 240 } do
+        for _, machine in ipairs {
+            { build = 0.2, sample = 1, start = 0.1, dense = 0.01 },
+            { build = 5, sample = 1, start = 0.1, dense = 0.01 }, -- a slow compiler
+            { build = 0.2, sample = 8, start = 2, dense = 0.01 }, -- other work shares the core
+            { build = 0.2, sample = 1, start = 0.1, dense = 20 }, -- a large dense FFN
+            { build = 1e6, sample = 1, start = 0.1, dense = 0.01 }, -- a compiler that hangs
+            { build = 0.2, sample = 1e6, start = 0.1, dense = 0.01 }, -- a kernel that hangs
+        } do
+            machine.seconds = seconds
+            local outcome, clock, noted, logged = simulated(machine)
+            if clock > seconds then error(string.format("%g s took %g s", seconds, clock)) end
+            check.equal(#noted, 1)
+            check.matches(noted[1], "^%d+[sm]: n?o? ?time for [^;]*candidate")
+            for _, r in ipairs(outcome.races) do
+                if r.field then tried = tried + 1 end
+            end
+            if outcome.rows then confirmed = confirmed + 1 end
+            -- what has no end leaves the default
+            if not outcome.rows then check.equal(outcome.schedule, outcome.default) end
+            if outcome.late then check.equal(logged > 0, true) end
+        end
+    end
+    check.equal(tried >= 10 and confirmed >= 5, true)
+end
+
+-- Where rows of i8 are summed as integers, sixteen tables may be written out in one step, elsewhere eight.
+function test.a_whole_space_of_another_type_is_tuned()
+    local path = program.model(
+        program.folder(),
+        "wide",
+        'return { name = "wide", d = 16, h = 16, tau = 2, projection = { kind = "dense" }, score = "gelu" }'
+    )
+    local outcome, clock = simulated {
+        model = model_file.load(path),
+        types = { "i8", "f32" },
+        isa = isa.get "avx512",
+        whole = true,
+        seconds = 60,
+        build = 0.2,
+        sample = 1,
+        start = 0.1,
+        dense = 0.01,
+    }
+    check.equal({ #outcome.races, outcome.threshold ~= nil, clock <= 60 }, { 2, true, true })
+end
+
+return test

@@ -1,0 +1,78 @@
+-- What bench says of figures that were taken while other work shared the core: they do not count.
+local check = require "tests.support.check"
+local counted = require "harness.report.counted"
+local page = require "harness.report.bench_page"
+local statistics = require "harness.base.statistics"
+
+local test = {}
+
+local facts = {
+    cpu = "a CPU",
+    isa = { "avx2" },
+    l1d = 32768,
+    l2 = 1 << 20,
+    l3 = 1 << 24,
+    compiler = "gcc",
+    flags = "-O2",
+    openblas = "Haswell",
+    onednn = "2.6",
+}
+local limits = { fma_gflops = 100, l1_gbytes = 200, l2_gbytes = 100, l3_gbytes = 20, memory_gbytes = 10 }
+
+local function result(batch, share)
+    return {
+        model = "tiny",
+        batch = batch,
+        threads = 1,
+        isa = "avx2",
+        schedule = "gather.group=8",
+        projection_dtype = "f32",
+        table_dtype = "f32",
+        us_per_token = 1.25,
+        stages = { project = 0.5, gather = 0.5 },
+        dense_us_per_token = 5,
+        dense_library = "onednn",
+        speedup = 4,
+        project_gflops = 30,
+        limit_us = 0.25,
+        limit_share = 0.2,
+        random_rows_gbytes = 10,
+        flop_per_byte = { project = 2, gather = 0.5 },
+        gather_gbytes = 20,
+        cpu_over_wall = share,
+        counts = statistics.counts(share),
+        rel_err = 1e-7,
+    }
+end
+
+function test.what_shares_the_core_does_not_count()
+    check.equal({ statistics.counts(0.97), statistics.counts(1, nil, 0.99), statistics.counts() }, { true, true, true })
+    check.equal({ statistics.counts(0.969), statistics.counts(nil, 0.5), statistics.counts(1, 0.9) }, {
+        false,
+        false,
+        false,
+    })
+    local good, bad = result(1, 1), result(64, 0.6)
+    check.equal({ counted.mark(good), counted.note { good, good } }, { "" })
+    check.equal(counted.mark(bad), "  does not count: core shared")
+    check.matches(counted.note { good, bad, bad }, "^2 of 3 lines do not count: CPU time below 97 %% of wall time")
+end
+
+-- Struck and grey; the first column says so, which stays in sight.
+function test.the_page_strikes_what_does_not_count()
+    local text = page.page(facts, limits, { result(1, 1), result(64, 0.6) })
+    check.matches(text, '<tr><td class="text first">yes</td>')
+    check.matches(text, '<tr class="off"><td class="text first">no</td>')
+    check.matches(text, "tr%.off td {[^}]*line%-through")
+    check.matches(text, "td%.first {[^}]*position: sticky; left: 0")
+    check.matches(text, "1 of 2 lines do not count")
+    check.matches(text, "Grey marks do not count")
+    check.matches(text, '<circle class="mark c0"')
+    text = page.page(facts, limits, { result(1, 1), result(64, 1) })
+    check.matches(text, "All lines count")
+    for _, words in ipairs { 'class="off"', "mark c0", "Grey marks" } do
+        check.equal(text:find(words, 1, true), nil)
+    end
+end
+
+return test
