@@ -19,6 +19,7 @@ liblua5.4-dev    | the language of model files and of the generator
 libjansson-dev   | JSON
 nettle-dev       | SHA-256
 libsqlite3-dev   | the store of measurements
+libutf8proc-dev  | Unicode, for tokenizers
 libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
@@ -32,6 +33,7 @@ libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clan
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware verify transformer tune commands | check of results that is independent of the C
+python3-sentencepiece   | tokenizer | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm

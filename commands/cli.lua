@@ -189,7 +189,7 @@ local commands = {
         from = "commands.generate",
         doc = "fold weights in float64 and lay them out for the kernels",
         options = {
-            weights_option,
+            with(weights_option, { required = false }),
             with(output_option, { value = "FILE", doc = "blob for <model>_bind" }),
             prefix_option,
             ignore_option,
@@ -291,6 +291,13 @@ local commands = {
             compiler_option,
             flags_option,
         },
+    },
+    {
+        name = "tokenize",
+        arguments = { "MODEL.lua", "[TEXT...]" },
+        from = "commands.execute",
+        doc = "print the ids of texts, or of the lines of standard input, a row each",
+        options = { json_option, compiler_option, flags_option },
     },
     {
         name = "fuse",

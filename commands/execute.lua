@@ -31,4 +31,11 @@ function commands.bench(arguments, options)
     return family.bench(arguments[1], options)
 end
 
+function commands.tokenize(arguments, options)
+    local path = arguments[1]
+    local family = family_of(path, options)
+    if not family.tokenize then error(path .. ": tokenizer: is missing: only models that have one take text", 0) end
+    return family.tokenize(path, { table.unpack(arguments, 2) }, options)
+end
+
 return commands

@@ -28,6 +28,7 @@ end
 
 function commands.schedules(arguments, options)
     local p = load_plan(arguments[1], options)
+    if not families.get(p.family).space then error(arguments[1] .. ": has no choices: it has one schedule", 0) end
     local space, sets = families.get(p.family).space, {}
     for i, v in ipairs(p.variants) do
         sets[i] = { isa = v.isa.name, choices = json.array(space.legal(p.shape, v.isa, v.schedule)) }
@@ -125,6 +126,7 @@ function commands.sample(arguments, options)
     local weights = require "weights"
     file_rules.not_over("-o", options.o, { arguments[1] })
     local p = load_plan(arguments[1], options)
+    if families.get(p.family).without_weights then error(arguments[1] .. ": has no weights", 0) end
     if options.unfused and not p.unfused_samples then
         validated.refuse(
             p.model,
@@ -142,6 +144,9 @@ end
 function commands.pack(arguments, options)
     file_rules.not_over("-o", options.o, { arguments[1], options.weights })
     local p = load_plan(arguments[1], options)
+    local without = families.get(p.family).without_weights
+    if without and options.weights then error("--weights: " .. arguments[1] .. ": has no weights", 0) end
+    if not without and (options.weights or "") == "" then error("--weights: is missing", 0) end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
     local errors = packing.pack(p, files)

@@ -4,8 +4,13 @@
 #include "harness/base/modules.h"
 
 const luaL_Reg harness_modules[] = {
-    {"process", luaopen_process}, {"cpu", luaopen_cpu},
-    {"kernel", luaopen_kernel},   {"verify", luaopen_verify},
-    {"store", luaopen_store},     {"transformer", luaopen_transformer},
-    {"integer", luaopen_integer}, {NULL, NULL},
+    {"process", luaopen_process},
+    {"cpu", luaopen_cpu},
+    {"kernel", luaopen_kernel},
+    {"verify", luaopen_verify},
+    {"store", luaopen_store},
+    {"transformer", luaopen_transformer},
+    {"integer", luaopen_integer},
+    {"tokenizer", luaopen_tokenizer},
+    {NULL, NULL},
 };

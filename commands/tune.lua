@@ -346,7 +346,9 @@ end
 function tune.tune(arguments, options)
     local start, path = process.clock(), arguments[1]
     local m, family = request.model(path, options)
-    local o = settings(path, m, family, harness.get(family.name).tuning, options)
+    local hooks = harness.get(family.name).tuning
+    if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
+    local o = settings(path, m, family, hooks, options)
     local sets = runnable.sets(options.isa, family.isa_types(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = {

@@ -23,6 +23,9 @@ local rows = {
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
+    { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
+    { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
+    { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",

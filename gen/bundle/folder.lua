@@ -69,8 +69,10 @@ local function plan_of_manifest(manifest, path)
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
-        local isas = row and { isa.get(row.isa) } or isa.select(table.concat(names_of_isas, ","))
         local family, options = families.of(m, manifest.options), { firmware = row }
+        local isas = row and { isa.get(row.isa) }
+            or family.without_weights and {}
+            or isa.select(table.concat(names_of_isas, ","))
         for _, name in ipairs(family.options) do
             options[name] = manifest.options[name]
         end

@@ -69,7 +69,8 @@ function emit.sources(p, more)
     local values = with_common(p, family.print.api(p))
     local own = {
         isas = isas,
-        isa_list = not p.target and table.concat(isa_list, ", "), -- firmware is for one, and short of memory
+        -- Firmware is for one instruction set, and short of memory.
+        isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
         promise = promise.lines(p.target, p.arithmetic == nil),
         sections = p.sections,

@@ -14,6 +14,8 @@
 --   isa_types(options)   the types that instruction sets may need more for (isa.with_types)
 --   firmware_isa(target)   the name of the instruction set of its firmware, nil: it has no firmware
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)
+--   without_weights   a model is whole without a checkpoint and the same for all instruction sets: nothing is sampled,
+--                     and packed from none
 --   pack_options      of `lookupc pack`, as headers say them
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
 --   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
@@ -26,7 +28,8 @@ families.rows = {
     require "gen.families.lookup.family",
     require "gen.families.integer.family",
     require "gen.families.baseline.family",
-    (require "gen.families.transformer.family"),
+    require "gen.families.transformer.family",
+    (require "gen.families.tokenizer.family"),
 }
 
 -- The family of that name.

@@ -24,5 +24,6 @@ int luaopen_sandbox(lua_State *L);
 int luaopen_json(lua_State *L);
 int luaopen_weights(lua_State *L);
 int luaopen_fuse(lua_State *L);
+int luaopen_unicode(lua_State *L);
 
 #endif

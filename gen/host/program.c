@@ -28,8 +28,8 @@ static const struct {
 };
 
 static const luaL_Reg generator_modules[] = {
-    {"host", luaopen_host},       {"sandbox", luaopen_sandbox}, {"json", luaopen_json},
-    {"weights", luaopen_weights}, {"fuse", luaopen_fuse},       {NULL, NULL},
+    {"host", luaopen_host}, {"sandbox", luaopen_sandbox}, {"json", luaopen_json}, {"weights", luaopen_weights},
+    {"fuse", luaopen_fuse}, {"unicode", luaopen_unicode}, {NULL, NULL},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

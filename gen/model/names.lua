@@ -50,6 +50,8 @@ function names.public(model)
         decode = model .. "_decode",
         prefill = model .. "_prefill",
         encode = model .. "_encode",
+        tokenize = model .. "_tokenize",
+        text_of = model .. "_text_of",
         ffn_openmp = model .. "_ffn_openmp",
         split = model .. "_split",
         header = model .. ".h",

@@ -14,4 +14,7 @@ end
 -- Raises one line for the key chain of the validated model `m`.
 function validated.refuse(m, chain, value, rule) schema.refuse(contexts[m], chain, value, rule) end
 
+-- The path of the file that model `m` was read from.
+function validated.path(m) return contexts[m].path end
+
 return validated

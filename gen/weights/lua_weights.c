@@ -227,6 +227,17 @@ static void fill_angles(packing *p, int section, const char *word)
     }
 }
 
+/* Fills a section with the bytes on top of the stack. */
+static bool copy_text(packing *p, int section)
+{
+    size_t bytes;
+    const char *text = lua_tolstring(p->L, -1, &bytes);
+    const size_t at = field_size(p->L, section, where, "at");
+    luaL_argcheck(p->L, at + bytes <= p->blob_bytes, 1, "text");
+    memcpy(p->blob + at, text, bytes);
+    return true;
+}
+
 /* Packs a section, and notes under its name in the table `errors` the relative error that rounding made in it. */
 static bool pack_section(packing *p, int section, int errors)
 {
@@ -237,6 +248,9 @@ static bool pack_section(packing *p, int section, int errors)
     lua_pop(L, 1);
     if (angles)
         return true;
+    if (lua_getfield(L, section, "text") == LUA_TSTRING)
+        return copy_text(p, section);
+    lua_pop(L, 1);
     const bool filled_by_another = lua_getfield(L, section, "from") == LUA_TNIL;
     lua_pop(L, 1);
     if (filled_by_another)
@@ -512,13 +526,15 @@ static bool check_tensors(packing *p, int job)
 static bool pack_all(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
-    p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
-    if (!p->checkpoint || !check_tensors(p, job))
-        return false;
+    if (p->path) {
+        p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
+        if (!p->checkpoint || !check_tensors(p, job))
+            return false;
+    }
     p->blob_bytes = field_size(L, job, where, "bytes");
     p->blob = calloc(1, p->blob_bytes);
     if (!p->blob)
-        return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", p->path, p->blob_bytes);
+        return files_error(p->error, sizeof p->error, "%s: not enough memory for %zu bytes", field_string(L, job, "output"), p->blob_bytes);
     lua_getfield(L, job, "sections");
     const int sections = lua_gettop(L);
     for (lua_Integer i = 1; lua_rawgeti(L, sections, i) == LUA_TTABLE; ++i) {
@@ -549,11 +565,14 @@ static bool pack_all(packing *p, int job, int errors)
 }
 
 /* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of
-   gen/plan/blob.lua: weights, output, prefix, blocks_in_out, tensors, sections, integer, bytes, header_bytes, magic, format, digest. */
+   gen/plan/blob.lua: weights (absent: no section comes from a checkpoint), output, prefix, blocks_in_out, tensors, sections, integer,
+   bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. */
 static int weights_pack(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    packing p = {.L = L, .path = field_string(L, 1, "weights"), .prefix = field_string(L, 1, "prefix")};
+    packing p = {.L = L, .path = field_text(L, 1, where, "weights", ""), .prefix = field_string(L, 1, "prefix")};
+    if (*p.path == '\0')
+        p.path = NULL;
     lua_getfield(L, 1, "blocks_in_out");
     p.blocks_in_out = lua_toboolean(L, -1);
     lua_newtable(L);

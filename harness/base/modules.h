@@ -10,6 +10,7 @@ int luaopen_integer(lua_State *L);
 int luaopen_kernel(lua_State *L);
 int luaopen_process(lua_State *L);
 int luaopen_store(lua_State *L);
+int luaopen_tokenizer(lua_State *L);
 int luaopen_verify(lua_State *L);
 
 #endif

@@ -3,6 +3,7 @@
 -- A record has
 --   name                   of the family
 --   run, verify, bench (path, options)   the commands; return the exit status
+--   tokenize(path, texts, options)   the command, nil: such a model takes no text
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
 --     batches(m)           tokens a call unless others are asked for
@@ -29,7 +30,8 @@ local families = {}
 local rows = {
     require "harness.families.lookup.family",
     require "harness.families.integer.family",
-    (require "harness.families.transformer.family"),
+    require "harness.families.transformer.family",
+    (require "harness.families.tokenizer.family"),
 }
 
 -- The record of the family of that name.

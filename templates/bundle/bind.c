@@ -110,7 +110,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return $(names.macro("ERROR_CPU"));
 //$ end
     weights->isa = isa;
-//$ else
+//$ elseif isas[1] then
 
     weights->isa = 0;
 //$ end

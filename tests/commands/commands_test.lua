@@ -219,9 +219,9 @@ function test.usage_errors()
         { "-o is missing", "emit", tiny },
         { "-o: needs a value, DIR", "emit", tiny, "-o" },
         { "-o: needs a value", "sample", tiny, "-o", "" },
-        { "--weights is missing", "pack", tiny, "-o", o },
+        { "--weights is missing", "run", tiny, "--input", o, "--output", o },
         { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights" },
-        { "--weights: needs a value, PATH", "pack", tiny, "-o", o, "--weights=" },
+        { "--weights: needs a value, PATH", "run", tiny, "--input", o, "--output", o, "--weights=" },
         { "unknown option --schedule", "pack", tiny, "--weights", weights, "-o", o, "--schedule", "gather.group=1" },
         { "--input is missing", "run", tiny, "--weights", weights },
         { "--json: takes no value", "plan", tiny, "--json=1" },
@@ -231,6 +231,8 @@ function test.usage_errors()
         local fragment = row.given_twice and "--seed: given twice" or row[1]
         refuses(2, fragment, { table.unpack(row, 2) })
     end
+    refuses(1, "--weights: is missing", { "pack", tiny, "-o", o })
+    refuses(1, "--weights: is missing", { "pack", tiny, "-o", o, "--weights=" })
     for _, number in ipairs { "abc", "-1", "1.5", "1e3", "0x10", "4294967296", "99999999999999999999", " 1", "" } do
         refuses(
             2,

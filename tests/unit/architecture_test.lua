@@ -14,10 +14,12 @@ local folders = {
     "gen/isa",
     "gen/print",
     "gen/weights",
+    "gen/tokenizer",
     "gen/families/lookup",
     "gen/families/integer",
     "gen/families/transformer",
     "gen/families/baseline",
+    "gen/families/tokenizer",
     "gen/families",
     "gen/emit",
     "gen/bundle",
@@ -25,12 +27,14 @@ local folders = {
     "harness/base",
     "harness/reference",
     "harness/verify",
+    "harness/tokenizer",
     "harness/baseline",
     "harness/measure",
     "harness/report",
     "harness/families/lookup",
     "harness/families/integer",
     "harness/families/transformer",
+    "harness/families/tokenizer",
     "harness/families",
     "harness/firmware",
     "harness/tune",
@@ -44,7 +48,7 @@ local only = {
 }
 
 -- The C modules that the generator may see: the others know clocks, processes and CPUs.
-local deterministic = { host = true, sandbox = true, json = true, weights = true, fuse = true }
+local deterministic = { host = true, sandbox = true, json = true, weights = true, fuse = true, unicode = true }
 
 local level = {}
 for i, folder in ipairs(folders) do

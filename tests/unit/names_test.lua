@@ -108,6 +108,8 @@ function test.public_names()
         prefix = "",
         weights = "tiny_1_weights",
         bind = "tiny_1_bind",
+        tokenize = "tiny_1_tokenize",
+        text_of = "tiny_1_text_of",
         bind_linked = "tiny_1_bind_linked",
         selftest = "tiny_1_selftest",
         ffn = "tiny_1_ffn",

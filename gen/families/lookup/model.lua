@@ -142,7 +142,7 @@ function lookup_model.check(context, m, chain)
 end
 
 -- Whether the table of a model file, or a validated model, is a LookupFFN.
-function lookup_model.claims(given) return given.attention == nil end
+function lookup_model.claims(given) return given.attention == nil and given.tokenizer == nil end
 
 -- What would help with a tensor of a checkpoint that model `m` leaves out; nil: nobody knows.
 function lookup_model.left_out(m, name)

@@ -1,0 +1,87 @@
+-- What the templates of tokenizers print: the facts of a plan, and which parts of the C they need.
+local tokenizer_print = {}
+
+-- The bytes of a text as C initialisers.
+local function bytes_of(text)
+    local list = {}
+    for i = 1, #text do
+        list[i] = string.format("0x%02xu", text:byte(i))
+    end
+    return table.concat(list, ", ")
+end
+
+local patterns = { gpt2 = true, llama3 = true, qwen2 = true }
+local shared = { map = true, charsmap = true, decompose = true, order = true, compose = true } -- kinds of passes
+local skips = { bert = true, whitespace = true }
+
+-- What of templates/tokenizer/ the C of `facts` consists of, in its order: { {file, values} }. `contents` of tables is
+-- not needed: `slots` are counts of sections.
+local function parts_of(facts, splits)
+    local list, uses, slots = {}, {}, {}
+    local function add(file, values) list[#list + 1] = { file = file, values = values } end
+    for _, section in ipairs(facts.sections) do
+        uses[section.name], slots[section.name] = true, section.count // 4
+    end
+    local maps, darts, begins, copies = false, false, facts.split == "meta", false
+    for _, pass in ipairs(facts.passes) do
+        copies = true
+        maps = maps or pass.kind == "map" or pass.kind == "decompose"
+        darts = darts or pass.kind == "charsmap"
+        begins = begins or pass.kind == "spaces" and (pass.once or pass.collapse) or pass.unless
+    end
+    add "constants.c"
+    if copies or uses.classes or uses.pieces then add "character.c" end
+    if copies then add "copy.c" end
+    if uses.orders then add "put.c" end
+    if uses.classes or uses.orders then add "property.c" end
+    if maps or uses.added or facts.whole_words or facts.kind == "bpe" and uses.pieces then add "trie.c" end
+    if uses.compositions or facts.kind == "bpe" then add "pairs.c" end
+    if begins then add "begins.c" end
+    if maps then add("map.c", { broken = facts.broken, hangul = splits.hangul, darts = false }) end
+    if darts then
+        add "darts.c"
+        add("map.c", { broken = facts.broken, hangul = false, darts = true })
+    end
+    if uses.orders then add "order.c" end
+    if uses.compositions then add("compose.c", { slots = slots.compositions }) end
+    for i, pass in ipairs(facts.passes) do
+        if not shared[pass.kind] then add("pass.c", { pass = pass, i = i, bytes_of = bytes_of }) end
+    end
+    if splits.classes or facts.split == "meta" then add "words.c" end
+    if facts.added_spaces then add "before_spaces.c" end
+    add "ids.c"
+    local values = {
+        bpe = { slots = slots.merges },
+        wordpiece = { bytes_of = bytes_of },
+    }
+    add(facts.kind .. ".c", values[facts.kind])
+    return list
+end
+
+-- The values that the templates take.
+function tokenizer_print.values(facts)
+    local splits = {
+        classes = patterns[facts.split] or skips[facts.split] or facts.added_spaces,
+        pattern = patterns[facts.split] or false,
+        skips = skips[facts.split] or false,
+        at_start = false,
+        counts = {},
+        hangul = false,
+    }
+    for _, section in ipairs(facts.sections) do
+        splits.counts[section.name] = section.count
+    end
+    for _, pass in ipairs(facts.passes) do
+        splits.at_start = splits.at_start or pass.prefix == "first"
+        splits.hangul = splits.hangul or pass.kind == "decompose"
+    end
+    return { facts = facts, splits = splits, parts = parts_of(facts, splits) }
+end
+
+-- What <model>_tokenize returns beside the codes of <model>_bind.
+tokenizer_print.statuses = {
+    { name = "ERROR_ROOM", code = 9, doc = "there are more ids than room for them" },
+    { name = "ERROR_SCRATCH", code = 10, doc = "the text needs more scratch, or is longer than 2 GiB" },
+}
+
+return tokenizer_print

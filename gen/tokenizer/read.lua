@@ -1,0 +1,49 @@
+-- From a file of a tokenizer to its record, whatever its format.
+local host = require "host"
+local hugging_face = require "gen.tokenizer.hugging_face"
+local json = require "json"
+local lists = require "gen.tokenizer.word_lists"
+local record = require "gen.tokenizer.record"
+local sentencepiece = require "gen.tokenizer.sentencepiece"
+
+local read = {}
+
+local most_bytes = 1 << 28
+
+local function contents(path)
+    local bytes, message = host.read(path, most_bytes)
+    if not bytes then error(message, 0) end
+    return bytes
+end
+
+local function by_name(path, bytes, options)
+    if path:find "%.model$" then return sentencepiece.read(path, bytes) end
+    if path:find "%.txt$" then
+        if options.lower == nil then
+            error(path .. ": lower: is missing: vocab.txt does not say whether text becomes lower case", 0)
+        end
+        return lists.wordpiece(path, bytes, options.lower)
+    end
+    if not path:find "%.json$" then error(path .. ": must end in .json, .txt or .model", 0) end
+    local object, message = json.decode(bytes)
+    if type(object) ~= "table" then error(path .. ": " .. (message or "must be an object or a list"), 0) end
+    if object[1] ~= nil then return lists.scored(path, object) end
+    if type(object.model) == "table" then return hugging_face.read(path, object) end
+    local merges = options.merges or path:gsub("[^/]*$", "") .. "merges.txt"
+    return lists.gpt2(path, object, merges, contents(merges))
+end
+
+-- The record of a tokenizer. `path`: its file, nil: every byte is an id. `options`: `kind`, which the record must be
+-- of; `merges`, the path of the merges beside vocab.json (merges.txt in its folder); `lower`, which vocab.txt needs.
+function read.record(path, options)
+    local r = path and by_name(path, contents(path), options) or lists.bytes()
+    if options.lower ~= nil and not path:find "%.txt$" then
+        error(path .. ": lower: is for vocab.txt: other files say it themselves", 0)
+    end
+    if options.kind and options.kind ~= r.kind then
+        record.refuse(path, { "kind" }, r.kind, "the model file says " .. options.kind)
+    end
+    return r
+end
+
+return read

@@ -1,0 +1,72 @@
+-- The family of tokenizers in the harness; harness/families/list.lua says what its fields mean.
+local compile = require "harness.base.compile"
+local host = require "host"
+local packing = require "gen.families.packing"
+local process = require "process"
+local request = require "gen.bundle.request"
+
+local family = { name = "tokenizer" }
+
+-- Stands for a command that tokenizers do not have.
+local function refused(path)
+    error(path .. ": is a tokenizer, which has no kernels: lookupc tokenize runs it, lookupc emit and pack take it", 0)
+end
+
+family.run, family.verify, family.bench = refused, refused, refused
+
+function family.bench_batches() return "1" end
+
+-- The compiled tokenizer of the model file `path` (harness/tokenizer/lua_tokenizer.c).
+function family.open(path, options)
+    local tokenizer = require "tokenizer"
+    local p = request.plan(path, {}, options)
+    local directory = process.temporary_directory()
+    local packed = directory .. "/blob"
+    packing.pack(p, { output = packed, prefix = "" })
+    local opened, message = tokenizer.open {
+        library = compile.library({ p }, directory, options.cc, options.cflags),
+        blob = packed,
+        bind = p.names.bind,
+        tokenize = p.names.tokenize,
+        text_of = p.names.text_of,
+        weights_struct_bytes = p.weights_struct_bytes,
+        scratch_factor = p.facts.scratch.factor,
+        scratch_more = p.facts.scratch.more,
+        around = #p.facts.first + #p.facts.last,
+    }
+    return opened or error(path .. ": " .. message, 0), p
+end
+
+-- The lines of a text.
+local function lines_of(text)
+    local list = {}
+    for line in text:gmatch "([^\n]*)\n?" do
+        list[#list + 1] = line
+    end
+    if list[#list] == "" then list[#list] = nil end
+    return list
+end
+
+-- The command tokenize: prints the ids of `texts`, a row each; without texts, of the lines of standard input.
+function family.tokenize(path, texts, options)
+    local json = require "json"
+    local opened = family.open(path, options)
+    if #texts == 0 then texts = lines_of(assert(host.read "/dev/stdin")) end
+    for _, text in ipairs(texts) do
+        local ids, message = opened:ids(text)
+        if not ids then error(path .. ": " .. message, 0) end
+        if options.json then
+            local pieces = {}
+            for i, id in ipairs(ids) do
+                local piece = opened:text_of(id)
+                pieces[i] = utf8.len(piece) and piece or json.null
+            end
+            host.print(assert(json.encode({ ids = json.array(ids), pieces = json.array(pieces) }, "compact")))
+        else
+            host.print(table.concat(ids, " "))
+        end
+    end
+    return 0
+end
+
+return family

@@ -1,0 +1,30 @@
+//$ takes facts, align, packed_bytes
+#ifndef $(names.macro("H_INCLUDED"))
+#define $(names.macro("H_INCLUDED"))
+
+/* $(names.model): a tokenizer, $(facts.kind), $(facts.pieces) pieces. No heap, no library, no global state. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define $(names.macro("ALIGN")) $(align) /* of the blob, in bytes */
+#define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
+$(include("templates/tokenizer/tokenizer.h"))
+
+$(include("templates/bundle/statuses.h"))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+$(include("templates/bundle/weights.h"))
+
+$(include("templates/bundle/bind.h"))
+
+$(include("templates/tokenizer/functions.h"))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,140 @@
+//$ takes facts, parts, splits
+//$ for _, part in ipairs(parts) do
+$(include("templates/tokenizer/" .. part.file, part.values))
+
+//$ end
+/* Normalises text[bytes], which no added piece is in, splits it into words and puts their ids. Returns 0 or a code. */
+static int $(model)_stretch(const $(names.weights) *weights, const unsigned char *text, size_t bytes, $(splits.at_start and "int at_start, " or "")unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
+{
+//$ if #facts.passes > 0 then
+    const size_t half = scratch_bytes / 2;
+    unsigned char *to = $(#facts.passes % 2 == 1 and "scratch" or "scratch + half"), *other = $(#facts.passes % 2 == 1 and "scratch + half" or "scratch"), *swapped;
+    size_t used;
+
+    /* from one half of scratch to the other; the last pass writes to the first half */
+//$ for i, pass in ipairs(facts.passes) do
+//$ local weights = (pass.kind == "runs" or pass.kind == "prepend") and "" or "weights, "
+//$ if pass.kind == "map" or pass.kind == "decompose" then
+    bytes = $(model)_map(weights->$(pass.table)_trie, weights->$(pass.table)_at, weights->$(pass.table)_text, $(splits.hangul and (pass.kind == "decompose" and "1, " or "0, ") or "")text, bytes, to, half);
+//$ elseif pass.kind == "charsmap" then
+    bytes = $(model)_charsmap(weights->$(pass.table)_units, $(splits.counts[pass.table .. "_units"])u, weights->$(pass.table)_text, $(splits.counts[pass.table .. "_text"])u, text, bytes, to, half);
+//$ elseif pass.kind == "order" or pass.kind == "compose" then
+    bytes = $(model)_$(pass.kind)(weights, text, bytes, to, half);
+//$ else
+    bytes = $(model)_pass_$(i)($(weights)text, bytes, to, half$(pass.prefix == "first" and ", at_start" or ""));
+//$ end
+    if (bytes == $(names.macro("FULL")))
+        return $(names.macro("ERROR_SCRATCH"));
+    text = to;
+//$ if i < #facts.passes then
+    swapped = to;
+    to = other;
+    other = swapped;
+//$ end
+//$ end
+//$ if #facts.passes == 1 then
+    (void) other;
+    (void) swapped;
+//$ end
+    used = (bytes + 7) & ~(size_t) 7;
+    if (used > scratch_bytes)
+        return $(names.macro("ERROR_SCRATCH"));
+    ids->room = scratch + used;
+    ids->room_bytes = scratch_bytes - used;
+//$ else
+    ids->room = scratch;
+    ids->room_bytes = scratch_bytes;
+//$ end
+//$ if facts.kind ~= "bytes" then
+    if (bytes > 0x7fffffffu) /* places are 32 bits */
+        return $(names.macro("ERROR_SCRATCH"));
+//$ end
+//$ if facts.kind == "bytes" then
+    (void) weights;
+//$ end
+//$ if facts.split == "none" then
+    return bytes ? $(model)_pieces($(facts.kind == "bytes" and "" or "weights, ")text, bytes, ids) : 0;
+//$ else
+
+    for (size_t at = 0, length; at < bytes; at += length) {
+        int error;
+//$ if splits.skips then
+        if ($(model)_class(weights, text, at, bytes, &length) & $(names.macro("SPACE")))
+            continue;
+//$ end
+        length = $(model)_word($(facts.split == "meta" and "" or "weights, ")text + at, bytes - at);
+        error = $(model)_pieces(weights, text + at, length, ids);
+        if (error)
+            return error;
+    }
+    return 0;
+//$ end
+}
+
+ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch, size_t scratch_bytes)
+{
+    const unsigned char *from = (const unsigned char *) text;
+    $(model)_ids list;
+    int error;
+
+    if (!weights || (!text && bytes) || (!ids && most) || !scratch)
+        return -$(names.macro("ERROR_NULL"));
+    if ((uintptr_t) scratch % 8)
+        return -$(names.macro("ERROR_ALIGNMENT"));
+    list.list = ids;
+    list.most = most;
+    list.count = 0;
+    list.room = 0;
+    list.room_bytes = 0;
+    list.after_unknown = 0;
+//$ for _, id in ipairs(facts.first) do
+    $(model)_put($(id)u, &list);
+//$ end
+//$ if facts.added > 0 then
+
+    /* stretches between added pieces */
+    for (size_t done = 0, at = 0; done < bytes;) {
+        size_t length = 0, end;
+        uint32_t found = $(names.macro("NONE"));
+        for (; at < bytes; ++at) {
+            found = $(model)_longest(weights->added, from + at, bytes - at, &length);
+            if (found != $(names.macro("NONE")))
+                break;
+        }
+        end = at;
+//$ if facts.added_spaces then
+        if (found != $(names.macro("NONE")) && (weights->added_rows[2 * found + 1] & 1u))
+            end = $(model)_before_spaces(weights, from, done, end);
+//$ end
+        if (end > done) {
+            error = $(model)_stretch(weights, from + done, end - done, $(splits.at_start and "done == 0, " or "")(unsigned char *) scratch, scratch_bytes, &list);
+            if (error)
+                return -error;
+        }
+        done = at = found == $(names.macro("NONE")) ? bytes : at + length;
+        if (found != $(names.macro("NONE"))) {
+            $(model)_put(weights->added_rows[2 * found], &list);
+//$ if facts.added_spaces then
+            while ((weights->added_rows[2 * found + 1] & 2u) && ($(model)_class(weights, from, at, bytes, &length) & $(names.macro("SPACE"))))
+                done = at = at + length;
+//$ end
+        }
+    }
+//$ else
+    error = $(model)_stretch(weights, from, bytes, $(splits.at_start and "1, " or "")(unsigned char *) scratch, scratch_bytes, &list);
+    if (error)
+        return -error;
+//$ end
+//$ for _, id in ipairs(facts.last) do
+    $(model)_put($(id)u, &list);
+//$ end
+    return list.count > most ? -$(names.macro("ERROR_ROOM")) : (ptrdiff_t) list.count;
+}
+
+const char *$(names.text_of)(const $(names.weights) *weights, int32_t id, size_t *bytes)
+{
+    if (id < 0 || id >= $(facts.pieces))
+        return 0;
+    *bytes = weights->text_at[id + 1] - weights->text_at[id];
+    return (const char *) weights->text + weights->text_at[id];
+}

@@ -1,0 +1,160 @@
+-- Files of tokenizers: what is wrong in one is said in one line, and what the emitted C cannot do is refused.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local program = require "tests.support.program"
+
+local test = {}
+
+-- The pieces of byte-level BPE: its 256 characters.
+local function byte_vocabulary()
+    local characters, vocabulary = require "gen.tokenizer.byte_level", {}
+    for byte = 0, 255 do
+        vocabulary[characters.character(byte)] = byte
+    end
+    return vocabulary
+end
+
+-- A good tokenizer.json; `changes(object)` makes it another one.
+local function hugging_face(changes)
+    local object = {
+        version = "1.0",
+        added_tokens = json.array { { id = 256, content = "<x>", special = true, normalized = false } },
+        pre_tokenizer = { type = "ByteLevel", add_prefix_space = false, use_regex = true },
+        post_processor = { type = "ByteLevel" },
+        decoder = { type = "ByteLevel" },
+        model = { type = "BPE", vocab = byte_vocabulary(), merges = json.array {} },
+    }
+    changes(object)
+    return assert(json.encode(object))
+end
+
+-- A field of a protocol buffer.
+local function field(number, text) return string.char(number << 3 | 2, #text) .. text end
+
+local function number_field(number, value) return string.char(number << 3 & 127 | 128, number >> 4, value) end
+
+local function piece(text, kind) return field(1, field(1, text) .. "\x18" .. string.char(kind)) end
+
+local function model_file(folder, fields)
+    local path = folder .. "/m.lua"
+    assert(host.write_file(path, 'return { name = "m", tokenizer = { ' .. fields .. " } }\n"))
+    return path
+end
+
+-- One row a bad file: its name, its bytes, keys beside file, and the line that lookupc ends with.
+local rows = {
+    { "t.bin", "", "", "t.bin: must end in .json, .txt or .model" },
+    { "t.json", "{", "", "t.json: " },
+    { "t.json", "3", "", "t.json: " },
+    { "t.json", hugging_face(function(o) o.model.type = "WordLevel" end), "", 'model.type = "WordLevel": must be' },
+    { "t.json", hugging_face(function(o) o.model.dropout = 0.1 end), "", "model.dropout = 0.1: is not supported" },
+    { "t.json", hugging_face(function(o) o.model.extra = 1 end), "", "model.extra = 1: is not supported" },
+    { "t.json", hugging_face(function(o) o.model.vocab.a = nil end), "", "vocab = 97" },
+    { "t.json", hugging_face(function(o) o.model.vocab.a = 98 end), "", "is the id of" },
+    { "t.json", hugging_face(function(o) o.model.merges[1] = "a" end), "", 'model.merges.0 = "a": must be two pieces' },
+    { "t.json", hugging_face(function(o) o.model.merges[1] = "a bc" end), "", 'merges.1 = "bc": is no piece' },
+    { "t.json", hugging_face(function(o) o.normalizer = { type = "Nmt" } end), "", 'normalizer.type = "Nmt"' },
+    {
+        "t.json",
+        hugging_face(function(o)
+            o.normalizer = { type = "Replace", pattern = { Regex = "a+" }, content = "" }
+            o.added_tokens = nil
+        end),
+        "",
+        'normalizer.pattern = "a+": is no regular expression',
+    },
+    { "t.json", hugging_face(function(o) o.pre_tokenizer.type = "Digits" end), "", 'pre_tokenizer.type = "Digits"' },
+    {
+        "t.json",
+        hugging_face(
+            function(o) o.pre_tokenizer = { type = "Split", pattern = { Regex = "\\d" }, behavior = "Isolated" } end
+        ),
+        "",
+        'pre_tokenizer.pattern = "\\\\d": is no split',
+    },
+    { "t.json", hugging_face(function(o) o.post_processor.type = "Other" end), "", 'post_processor.type = "Other"' },
+    { "t.json", hugging_face(function(o) o.padding = { a = 1 } end), "", "padding = {...}: is not supported" },
+    { "t.json", hugging_face(function(o) o.added_tokens[1].single_word = true end), "", "single_word = true" },
+    { "t.json", hugging_face(function() end), 'kind = "unigram"', 'kind = "bpe": the model file says unigram' },
+    { "t.json", hugging_face(function() end), "lower = true", "lower: is for vocab.txt" },
+    { "t.json", '[["\u{fffd}",0],["a","b"]]', "", "pieces.1: must be a list of a piece and its score" },
+    { "t.json", '[["a",-1]]', "", "pieces.0.score = -1: must be 0" },
+    { "t.json", '{"a":0}', "", "merges.txt: " },
+    { "t.txt", "a\n", "", "lower: is missing" },
+    { "t.txt", "a\n[UNK]\na\n", "lower = true", 'line.3 = "a": stands in line 1 already' },
+    { "t.txt", "a\n[CLS]\n[SEP]\n", "lower = true", "[UNK]: is missing" },
+    { "t.model", "no", "", "model: is no message" },
+    { "t.model", field(2, "\x18\x03"), "", "trainer_spec.model_type = 3" },
+    { "t.model", piece("a", 1), "", "has no piece of type unknown" },
+    { "t.model", piece("a", 4), "", 'pieces.0 = "user defined": must be of type' },
+    { "t.model", piece("?", 2) .. piece("a", 1) .. piece("a", 1), "", 'pieces.2 = "a": is piece 1 already' },
+    { "t.model", piece("?", 2) .. field(2, number_field(35, 1)), "", "<0x00>" },
+    { "t.model", piece("?", 2) .. field(3, field(2, "\4\0\0\0\1\2\3\4a")), "", "precompiled_charsmap: is damaged" },
+}
+
+function test.bad_files_are_refused_in_one_line()
+    for _, row in ipairs(rows) do
+        local folder = program.folder()
+        assert(host.write_file(folder .. "/" .. row[1], row[2]))
+        local path = model_file(folder, string.format('file = "%s", %s', row[1], row[3]))
+        program.refuses(1, row[4], { "plan", path })
+    end
+end
+
+function test.bad_model_files_are_refused_in_one_line()
+    local folder = program.folder()
+    program.refuses(1, "tokenizer.file: is missing", { "plan", model_file(folder, "") })
+    program.refuses(1, "none.json: ", { "plan", model_file(folder, 'file = "none.json"') })
+    program.refuses(1, 'tokenizer.kind = "x"', { "plan", model_file(folder, 'kind = "x"') })
+    program.refuses(1, "needs a file", { "plan", model_file(folder, 'kind = "bytes", lower = true') })
+    program.refuses(1, "has no file", { "plan", model_file(folder, 'kind = "bytes", file = "a.json"') })
+end
+
+function test.commands_for_weights_refuse_a_tokenizer()
+    local folder = program.folder()
+    local path = model_file(folder, 'kind = "bytes"')
+    program.refuses(1, "has no weights", { "sample", path, "-o", folder .. "/w" })
+    program.refuses(1, "has no weights", { "pack", path, "--weights", path, "-o", folder .. "/b" })
+    program.refuses(1, "has no choices", { "schedules", path })
+    program.refuses(1, "has no choices", { "tune", path })
+    program.refuses(1, "is not for a tokenizer", {
+        "emit",
+        path,
+        "--profile",
+        "firmware",
+        "--target",
+        "cortex-m4f",
+        "--weights",
+        path,
+        "-o",
+        folder .. "/f",
+    })
+    program.refuses(1, "is a tokenizer", { "verify", path })
+    program.refuses(1, "is a tokenizer", { "bench", path })
+    program.refuses(1, "--type: bf16: is for a transformer", { "emit", path, "--type", "bf16", "-o", folder .. "/e" })
+    program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
+    program.refuses(1, "--weights: is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
+end
+
+-- A good file gives ids; a bundle of it is fresh without the file, and stale when it was edited.
+function test.a_bundle_is_checked_without_its_file()
+    local folder = program.folder()
+    assert(host.write_file(folder .. "/t.json", hugging_face(function() end)))
+    local path = model_file(folder, 'file = "t.json"')
+    check.equal(program.works { "tokenize", path, "a<x>\u{e9}" }, "97 256 195 169\n")
+    local plan = json.decode(program.works { "plan", path, "--json" })
+    check.equal(plan.tokenizer.pieces, 257)
+    local bundle = folder .. "/bundle"
+    program.works { "emit", path, "-o", bundle }
+    assert(host.remove(folder .. "/t.json"))
+    check.equal(program.works { "check", bundle }, bundle .. ": fresh\n")
+    local manifest = assert(host.read(bundle .. "/MANIFEST.json"))
+    assert(host.write_file(bundle .. "/MANIFEST.json", (manifest:gsub('"kind": "bpe"', '"kind": "unigram"'))))
+    program.refuses(1, "MANIFEST.json: options.facts: is not what lookupc records", { "check", bundle })
+    assert(host.write_file(bundle .. "/MANIFEST.json", manifest))
+    assert(host.append_line(bundle .. "/m.c", "int edited;"))
+    check.matches(program.run({ "check", bundle }).errors, "m.c: edited")
+end
+
+return test
