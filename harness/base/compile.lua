@@ -8,7 +8,8 @@ local compile = {}
 
 local base_flags = { "-std=c99", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror" }
 
-local function words(text)
+-- The words of flags given as one text.
+function compile.words(text)
     local list = {}
     for word in text:gmatch("%S+") do
         list[#list + 1] = word
@@ -50,7 +51,7 @@ end
 -- All flags of what needs the flags of `unit`, such as an instruction set.
 function compile.flags(unit, cflags)
     local list = {}
-    for _, flags in ipairs { base_flags, unit.flags, words(cflags) } do
+    for _, flags in ipairs { base_flags, unit.flags, compile.words(cflags) } do
         for _, flag in ipairs(flags) do
             list[#list + 1] = flag
         end
@@ -128,7 +129,7 @@ end
 -- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any:
 -- a list of commands whose order does not matter, and the one that comes last.
 function compile.commands(units, directory, library, cc, cflags, same)
-    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(words(cflags)) }
+    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(compile.words(cflags)) }
     table.move(same or {}, 1, #(same or {}), #link + 1, link)
     for i, unit in ipairs(units) do
         local source = directory .. "/" .. unit.name

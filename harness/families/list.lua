@@ -13,8 +13,8 @@
 --     sample(m, p, caches, options)   a model that takes the same time a layer as `m` and less to prepare; where
 --                          weights are given `m` itself
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
---     failure(made, regime, o, bind_known, left)   why a compiled candidate is wrong, or nil; `left`: seconds for that,
---                          nil: as many as it takes
+--     failures(list, regime, o, options)   why each of the compiled candidates is wrong, or false or nil. options:
+--                          left, the seconds for each, nil: as many as it takes; quick: a few tokens will do
 --     conditions           of the repetitions (harness/tune/round.lua)
 --     job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)   of the measuring process
 --     libraries            whose dense FFNs run beside it

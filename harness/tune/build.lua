@@ -1,4 +1,5 @@
--- Compiles candidates, several at a time, and proves them right before anybody times them.
+-- Compiles candidates, several at a time, and proves them right: by a few tokens before anybody times them, and thoroughly
+-- before one can win.
 --
 -- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a
 -- tuning that goes on, or another one, finds it there.
@@ -7,6 +8,7 @@ local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
+local objects = require "harness.tune.objects"
 local process = require "process"
 
 local build = {}
@@ -21,106 +23,145 @@ function build.new(options)
     local folder = options.folder or library_cache.folder()
     if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
     assert(library_cache.open(folder))
-    return setmetatable(
-        { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 },
-        build
-    )
+    local self = { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }
+    self.objects = objects.new { cc = options.cc, folder = self.scratch }
+    return setmetatable(self, build)
 end
 
--- What has to be done for plan `p`: { plan, library = path, commands, link }, without commands if the library is there.
-function build:order(p)
+-- A clock of at most `left` seconds (nil: as many as it takes): how many are left, whether none is, and how many a
+-- compiler may take.
+local function limit(left, most)
+    local start, l = process.clock(), {}
+    function l.rest() return left and left - (process.clock() - start) end
+    function l.late() return left ~= nil and l.rest() <= 0 end
+    function l.timeout() return math.min(most, math.max(0.01, l.rest() or most)) end
+    return l
+end
+
+-- What has to be done for plan `p`: { plan, digest, objects, fresh (path), link (a command that makes it) }, or with
+-- `library`, a path, and `bytes` if it is there. Compiling headers ahead may take `timeout` seconds.
+function build:order(p, timeout)
     local o = self.options
-    local contents, units, same = compile.sources { p }
     local cflags = compile.threaded(p, o.cflags, o.threads)
-    local made = { plan = p, digest = compile.digest(contents, units, same, o.cc, o.version, cflags) }
-    local bytes, path = library_cache.find(self.folder, made.digest)
-    if bytes then
-        made.library, made.bytes = path, bytes
-        return made
+    local sources, parts = objects.sources(p, cflags), { "by object", o.cc, o.version, cflags }
+    for _, file in ipairs(sources.files) do
+        parts[#parts + 1] = file.name .. " " .. table.concat(file.flags, " ")
     end
+    local made = { plan = p, digest = library_cache.digest(parts, sources.contents) }
+    made.bytes, made.library = library_cache.find(self.folder, made.digest)
+    if made.library then return made end
     self.number = self.number + 1
     local directory = self.scratch .. "/" .. self.number
-    assert(host.write_directory(directory, contents))
-    made.fresh = directory .. "/library.so"
-    made.commands, made.link = compile.commands(units, directory, made.fresh, o.cc, cflags)
+    made.objects = self.objects:order(sources, directory, timeout)
+    made.fresh = directory .. ".so"
+    made.link = { o.cc, "-shared", "-o", made.fresh, table.unpack(compile.words(cflags)) }
+    for _, object in ipairs(made.objects) do
+        made.link[#made.link + 1] = object.path
+    end
     return made
 end
 
--- Runs `commands` { {argv, of} } beside each other; what fails puts its reason into of.failure.
-local function run_all(commands, timeout)
-    local list = {}
-    for i, command in ipairs(commands) do
-        list[i] = command.argv
-    end
-    for i, failure in ipairs(compile.failures(list, timeout)) do
-        local of = commands[i].of
-        of.failure = of.failure or failure and "compile: " .. failure
-    end
-end
-
--- Whether the library's kernels of `regime` (nil: of both) are right, in at most `left` seconds: a reason why not, or
--- nil; and what an earlier verification noted of the seconds that making the library took, or nil.
-function build:verify(made, regime, left)
-    local o = self.options
-    local mark = string.format("%s/%s.right_%s_%d_%s", self.folder, made.digest, regime or "both", o.seed, host.version)
-    local noted = host.read(mark, 100)
-    if noted then return nil, tonumber(noted) end
-    local start = process.clock()
-    local failure = harness.get(made.plan.family).tuning.failure(made, regime, o, self.bind_known, left)
-    if failure then return ("verify: " .. failure):gsub("%c", " "), nil end
-    self.bind_known = true -- the same for all candidates of a model
-    made.seconds = made.seconds + process.clock() - start
-    assert(host.write_file(mark, string.format("%.3f", made.seconds)))
-end
-
--- Compiles and verifies the kernels of `regime` (nil: of both) of `plans`, in at most `left` seconds (nil: as many as
--- it takes). Returns a list in their order: { plan, library, bytes (of machine code), seconds (that it took, or once
--- took, beside others) } or { plan, failure = "compile: …" | "verify: …" } or { plan, late = true }: there was no time.
-function build:make(plans, regime, left)
-    local list, compiling, linking = {}, {}, {}
-    local start = process.clock()
-    local function rest() return left and left - (process.clock() - start) end
-    local function late() return left ~= nil and rest() <= 0 end
-    local most = self.options.timeout or build.timeout
-    local function timeout() return math.min(most, math.max(0.01, rest() or most)) end
-    for i, p in ipairs(plans) do
-        local made = self:order(p)
-        list[i] = made
-        for _, argv in ipairs(made.commands or {}) do
-            compiling[#compiling + 1] = { argv = argv, of = made }
-        end
-    end
-    local compile_start = process.clock()
-    if not late() then run_all(compiling, timeout()) end
+-- Makes the libraries of the orders `list`; what fails gets its `failure`.
+function build:compile(list, clock)
+    local lists, commands, of = {}, {}, {}
     for _, made in ipairs(list) do
-        if made.link and not made.failure then linking[#linking + 1] = { argv = made.link, of = made } end
+        lists[#lists + 1] = made.objects
     end
-    if not late() then run_all(linking, timeout()) end
-    -- of one beside others: a single one has the other CPUs idle
-    local seconds = (process.clock() - compile_start) / math.max(#plans, process.cpu_count())
-    for i, made in ipairs(list) do
-        local failure, noted = made.failure, nil
-        made.seconds = made.link and seconds or 0
-        if not late() and not failure then
-            if made.link then
-                made.bytes = assert(host.read(made.fresh))
-                made.library = assert(library_cache.put(self.folder, made.digest, made.bytes))
-            end
-            failure, noted = self:verify(made, regime, rest())
+    self.objects:compile(lists, clock)
+    for _, made in ipairs(list) do
+        for _, object in ipairs(made.objects or {}) do
+            made.failure = made.failure or object.failure
         end
-        if late() then
-            list[i] = { plan = made.plan, late = true }
-        else
-            list[i] = {
-                plan = made.plan,
-                failure = failure,
-                library = made.library,
-                bytes = not failure and elf.code_bytes(made.bytes) or nil,
-                seconds = noted or made.seconds,
-            }
+        if made.link and not made.failure then
+            commands[#commands + 1], of[#of + 1] = made.link, made
+        end
+    end
+    if clock.late() then return end
+    for i, failure in ipairs(#commands > 0 and compile.failures(commands, clock.timeout()) or {}) do
+        local made = of[i]
+        made.failure = failure and "compile: " .. failure or nil
+        if not failure then
+            made.bytes = assert(host.read(made.fresh))
+            made.library = assert(library_cache.put(self.folder, made.digest, made.bytes))
+        end
+    end
+end
+
+-- The file that notes that the kernels of `regime` of `made` were found right.
+function build:mark(made, regime, thorough)
+    local o = self.options
+    local words = { thorough and "right" or "passed", regime or "both", o.seed, host.version }
+    return string.format("%s/%s.%s", self.folder, made.digest, table.concat(words, "_"))
+end
+
+-- Verifies the kernels of `regime` (nil: of both) of the libraries `list`, thoroughly or by a few tokens: what is wrong
+-- gets its `failure`, and all `seconds`, those that making it took or once took.
+function build:verify(list, regime, thorough, clock)
+    local o, todo = self.options, {}
+    for _, made in ipairs(list) do
+        local noted = host.read(self:mark(made, nil, true), 100)
+            or host.read(self:mark(made, regime, true), 100)
+            or not thorough and host.read(self:mark(made, regime, false), 100)
+        made.seconds = noted and tonumber(noted) or made.seconds or 0
+        if not noted then todo[#todo + 1] = made end
+    end
+    if #todo == 0 or clock.late() then return end
+    local start = process.clock()
+    local options = { left = clock.rest(), quick = not thorough }
+    local failures = harness.get(todo[1].plan.family).tuning.failures(todo, regime, o, options)
+    local seconds = (process.clock() - start) / math.max(#todo, process.cpu_count())
+    for i, made in ipairs(todo) do
+        made.failure = failures[i] and ("verify: " .. failures[i]):gsub("%c", " ") or nil
+        made.seconds = made.seconds + seconds
+        if not made.failure and not clock.late() then
+            assert(host.write_file(self:mark(made, regime, thorough), string.format("%.3f", made.seconds)))
+        end
+    end
+end
+
+-- Compiles the kernels of `regime` (nil: of both) of `plans` and verifies them, thoroughly unless `quick`, in at most
+-- `left` seconds (nil: as many as it takes). Returns a list in their order: { plan, digest, library, bytes (of machine
+-- code), seconds (that it took, or once took, beside others) } or { plan, failure = "compile: …" | "verify: …" } or
+-- { plan, late = true }: there was no time.
+function build:make(plans, regime, left, quick)
+    local clock, list, good = limit(left, self.options.timeout or build.timeout), {}, {}
+    local start = process.clock()
+    for i, p in ipairs(plans) do
+        list[i] = self:order(p, clock.timeout())
+    end
+    self:compile(list, clock)
+    -- of one beside others: a single one has the other CPUs idle
+    local seconds = (process.clock() - start) / math.max(#plans, process.cpu_count())
+    for _, made in ipairs(list) do
+        made.seconds = made.link and seconds or 0
+        if made.library and not made.failure then good[#good + 1] = made end
+    end
+    self:verify(good, regime, not quick, clock)
+    local late = clock.late()
+    for i, made in ipairs(list) do
+        list[i] = { plan = made.plan, digest = made.digest, late = late or nil }
+        if not late and made.failure then
+            list[i].failure = made.failure
+        elseif not late then
+            list[i].library, list[i].bytes, list[i].seconds = made.library, elf.code_bytes(made.bytes), made.seconds
         end
     end
     return list
+end
+
+-- Verifies thoroughly what `make` has verified quickly, in at most `left` seconds. Returns why each is wrong, or false;
+-- nil: there was no time.
+function build:prove(list, regime, left)
+    local clock, again, failures = limit(left, build.timeout), {}, {}
+    for i, made in ipairs(list) do
+        again[i] = { plan = made.plan, digest = made.digest, library = made.library, seconds = made.seconds }
+    end
+    self:verify(again, regime, true, clock)
+    if clock.late() then return nil end
+    for i, made in ipairs(again) do
+        failures[i] = made.failure or false
+    end
+    return failures
 end
 
 return build

@@ -17,6 +17,7 @@ typedef struct {
     size_t counts[VERIFY_COUNTS], count; /* of tokens, at which the variant's any_ffn is compared with its ffn */
     double work;                         /* multiplications that one call with more tokens than `tokens` is worth */
     bool bind_known;                     /* that the same bind refuses damaged blobs */
+    bool quick;                          /* codes and outputs of `tokens` tokens only, and no copy of the blob */
 } verify_job;
 
 enum { VERIFY_STAGE_SIZE = 256 };

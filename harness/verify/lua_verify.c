@@ -12,9 +12,13 @@
         counts = { numbers of tokens at which any_ffn is compared with ffn }, timeout = 60 seconds,
         work = multiplications that are worth their time in one call, or in some that repeat it; 1e10,
         bind_known = true when the same bind was tried with damaged blobs before,
+        quick = true for the codes and outputs of `tokens` tokens only,
     } -> { ok, rel_err, max_abs_err and code_flips (against the checkpoint's own weights; flips: not among its best codes), kernel_rel_err
            (against those weights rounded as the blob has them), codes, codes_within_bound (tables where rounding may take another), tokens,
            checks = { { name, ok, detail }, ... } } | nil, message
+
+   verify.check_all({ jobs of verify.check }, at_once) -> { what verify.check gives for each }, up to so many at the same time
+   | nil, message
 
    verify.vectors(reference, count) -> { { x = { numbers }, y = { numbers } }, ... } | nil, message: the first random tokens whose codes
    rounding cannot change, and what the reference makes of them with the weights as the blob has them.
@@ -50,7 +54,7 @@ static const char where[] = "verify: ", reference_type_name[] = "verify.referenc
 /* By default. */
 #define WORK 1e10
 
-enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33, MALLOC_KEEPS = 32 << 20 };
+enum { ERROR_SIZE = 1024, LINE_SIZE = 2048, DEFAULT_TIMEOUT = 60, LEAST_TOKENS = 33, MOST_AT_ONCE = 64, MALLOC_KEEPS = 32 << 20 };
 
 /* What a child has to say, as it comes in. */
 typedef struct {
@@ -59,6 +63,8 @@ typedef struct {
     char received[LINE_SIZE]; /* [used] */
     size_t used;
     char line[LINE_SIZE];
+    char *stage;     /* what the child is calling, shared with it */
+    double deadline; /* of the child */
 } conversation;
 
 /* The numbers in the list `counts`, if there is one. */
@@ -100,7 +106,9 @@ static verify_job job_at(lua_State *L, int index, verify_reference **reference)
         job.work = field_number(L, index, where, "work");
     lua_getfield(L, index, "bind_known");
     job.bind_known = lua_toboolean(L, -1);
-    lua_pop(L, 2);
+    lua_getfield(L, index, "quick");
+    job.quick = lua_toboolean(L, -1);
+    lua_pop(L, 3);
     read_counts(L, index, &job);
     return job;
 }
@@ -139,12 +147,12 @@ static bool start(conversation *talk, const verify_job *job, char *stage, char *
         close(ends[0]);
         return files_error(error, error_size, "verify: cannot start a process: %s", strerror(errno));
     }
-    *talk = (conversation){.descriptor = ends[0], .child = child};
+    *talk = (conversation){.descriptor = ends[0], .child = child, .stage = stage};
     return true;
 }
 
-/* The next line, without its end: NULL at the end of the conversation, or after the deadline with *late = true. */
-static char *next_line(conversation *talk, double deadline, bool *late)
+/* The next line, without its end: NULL at the end of the conversation, or after its deadline with *late = true. */
+static char *next_line(conversation *talk, bool *late)
 {
     for (;;) {
         char *end = memchr(talk->received, '\n', talk->used);
@@ -156,7 +164,7 @@ static char *next_line(conversation *talk, double deadline, bool *late)
             memmove(talk->received, end + 1, talk->used);
             return talk->line;
         }
-        const double left = deadline - seconds_now();
+        const double left = talk->deadline - seconds_now();
         struct pollfd wait = {.fd = talk->descriptor, .events = POLLIN};
         const int ready = left > 0.0 ? poll(&wait, 1, left < 3600.0 ? (int)(1000.0 * left) + 1 : 3600000) : 0;
         *late = left <= 0.0;
@@ -184,8 +192,8 @@ static void push_check(lua_State *L, const char *name, bool ok, const char *deta
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
-/* Adds one line of the child to the result at index 2, whose checks are at the top of the stack. */
-static void take_line(lua_State *L, char *line, bool *ok)
+/* Adds one line of the child to the result at an index, whose checks are at the top of the stack. */
+static void take_line(lua_State *L, int index, char *line, bool *ok)
 {
     char *split = strchr(line, line[0] == '=' ? ' ' : '\t');
     if (!split)
@@ -197,34 +205,41 @@ static void take_line(lua_State *L, char *line, bool *ok)
             lua_pushinteger(L, (lua_Integer)value);
         else
             lua_pushnumber(L, value);
-        lua_setfield(L, 2, line + 1);
+        lua_setfield(L, index, line + 1);
         return;
     }
     push_check(L, line + 1, line[0] == '+', split + 1);
     *ok = *ok && line[0] == '+';
 }
 
-/* Reads the child's results into the table at index 2. Returns its message when it could not check anything, else NULL. */
-static const char *converse(lua_State *L, conversation *talk, double deadline, const char *stage)
+/* Waits for the end of the child, which is killed unless it has ended its conversation. */
+static void end_child(const conversation *talk, int *status, bool ended)
 {
+    if (!ended)
+        kill(talk->child, SIGKILL); /* does nothing to one that has crashed */
+    close(talk->descriptor);
+    while (waitpid(talk->child, status, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* Reads the child's results into the table at the top of the stack. Returns its message when it could not check anything, else NULL. */
+static const char *converse(lua_State *L, conversation *talk)
+{
+    const int index = lua_gettop(L);
     bool ok = true, ended = false, late = false;
     int status = 0;
     const char *message = NULL;
     char *line;
     lua_newtable(L);
-    while (!ended && !message && (line = next_line(talk, deadline, &late))) {
+    while (!ended && !message && (line = next_line(talk, &late))) {
         if (line[0] == '!')
             message = lua_pushstring(L, line + 1);
         else if (line[0] == '.')
             ended = true;
         else
-            take_line(L, line, &ok);
+            take_line(L, index, line, &ok);
     }
-    if (!ended)
-        kill(talk->child, SIGKILL); /* does nothing to one that has crashed */
-    close(talk->descriptor);
-    while (waitpid(talk->child, &status, 0) < 0 && errno == EINTR)
-        ;
+    end_child(talk, &status, ended);
     if (message)
         return message;
     char reason[64], detail[VERIFY_STAGE_SIZE + 128];
@@ -235,38 +250,80 @@ static const char *converse(lua_State *L, conversation *talk, double deadline, c
     else
         snprintf(reason, sizeof reason, "ended with status %d", WEXITSTATUS(status));
     if (!ended) {
-        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, stage);
+        snprintf(detail, sizeof detail, "%s in %.*s", reason, VERIFY_STAGE_SIZE - 1, talk->stage);
         push_check(L, "crashed", false, detail);
     }
-    lua_setfield(L, 2, "checks");
+    lua_setfield(L, index, "checks");
     lua_pushboolean(L, ok && ended);
-    lua_setfield(L, 2, "ok");
+    lua_setfield(L, index, "ok");
     return NULL;
+}
+
+/* Starts the check of the job at `index` of the stack in a process of its own. */
+static bool begin(lua_State *L, int index, conversation *talk, char *error, size_t error_size)
+{
+    verify_reference *reference;
+    const verify_job job = job_at(L, index, &reference);
+    const double timeout = (double)field_integer(L, index, where, "timeout", 1, DEFAULT_TIMEOUT);
+    if (!verify_reference_extend(reference, job.tokens, error, error_size))
+        return false;
+    char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage == MAP_FAILED)
+        return files_error(error, error_size, "verify: not enough memory");
+    if (!start(talk, &job, stage, error, error_size)) {
+        munmap(stage, VERIFY_STAGE_SIZE);
+        return false;
+    }
+    talk->deadline = seconds_now() + timeout;
+    return true;
 }
 
 static int check(lua_State *L)
 {
     lua_settop(L, 1);
-    verify_reference *reference;
-    const verify_job job = job_at(L, 1, &reference);
-    const double timeout = (double)field_integer(L, 1, where, "timeout", 1, DEFAULT_TIMEOUT);
     char error[ERROR_SIZE];
-    if (!verify_reference_extend(reference, job.tokens, error, sizeof error))
-        return host_fail(L, error);
-    char *stage = mmap(NULL, VERIFY_STAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (stage == MAP_FAILED)
-        return host_fail(L, "verify: not enough memory");
-    const char *message = error;
     conversation talk;
-    if (start(&talk, &job, stage, error, sizeof error)) {
-        lua_newtable(L);
-        message = converse(L, &talk, seconds_now() + timeout, stage);
-    }
-    munmap(stage, VERIFY_STAGE_SIZE);
+    if (!begin(L, 1, &talk, error, sizeof error))
+        return host_fail(L, error);
+    lua_newtable(L);
+    const char *message = converse(L, &talk);
+    munmap(talk.stage, VERIFY_STAGE_SIZE);
     if (message)
         return host_fail(L, message);
     lua_settop(L, 2);
     return 1;
+}
+
+static int check_all(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, 1), wanted = luaL_checkinteger(L, 2);
+    const lua_Integer at_once = wanted < 1 ? 1 : wanted > MOST_AT_ONCE ? MOST_AT_ONCE : wanted;
+    conversation talks[MOST_AT_ONCE];
+    char error[ERROR_SIZE] = "";
+    lua_Integer started = 0, ended = 0;
+    lua_settop(L, 2);
+    lua_newtable(L);
+    while (ended < count) {
+        while (!error[0] && started < count && started < ended + at_once) {
+            lua_rawgeti(L, 1, started + 1);
+            if (begin(L, lua_gettop(L), &talks[started % at_once], error, sizeof error))
+                ++started;
+            lua_settop(L, 3);
+        }
+        if (ended == started)
+            break; /* the next one could not begin */
+        conversation *talk = &talks[ended++ % at_once];
+        lua_newtable(L);
+        const char *message = converse(L, talk);
+        munmap(talk->stage, VERIFY_STAGE_SIZE);
+        if (message && !error[0])
+            files_error(error, sizeof error, "%s", message);
+        if (!message)
+            lua_rawseti(L, 3, ended);
+        lua_settop(L, 3);
+    }
+    return error[0] ? host_fail(L, error) : 1;
 }
 
 static int close_reference(lua_State *L)
@@ -343,7 +400,8 @@ static int vectors(lua_State *L)
 
 int luaopen_verify(lua_State *L)
 {
-    const luaL_Reg functions[] = {{"check", check}, {"reference", make_reference}, {"vectors", vectors}, {NULL, NULL}};
+    const luaL_Reg functions[] = {
+        {"check", check}, {"check_all", check_all}, {"reference", make_reference}, {"vectors", vectors}, {NULL, NULL}};
     luaL_newmetatable(L, reference_type_name);
     lua_pushcfunction(L, close_reference);
     lua_setfield(L, -2, "__gc");

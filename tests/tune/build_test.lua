@@ -4,6 +4,7 @@ local compile = require "harness.base.compile"
 local host = require "host"
 local isa = require "gen.isa.list"
 local packed = require "harness.families.lookup.packed"
+local objects = require "harness.tune.objects"
 local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
@@ -68,10 +69,71 @@ function test.what_is_right_is_kept_and_not_compiled_again()
     check.equal(other:make({ plans[1] }, "many")[1].library ~= first[1].library, true)
 end
 
+-- Which sources of the candidate `choices` a builder compiles that has compiled the default.
+local function compiled_beside_the_default(choices)
+    local cc, folder = compiler 'echo "$*" >> "$(dirname "$0")/arguments"'
+    local builder = new_builder(cc, program.folder())
+    check.equal(builder:make({ plan_of() }, "many", nil, true)[1].failure, nil)
+    assert(host.write_file(folder .. "/arguments", ""))
+    check.equal(builder:make({ plan_of(choices) }, "many", nil, true)[1].failure, nil)
+    local names = {}
+    for name in assert(host.read(folder .. "/arguments")):gmatch "-c [^ \n]*/([%w_]+)%.c" do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    return names
+end
+
+function test.only_files_that_differ_are_compiled()
+    check.equal(compiled_beside_the_default { ["gather.unroll"] = 2 }, { "tiny_gather_f32__scalar_t8_g4_c64" })
+    -- the driver calls kernels of other names
+    check.equal(
+        compiled_beside_the_default { ["gather.group"] = 2 },
+        { "tiny_ffn__scalar", "tiny_gather_f32__scalar_t8_g2_c64" }
+    )
+end
+
+function test.lines_of_headers_that_say_nothing_to_a_file_do_not_count()
+    local headers = "#ifndef H\n#define H\n/* any words */\n#define SIZE 5 /* bytes */\n#define OTHER SIZE\n"
+        .. "#define ALONE 7\nvoid f(const float *x,\n    float *y);\nvoid g(int);\nint h(void);\n#endif\n"
+    local without = "#ifndef H\n#define H\n#define SIZE 5\n#define OTHER SIZE\n\nvoid g(int);\nint h(void);\n#endif\n"
+    check.equal(objects.relevant(headers, "void k(void) { g(OTHER); }"), without)
+    check.equal(
+        objects.relevant(headers:gsub("ALONE 7", "ALONE 8"), "x = ALONE;") ~= objects.relevant(headers, "x = ALONE;"),
+        true
+    )
+end
+
+-- An object that fails rejects every candidate that needs it, and is not compiled again.
+function test.an_object_that_fails_is_compiled_once()
+    local cc, folder =
+        compiler [[case "$*" in *_gather_f32__scalar_t8*) echo bad >> "$(dirname "$0")/bad"; exit 4 ;; esac]]
+    local builder = new_builder(cc, program.folder())
+    for _, choices in ipairs { {}, { ["project.tiles"] = 2 } } do
+        check.matches(builder:make({ plan_of(choices) }, "many")[1].failure, "^compile: ")
+    end
+    check.equal(assert(host.read(folder .. "/bad")), "bad\n")
+end
+
+function test.what_passed_quickly_is_verified_thoroughly_before_it_wins()
+    local kept = program.folder()
+    local builder = new_builder("gcc", kept)
+    local made = builder:make({ plan_of() }, "many", nil, true)[1]
+    local function marks(word)
+        local count = 0
+        for _, name in ipairs(assert(host.list(kept))) do
+            if name:find("." .. word .. "_many", 1, true) then count = count + 1 end
+        end
+        return count
+    end
+    check.equal({ made.failure, marks "passed", marks "right" }, { nil, 1, 0 })
+    check.equal(builder:prove({ made }, "many", 100), { false })
+    check.equal(marks "right", 1)
+    check.equal(builder:prove({ made }, "few", 0), nil)
+end
+
 function test.a_compiler_that_hangs_rejects_its_candidate_only()
-    local cc = compiler [[case "$*" in *unit_scalar*)
-            if grep -q _g2_ "$(dirname "${@: -1}")/unit_scalar.c"; then sleep 100; fi ;;
-        esac]]
+    local cc = compiler [[case "$*" in *_g2_*) sleep 100 ;; esac]]
     local start = process.clock()
     local made = new_builder(cc, program.folder(), 15):make(
         { plan_of(), plan_of { ["gather.group"] = 2 }, plan_of { ["gather.group"] = 8 } },
@@ -83,7 +145,7 @@ function test.a_compiler_that_hangs_rejects_its_candidate_only()
 end
 
 function test.a_compiler_that_fails_is_quoted()
-    local cc = compiler [[case "$*" in *unit_scalar*) echo "x.c:1: error: no more registers"; exit 4 ;; esac]]
+    local cc = compiler [[case "$*" in *_gather_*) echo "x.c:1: error: no more registers"; exit 4 ;; esac]]
     check.matches(
         new_builder(cc, program.folder()):make({ plan_of() }, "many")[1].failure,
         "^compile: [^\n]*/cc: exit status 4: x%.c:1: error: no more registers$"

@@ -46,51 +46,66 @@ function check.reference_of(p, files, seed)
     return known.answers
 end
 
--- Checks every kernel of plan `p`, compiled for up to `threads` threads (one, if absent), against the reference, and
--- its error against the model's budget. Other schedules of the same model may follow with the same `files`. Of
--- `options`, if any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`,
--- when a bind that differs in its name only was checked before; `left`, the most seconds for each. Returns a list of
--- results, each with `isa` and `regime`; the first has the check of bind.
-function check.variants(p, library, files, seed, threads, options)
+-- Checks every kernel of the libraries `list` { {plan, library} }, of schedules of one model compiled for up to
+-- `threads` threads (one, if absent), against the reference, and its error against the model's budget. Of `options`, if
+-- any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind
+-- that differs in its name only was checked before; `left`, the most seconds for each; `quick`, to compare the codes and
+-- outputs of a few tokens only; `at_once`, how many to check at the same time. Returns for each a list of results, each
+-- with `isa` and `regime`; the first one of all has the check of bind.
+function check.all(list, files, seed, threads, options)
     threads, options = threads or 1, options or {}
-    local results, reference = {}, check.reference_of(p, files, seed)
-    for _, v in ipairs(p.variants) do
-        for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
-            local variant = compile.describe(p, v, library, regime, threads)
-            variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
-            local result = assert(verify.check {
-                variant = variant,
-                reference = reference,
-                counts = turning_points(v, regime, threads),
-                work = options.work,
-                bind_known = options.bind_known or #results > 0,
-                timeout = math.min(
-                    60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
-                    options.left and math.max(1, math.ceil(options.left)) or math.maxinteger
-                ),
-            })
-            result.isa, result.regime, result.tables, result.projection =
-                v.isa.name, regime, p.tables.name, p.projection.name
-            local budget = p.model.budget
-            if budget and result.rel_err then
-                local within = result.rel_err <= budget -- NaN is not
-                result.ok = result.ok and within
-                result.checks[#result.checks + 1] = {
-                    name = "budget",
-                    ok = within,
-                    detail = string.format(
-                        "relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
-                        result.rel_err,
-                        p.projection.name,
-                        p.tables.name,
-                        budget
+    local jobs, of, all = {}, {}, {}
+    for i, made in ipairs(list) do
+        local p = made.plan
+        all[i] = {}
+        for _, v in ipairs(p.variants) do
+            for _, regime in ipairs(options.only and { options.only } or v.few and { "many", "few" } or { "many" }) do
+                local variant = compile.describe(p, v, made.library, regime, threads)
+                variant.ffn = regime == "few" and v.few.names.ffn or v.names.many
+                jobs[#jobs + 1] = {
+                    variant = variant,
+                    reference = check.reference_of(p, files, seed),
+                    counts = turning_points(v, regime, threads),
+                    work = options.work,
+                    bind_known = options.bind_known or #jobs > 0,
+                    quick = options.quick,
+                    timeout = math.min(
+                        60 + p.shape.slots // 256 + (p.packed_bytes >> 22),
+                        options.left and math.max(1, math.ceil(options.left)) or math.maxinteger
                     ),
                 }
+                of[#jobs] = { results = all[i], plan = p, isa = v.isa.name, regime = regime }
             end
-            results[#results + 1] = result
         end
     end
-    return results
+    for i, result in ipairs(assert(verify.check_all(jobs, options.at_once or 1))) do
+        local p = of[i].plan
+        result.isa, result.regime, result.tables, result.projection =
+            of[i].isa, of[i].regime, p.tables.name, p.projection.name
+        local budget = p.model.budget
+        if budget and result.rel_err then
+            local within = result.rel_err <= budget -- NaN is not
+            result.ok = result.ok and within
+            result.checks[#result.checks + 1] = {
+                name = "budget",
+                ok = within,
+                detail = string.format(
+                    "relative error %.2g of y with projection in %s and tables in %s, the budget is %g",
+                    result.rel_err,
+                    p.projection.name,
+                    p.tables.name,
+                    budget
+                ),
+            }
+        end
+        table.insert(of[i].results, result)
+    end
+    return all
+end
+
+-- The same for one library of plan `p`.
+function check.variants(p, library, files, seed, threads, options)
+    return check.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
 end
 
 -- `count` tokens and what the reference makes of them: { {x, y} }.

@@ -4,6 +4,7 @@ local compile = require "harness.base.compile"
 local gather_i8 = require "gen.families.lookup.gather_i8"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
+local process = require "process"
 
 local tuning = {
     types_text = "tables in %s, projection in %s",
@@ -36,13 +37,24 @@ function tuning.sample(m) return m end
 
 function tuning.gather_i8(p, v) return gather_i8.words(p.shape, v.isa) end
 
-function tuning.failure(made, regime, o, bind_known, left)
-    local options = { only = regime, bind_known = bind_known, left = left }
-    for _, result in ipairs(check.variants(made.plan, made.library, o.files, o.seed, o.threads, options)) do
-        for _, row in ipairs(result.checks) do
-            if not row.ok then return string.format("%s %s: %s", result.regime, row.name, row.detail) end
+function tuning.failures(list, regime, o, options)
+    local failures = {}
+    local wanted = {
+        only = regime,
+        bind_known = true, -- no schedule changes what bind refuses
+        left = options.left,
+        quick = options.quick,
+        at_once = process.cpu_count(),
+    }
+    for i, results in ipairs(check.all(list, o.files, o.seed, o.threads, wanted)) do
+        for _, result in ipairs(results) do
+            for _, row in ipairs(result.checks) do
+                local failure = not row.ok and string.format("%s %s: %s", result.regime, row.name, row.detail)
+                failures[i] = failures[i] or failure
+            end
         end
     end
+    return failures
 end
 
 -- The measuring process' description of the kernels of `regime` ("both": of the whole model) in `made`
@@ -74,6 +86,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         threads = t.threads,
         repetitions = repetitions,
         min_time = seconds_a_sample,
+        slices = 4,
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
         stages = false,

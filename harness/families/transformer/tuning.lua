@@ -36,10 +36,15 @@ function tuning.prepare(p, directory, options)
     return prepared
 end
 
-function tuning.failure(made, _, o)
-    for _, result in ipairs(execute.check_library(made.plan, made.library, o.files)) do
-        if not result.ok then return string.format("%s: %s", result.call, result.message) end
+function tuning.failures(list, _, o)
+    local failures = {}
+    for i, made in ipairs(list) do
+        for _, result in ipairs(execute.check_library(made.plan, made.library, o.files)) do
+            local failure = not result.ok and string.format("%s: %s", result.call, result.message)
+            failures[i] = failures[i] or failure
+        end
     end
+    return failures
 end
 
 -- Tokens from position 0 on; all share one cache.
@@ -51,6 +56,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         threads = 1,
         repetitions = repetitions,
         min_time = seconds_a_sample,
+        slices = 4,
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
         alike = true,

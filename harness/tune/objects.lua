@@ -1,0 +1,137 @@
+-- Compiles the source files of candidates, each one once: most candidates differ from others in one or two files.
+--
+-- An object file has the digest of everything that its code depends on. Lines of the model's own headers that say
+-- nothing to a file, such as the prototypes of kernels that it does not call, do not count. The headers of an
+-- instruction set's intrinsics, which take longer than most kernels, are compiled once, ahead of all.
+local compile = require "harness.base.compile"
+local emit = require "gen.emit.emit"
+local host = require "host"
+
+local objects = {}
+objects.__index = objects
+
+-- A place for the objects of one compiler. options: cc, folder (a temporary one). `compiled` counts the files that were
+-- compiled.
+function objects.new(options) return setmetatable({ options = options, list = {}, ahead = {}, compiled = 0 }, objects) end
+
+-- `headers` without the lines that say nothing to `text`: definitions of macros and prototypes of functions whose names
+-- stand nowhere else. Comments are left out.
+function objects.relevant(headers, text)
+    headers = headers:gsub("/%*.-%*/", " "):gsub("[ \t]*\n[ \t\n]*", "\n")
+    local counts, defined = {}, {}
+    for _, part in ipairs { headers, text } do
+        for word in part:gmatch "[%a_][%w_]*" do
+            counts[word] = (counts[word] or 0) + 1
+        end
+    end
+    for name in headers:gmatch "#define ([%a_][%w_]*)" do
+        defined[name] = (defined[name] or 0) + 1
+    end
+    local function unless_used(name)
+        if counts[name] == (defined[name] or 1) then return "" end
+    end
+    headers = headers:gsub("#define ([%a_][%w_]*) [^\n]*[^\n\\]\n", unless_used)
+    return (headers:gsub("void ([%a_][%w_]*)%b();", unless_used))
+end
+
+-- The sources of plan `p`: { contents = text by file name, files = { {name, text, flags, isa} } to compile, headers =
+-- the text of all of its own }.
+function objects.sources(p, cflags)
+    local contents, files, headers = {}, {}, {}
+    for _, file in ipairs(emit.files(p)) do
+        contents[file.name] = file.text
+        if file.name:find "%.c$" then
+            local flags = compile.flags({ flags = file.isa and file.isa.flags or {} }, cflags)
+            files[#files + 1] = { name = file.name, text = file.text, flags = flags, isa = file.isa }
+        elseif file.name:find "%.h$" then
+            headers[#headers + 1] = file.text
+        end
+    end
+    return { contents = contents, files = files, headers = table.concat(headers, "\n") }
+end
+
+-- The headers of the compiler and the C library that files for an instruction set include, as lines.
+local function system_headers(sources)
+    local lines, seen = {}, {}
+    for _, text in ipairs { sources.headers, sources.of_isa } do
+        for line in text:gmatch "#include <[^>\n]+>" do
+            if not seen[line] then lines[#lines + 1] = line end
+            seen[line] = true
+        end
+    end
+    return table.concat(lines, "\n") .. "\n"
+end
+
+-- The option that includes the precompiled headers of a file for an instruction set; none if there are no intrinsics,
+-- or where the compiler cannot do that.
+function objects:ahead_of(file, sources, timeout)
+    if not file.isa or not file.text:find "#include <" then return {} end
+    local flags = table.concat(file.flags, " ")
+    if not self.ahead[flags] then
+        local texts = {}
+        for _, other in ipairs(sources.files) do
+            if other.isa == file.isa then texts[#texts + 1] = other.text end
+        end
+        sources.of_isa = table.concat(texts, "\n")
+        local directory = string.format("%s/ahead_%s", self.options.folder, host.sha256(flags):sub(1, 16))
+        local header = directory .. "/ahead.h"
+        assert(host.write_directory(directory, { ["ahead.h"] = system_headers(sources) }))
+        local command = { self.options.cc, table.unpack(file.flags) }
+        table.move({ "-x", "c-header", header, "-o", header .. ".gch" }, 1, 5, #command + 1, command) -- read by clang, too
+        local failed = compile.failures({ command }, timeout)[1]
+        self.ahead[flags] = failed and {} or { "-include", header }
+    end
+    return self.ahead[flags]
+end
+
+-- The object files of `sources`, ordered: a list of { path, digest, argv (nil once it was compiled), failure }, which
+-- orders share. The sources are written to `directory` if one of them has to be compiled. Compiling headers ahead may
+-- take `timeout` seconds.
+function objects:order(sources, directory, timeout)
+    local list, written = {}, false
+    for i, file in ipairs(sources.files) do
+        local text = objects.relevant(sources.headers, file.text) .. "\n" .. file.text
+        local digest = host.sha256(table.concat({ table.concat(file.flags, " "), text }, "\n"))
+        if not self.list[digest] then
+            if not written then assert(host.write_directory(directory, sources.contents)) end
+            written = true
+            local made = { digest = digest, path = string.format("%s/%s.o", self.options.folder, digest) }
+            made.argv = { self.options.cc, table.unpack(file.flags) }
+            for _, words in ipairs {
+                self:ahead_of(file, sources, timeout),
+                { "-c", directory .. "/" .. file.name, "-o", made.path },
+            } do
+                table.move(words, 1, #words, #made.argv + 1, made.argv)
+            end
+            self.list[digest] = made
+        end
+        list[i] = self.list[digest]
+    end
+    return list
+end
+
+-- Compiles what the orders `lists` still need, beside each other. `clock`: late() tells whether the time for all of it is
+-- up, timeout() the seconds that one may take. What was not done in time may be ordered again.
+function objects:compile(lists, clock)
+    local commands, of, seen = {}, {}, {}
+    for _, list in ipairs(lists) do
+        for _, made in ipairs(list) do
+            if made.argv and not made.failure and not seen[made] then
+                seen[made] = true
+                commands[#commands + 1], of[#of + 1] = made.argv, made
+            end
+        end
+    end
+    local possible = #commands > 0 and not clock.late()
+    for i, failure in ipairs(possible and compile.failures(commands, clock.timeout()) or {}) do
+        of[i].failure = failure and "compile: " .. failure or nil
+        if not failure then
+            of[i].argv, self.compiled = nil, self.compiled + 1
+        end
+    end
+    for _, made in ipairs(clock.late() and of or {}) do
+        if made.argv then self.list[made.digest] = nil end
+    end
+end
+
+return objects
