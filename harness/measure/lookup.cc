@@ -153,16 +153,34 @@ void measure_time_ffn(measure_reader *reader, const json_t *root, const char *ou
     const measure_pool pools[] = {{tokens, job.d, x}, {tokens, job.d, skewed}}; // by measure_condition.skewed
 
     char error[512];
-    std::map<std::string, files_mapping> blobs; // by path: variants share them
+    std::map<std::string, files_mapping> blobs;           // by path: variants share them
+    std::map<std::string, const measure_variant *> alike; // by path: whose weights others have, too
+    if (job.timing.alike) {
+        size_t scratch_bytes = 0; // that are enough for all
+        for (size_t i = 0; i < job.variant_count; ++i) {
+            scratch_bytes = std::max(scratch_bytes, job.variants[i].variant.scratch_bytes);
+        }
+        for (size_t i = 0; i < job.variant_count; ++i) {
+            job.variants[i].variant.scratch_bytes = scratch_bytes;
+        }
+    }
     std::vector<measure_variant> variants(job.variant_count);
     std::vector<measure_call> calls;
     for (size_t i = 0; i < job.variant_count; ++i) {
         const measure_variant_job &of = job.variants[i];
         const auto [blob, first] = blobs.try_emplace(of.blob);
-        if ((first && !blob_map(of.blob, &blob->second, error, sizeof(error))) ||
-            !measure_variant_open(&variants[i], &of.variant, of.blob, &blob->second, error, sizeof(error)) ||
+        const auto open = [&] {
+            if (alike.count(of.blob)) {
+                return measure_variant_open_beside(&variants[i], &of.variant, alike[of.blob], error, sizeof(error));
+            }
+            return measure_variant_open(&variants[i], &of.variant, of.blob, &blob->second, error, sizeof(error));
+        };
+        if ((first && !blob_map(of.blob, &blob->second, error, sizeof(error))) || !open() ||
             (job.stages && !measure_variant_take_apart(&variants[i], &pools[0], error, sizeof(error)))) {
             measure_fail("%s", error);
+        }
+        if (job.timing.alike) {
+            alike.try_emplace(of.blob, &variants[i]);
         }
         add_variant(job, of, &variants[i], pools, y, &calls);
     }

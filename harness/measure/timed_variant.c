@@ -14,6 +14,19 @@ bool measure_variant_open(measure_variant *variant, const variant_description *j
     return true;
 }
 
+bool measure_variant_open_beside(measure_variant *variant, const variant_description *job, const measure_variant *first, char *error,
+                                 size_t error_size)
+{
+    *variant = (measure_variant){.job = job, .shares = true};
+    if (!variant_open(&variant->bound.functions, job, error, error_size)) {
+        *variant = (measure_variant){.job = NULL};
+        return false;
+    }
+    variant->bound.weights = first->bound.weights;
+    variant->bound.scratch = first->bound.scratch;
+    return true;
+}
+
 bool measure_variant_take_apart(measure_variant *variant, const measure_pool *pool, char *error, size_t error_size)
 {
     const variant_description *job = variant->job;
@@ -46,7 +59,11 @@ bool measure_variant_take_apart(measure_variant *variant, const measure_pool *po
 
 void measure_variant_close(measure_variant *variant)
 {
-    variant_unload(&variant->bound);
+    if (variant->shares) {
+        variant_close(&variant->bound.functions);
+    } else {
+        variant_unload(&variant->bound);
+    }
     free(variant->code);
     free(variant->score);
     free(variant->token_code);

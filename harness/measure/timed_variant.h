@@ -17,6 +17,7 @@ typedef struct measure_pool {
 typedef struct measure_variant {
     const variant_description *job;
     variant_bound bound;
+    bool shares; /* weights and scratch are another's */
     /* for timing the stages alone, of this pool: its codes and scores [ceil(tokens / tile)][slots][tile], the same by token
        [tokens][slots], of one chunk [chunk / tile][slots][tile] */
     const measure_pool *pool;
@@ -29,6 +30,12 @@ typedef struct measure_variant {
 bool measure_variant_open(measure_variant *variant, const variant_description *job, const char *blob_path, const files_mapping *blob,
                           char *error, size_t error_size);
 void measure_variant_close(measure_variant *variant);
+
+/* Loads the library of another schedule of the same model, which takes weights and scratch of `first`: to read a large blob again would
+   take longer than the timing, and at the same place memory is the same for both. first must outlive it and have scratch that is enough for
+   it. Fails as above. */
+bool measure_variant_open_beside(measure_variant *variant, const variant_description *job, const measure_variant *first, char *error,
+                                 size_t error_size);
 
 /* Makes it possible to time project and gather alone: projects the whole pool, which must outlive the variant. Fails as above. */
 bool measure_variant_take_apart(measure_variant *variant, const measure_pool *pool, char *error, size_t error_size);

@@ -18,56 +18,7 @@
 namespace
 {
 
-// "measuring 12/245 ffn/avx512/4096", in place, on a terminal only.
-class progress
-{
-  public:
-    explicit progress(size_t total) : total_(total) {}
-    void show(const std::string &name)
-    {
-        ++done_;
-        if (terminal_) {
-            std::fprintf(stderr, "\rmeasuring %zu/%zu %s\033[K", done_, total_, name.c_str());
-        }
-    }
-    void note(const char *text) const
-    {
-        if (terminal_) {
-            std::fprintf(stderr, "\r%s\033[K", text);
-        }
-    }
-    void clear() const
-    {
-        if (terminal_) {
-            std::fputs("\r\033[K", stderr);
-        }
-    }
-
-  private:
-    const bool terminal_ = isatty(STDERR_FILENO) != 0;
-    size_t done_ = 0;
-    const size_t total_;
-};
-
 constexpr double cold_factor = 3.0; // a repetition of cold calls takes so much longer: emptying the caches takes most of it
-
-// Memory that is larger than all caches: reading it leaves nothing else in them.
-class cache_sweep
-{
-  public:
-    explicit cache_sweep(size_t bytes) : memory_(bytes / sizeof(uint64_t), 1) {}
-    void operator()()
-    {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < memory_.size(); i += 64 / sizeof(uint64_t)) {
-            sum += memory_[i];
-        }
-        benchmark::DoNotOptimize(sum);
-    }
-
-  private:
-    std::vector<uint64_t> memory_;
-};
 
 // Seconds of one call on the clock that counts for it.
 double seconds_of(const measure_call &timed)
@@ -79,7 +30,7 @@ double seconds_of(const measure_call &timed)
 }
 
 // How many calls take about min_time, without what has to be done before each of them.
-benchmark::IterationCount calls_of(const measure_call &timed, double min_time, cache_sweep &sweep)
+benchmark::IterationCount calls_of(const measure_call &timed, double min_time, measure_cache_sweep &sweep)
 {
     double taken = 0.0;
     benchmark::IterationCount calls = 0;
@@ -109,7 +60,7 @@ void time_warm(benchmark::State &state, const measure_call &timed, bool *good)
     }
 }
 
-void time_cold(benchmark::State &state, const measure_call &timed, cache_sweep &sweep)
+void time_cold(benchmark::State &state, const measure_call &timed, measure_cache_sweep &sweep)
 {
     for (auto iteration : state) {
         (void)iteration;
@@ -119,7 +70,7 @@ void time_cold(benchmark::State &state, const measure_call &timed, cache_sweep &
 }
 
 // Registers one repetition of a call; what fails leaves its name in *failed.
-void add_repetition(const measure_call &timed, progress &shown, cache_sweep &sweep, std::string *failed)
+void add_repetition(const measure_call &timed, measure_progress &shown, measure_cache_sweep &sweep, std::string *failed)
 {
     auto *added = benchmark::RegisterBenchmark(timed.name.c_str(), [&, failed](benchmark::State &state) {
         shown.show(timed.name);
@@ -177,6 +128,39 @@ void check_written(const char *out)
 
 } // namespace
 
+measure_progress::measure_progress(size_t total) : terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}
+
+void measure_progress::show(const std::string &name)
+{
+    ++done_;
+    if (terminal_) {
+        std::fprintf(stderr, "\rmeasuring %zu/%zu %s\033[K", done_, total_, name.c_str());
+    }
+}
+
+void measure_progress::note(const char *text) const
+{
+    if (terminal_) {
+        std::fprintf(stderr, "\r%s\033[K", text);
+    }
+}
+
+void measure_progress::clear() const
+{
+    if (terminal_) {
+        std::fputs("\r\033[K", stderr);
+    }
+}
+
+void measure_cache_sweep::operator()() const
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < memory_.size(); i += 64 / sizeof(uint64_t)) {
+        sum += memory_[i];
+    }
+    benchmark::DoNotOptimize(sum);
+}
+
 void measure_fail(const char *format, ...)
 {
     va_list arguments;
@@ -191,7 +175,7 @@ void measure_fail(const char *format, ...)
 void measure_add_limits(const measure_timing_job &job)
 {
     std::vector<limit> found(LIMITS_OF_CORE + job.sizes.row_kinds);
-    progress(0).note("measuring the limits of this core");
+    measure_progress(0).note("measuring the limits of this core");
     if (!limits_measure(&job.sizes, job.repetitions, found.data())) {
         measure_fail("out of memory for measuring the limits of this core");
     }
@@ -204,6 +188,10 @@ void measure_add_limits(const measure_timing_job &job)
 
 void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls, const char *out)
 {
+    if (job.slices > 0) {
+        measure_run_slices(job, *calls, out);
+        return;
+    }
     std::vector<std::string> words = {"lookupc-measure", "--benchmark_filter=.", "--benchmark_out_format=json",
                                       "--benchmark_out=" + std::string(out)};
     std::vector<char *> arguments;
@@ -214,7 +202,7 @@ void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls
     benchmark::Initialize(&count, arguments.data());
 
     const bool any_cold = std::any_of(calls->begin(), calls->end(), [](const measure_call &timed) { return timed.cold; });
-    cache_sweep sweep(any_cold ? job.sweep_bytes : 0);
+    measure_cache_sweep sweep(any_cold ? job.sweep_bytes : 0);
     size_t total = 0;
     std::vector<measure_call *> order;
     std::map<std::string, benchmark::IterationCount> known;
@@ -229,7 +217,7 @@ void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls
         }
         order.push_back(&timed);
     }
-    progress shown(total);
+    measure_progress shown(total);
     random_state random = random_seed(job.order_seed);
     std::string failed;
     for (size_t repetition = 0; repetition < job.repetitions; ++repetition) {

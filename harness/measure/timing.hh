@@ -22,13 +22,43 @@ struct measure_call {
     benchmark::IterationCount calls = 1; // of one repetition
 };
 
+// "measuring 12/245 ffn/avx512/4096", in place, on a terminal only.
+class measure_progress
+{
+  public:
+    explicit measure_progress(size_t total);
+    void show(const std::string &name);
+    void note(const char *text) const;
+    void clear() const;
+
+  private:
+    const bool terminal_;
+    size_t done_ = 0;
+    const size_t total_;
+};
+
+// Memory that is larger than all caches: reading it leaves nothing else in them.
+class measure_cache_sweep
+{
+  public:
+    explicit measure_cache_sweep(size_t bytes) : memory_(bytes / sizeof(uint64_t), 1) {}
+    void operator()() const;
+
+  private:
+    std::vector<uint64_t> memory_;
+};
+
 // Ends the process with one line.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void measure_fail(const char *format, ...);
 
 // Puts the limits of this core, measured now, into the context of the output.
 void measure_add_limits(const measure_timing_job &job);
 
-// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`.
+// Times all calls in each repetition, in an order of its own if the job wants it drawn, and writes the file `out`: with Google Benchmark,
+// or in slices if the job wants them.
 void measure_run(const measure_timing_job &job, std::vector<measure_call> *calls, const char *out);
+
+// The same in slices, whatever the job wants: one time a repetition of each call, in the same format.
+void measure_run_slices(const measure_timing_job &job, const std::vector<measure_call> &calls, const char *out);
 
 #endif

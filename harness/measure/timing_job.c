@@ -40,8 +40,8 @@ bool measure_timing_job_read(measure_reader *in, const json_t *root, measure_tim
     if (!measure_read_word(in, root, "model", &job->model) || !measure_read_integer(in, root, "threads", 1, 1024, &job->threads) ||
         !measure_read_integer(in, root, "seed", 0, INT64_MAX, &seed) ||
         !measure_read_integer(in, root, "repetitions", 1, 1000, &job->repetitions) ||
-        !measure_read_flag(in, root, "limits", &job->limits) || (job->limits && !read_sizes(in, root, job)) ||
-        !measure_read_flag(in, root, "draw_order", &job->draw_order) ||
+        !measure_read_integer(in, root, "slices", 0, 64, &job->slices) || !measure_read_flag(in, root, "limits", &job->limits) ||
+        (job->limits && !read_sizes(in, root, job)) || !measure_read_flag(in, root, "draw_order", &job->draw_order) ||
         !measure_read_integer(in, root, "order_seed", 0, INT64_MAX, &order_seed) || !measure_read_flag(in, root, "alike", &job->alike) ||
         !measure_read_integer(in, root, "sweep_bytes", 0, (size_t)1 << 36, &job->sweep_bytes)) {
         return false;

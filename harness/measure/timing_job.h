@@ -17,6 +17,7 @@ typedef struct measure_timing_job {
     size_t threads; /* that the libraries use at most, and the baselines */
     size_t repetitions;
     double min_time; /* seconds of one repetition */
+    size_t slices;   /* of a repetition at most, which rotate among calls that are alike; 0: none */
     bool draw_order; /* anew in every repetition, from order_seed; else as listed */
     uint64_t order_seed;
     bool alike;         /* calls of the same kind are, so that what the first one needs for min_time is enough for all */

@@ -242,9 +242,12 @@ void measure_time_transformer(measure_reader *reader, const json_t *root, const 
     std::vector<measure_call> calls;
     for (size_t i = 0; i < job.call_count; ++i) {
         const measure_transformer_call &of = job.calls[i];
-        calls.push_back({of.name, 1, false, [&transformers, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
+        const std::string alike = std::to_string(of.tokens) + "/" + std::to_string(of.position);
+        calls.push_back({of.name, 1, false,
+                         [&transformers, &of, x, y, d = job.d, turn = size_t{0}]() mutable {
                              return transformers[of.transformer].run(x + turn++ % turns * d, y, of.position, of.tokens);
-                         }});
+                         },
+                         0, 1, job.timing.alike ? alike : ""});
     }
     for (size_t i = 0; i < job.read_count; ++i) {
         const measure_read &of = job.reads[i];

@@ -4,16 +4,18 @@
 -- The costs of a race:
 --   build    seconds that compiling and verifying one candidate takes, beside others
 --   sample   seconds of one sample: of one candidate, at all batches, in one condition
+--   start    seconds that a measuring process takes before it times; 0 if nothing is said
+--   prove    seconds of verifying the winner thoroughly; 0 if nothing is said
 --   listed   candidates that there are, beside the default
 local race = require "harness.tune.race"
 
 local budget = {}
 
--- Of the races: whole turns of the conditions; more processes rather than longer ones.
-budget.rules = { first = 3, repetitions = 6, rounds = 16 }
+-- Of the races: whole turns of the conditions; more processes rather than longer ones, as many as there is time for.
+budget.rules = { first = 3, repetitions = 6, rounds = 60 }
 
--- Samples that a candidate takes until half of them and half of those are out, with its share of those of the default.
-local halving = 10
+-- Samples that a candidate takes until the slow ones are out, with its share of those of the default.
+local halving = 7
 -- Samples of a finalist at least, and a little more: all these are estimates.
 local final = 1.1 * budget.rules.repetitions * race.rules.least
 local beside_finalists = 5 -- the default, its twin, and the three that a new process confirms
@@ -24,8 +26,19 @@ function budget.samples(count)
     return halved + final * (math.min(count, race.rules.finalists) + beside_finalists)
 end
 
+-- Measuring processes that such a race takes at least.
+local function processes(count)
+    local halved = count > race.rules.finalists and 2 * math.ceil(count / race.rules.round) or 0
+    return halved + race.rules.least + 1
+end
+
 -- Seconds of a race of `count` candidates beside the default.
-function budget.seconds(costs, count) return costs.build * count + costs.sample * budget.samples(count) end
+function budget.seconds(costs, count)
+    return costs.build * count
+        + costs.sample * budget.samples(count)
+        + (costs.start or 0) * processes(count)
+        + (costs.prove or 0)
+end
 
 -- The most candidates beside the default that a race can try in so many seconds; 0: not even one. At most half of the
 -- time goes into compiling, so that what was compiled is timed well.
@@ -52,10 +65,17 @@ function budget.text(seconds)
     end
 end
 
--- Shares `seconds` among races { {costs} } in their order: each gets its part of what is left or, if that is not enough
--- for one candidate but all of it is, all. Returns the seconds of the first, and how many candidates it can try.
+local fair = 60 -- candidates of a race: shares of the time are such that each could try about as many
+
+-- Shares `seconds` among races { {costs} } in their order: each gets its part of what is left, the more the longer its
+-- candidates take, or, if that is not enough for one candidate but all of it is, all. Returns the seconds of the first,
+-- and how many candidates it can try.
 function budget.first(list, seconds)
-    local part = seconds / #list
+    local all = 0
+    for _, r in ipairs(list) do
+        all = all + budget.seconds(r.costs, math.min(fair, r.costs.listed))
+    end
+    local part = seconds * budget.seconds(list[1].costs, math.min(fair, list[1].costs.listed)) / all
     local tried = budget.candidates(list[1].costs, part)
     local alone = tried == 0 and budget.candidates(list[1].costs, seconds) or 0
     if alone > 0 then return seconds, alone end

@@ -23,8 +23,10 @@ end
 -- Ways to confirm, the best first: repetitions, whether beside the dense FFN, and the share of the time that it may
 -- take.
 local ways = {
-    { repetitions = 9, dense = true, share = 0.25 },
-    { repetitions = 9, dense = false, share = 0.3 },
+    { repetitions = 15, dense = true, share = 0.15 },
+    { repetitions = 9, dense = true, share = 0.15 },
+    { repetitions = 5, dense = true, share = 0.15 },
+    { repetitions = 9, dense = false, share = 0.2 },
     { repetitions = 5, dense = false, share = 0.4 },
 }
 local probe_share = 0.05 -- of the time, for one repetition that shows how long they take

@@ -11,6 +11,7 @@
 --                    the default once more. Absent or false: could not be measured; nil instead of the table: no time
 --                    was left
 --       confirm      the same in a new process and always in the order of `names`: the winner first, the default last
+--       prove        optional: (name) -> why the winner of the finals is wrong, or nil
 --       sample       optional: seconds that a sample takes, as long as none was measured
 --       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
 --       known(round)  optional: the times of a round that an earlier run has logged and the seconds that it took, or
@@ -40,11 +41,12 @@ local race = {
     rules = {
         tolerance = 0.01, -- times this close are equal
         -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
-        limit = 0.03,
+        limit = 0.02,
         round = 16, -- candidates of one round of halving
-        first = 3, -- repetitions of the first rung of halving, doubled from rung to rung …
+        first = 3, -- repetitions of the first two rungs of halving, doubled from rung to rung …
         most = 12, -- … up to so many
-        finalists = 6,
+        reach = 3, -- standard errors behind the best: whoever is farther cannot win
+        finalists = 4,
         repetitions = 8, -- of one round of the finals
         least = 3, -- rounds of the finals before anything is concluded
         rounds = 12, -- rounds of the finals at most
@@ -126,12 +128,23 @@ end
 
 function Race:note(event) self.history[#self.history + 1] = event end
 
+-- The times of `name` in one round: those of the default are the means of it and its twin.
+function Race:times(samples, name)
+    local times, twin = samples[name], samples[race.twin]
+    if name ~= self.default or not twin then return times end
+    local means = {}
+    for i, time in ipairs(times) do
+        means[i] = (time + twin[i]) / 2
+    end
+    return means
+end
+
 -- Paired ratios of two names, a group a round.
-local function ratios(rounds, name, reference)
+function Race:ratios(rounds, name, reference)
     local groups = {}
     for _, samples in ipairs(rounds) do
         if samples[name] and samples[reference] then
-            groups[#groups + 1] = statistics.paired(samples[name], samples[reference])
+            groups[#groups + 1] = statistics.paired(self:times(samples, name), self:times(samples, reference))
         end
     end
     return groups
@@ -146,8 +159,20 @@ local function flat(groups)
 end
 
 function Race:interval(rounds, name, reference)
-    return statistics.interval(ratios(rounds, name, reference), self.seed, self.rules.resamples)
+    return statistics.interval(self:ratios(rounds, name, reference), self.seed, self.rules.resamples)
 end
+
+-- The A/A control: the twin against the default itself.
+function Race:control(rounds)
+    local groups = {}
+    for i, samples in ipairs(rounds) do
+        groups[i] = statistics.paired(samples[race.twin], samples[self.default])
+    end
+    return statistics.interval(groups, self.seed, self.rules.resamples)
+end
+
+-- Whether a lead is larger than what the default shows against itself.
+local function exceeds(lead, control) return lead.high < 1 and statistics.spread(control) / 2 < 1 - lead.median end
 
 -- Adds one round of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
 -- rounds compare. Without time left, only what was found before counts. Returns why a candidate is out, by name, and
@@ -173,6 +198,28 @@ function Race:halving_round(rung, number, names, repetitions, found, in_time)
         end
     end
     return out, samples and true or false
+end
+
+-- How many of the names `sorted`, the fastest first, may still be faster than the first of them or the default: the others
+-- are behind by more than chance moves a median of so few samples, whose deviation is that of all samples in `found`.
+function Race:within_reach(sorted, found)
+    local sum, count, least = 0, 0, math.huge
+    for _, name in ipairs(sorted) do
+        local f = found[name]
+        for _, ratio in ipairs(f.ratios) do
+            sum, count = sum + math.abs(math.log(ratio / f.ratio)), count + 1
+        end
+        least = math.min(least, #f.ratios)
+    end
+    -- Of three normal values the mean distance to their median is 0.56 deviations; the error of a median is 1.25
+    -- deviations over the root of their number, that of a difference sqrt(2) times as large.
+    local deviation = count > 0 and sum / count / 0.56 or 0
+    local reach = self.rules.reach * 1.25 * math.sqrt(2 / least) * deviation + self.rules.tolerance
+    local best, within = sorted[1] and math.min(1, found[sorted[1]].ratio) or 1, 0
+    for _, name in ipairs(sorted) do
+        if found[name].ratio <= best * math.exp(reach) then within = within + 1 end
+    end
+    return within
 end
 
 -- The names of the fastest few, found with few samples of all.
@@ -206,8 +253,11 @@ function Race:halve(names)
             end
         end
         table.sort(rest, faster)
-        local keep = in_time and math.max(rules.finalists, (#rest + 1) // 2) or rules.finalists
-        local why = in_time and "not in the faster half" or "no time left for more rungs"
+        local half = in_time and math.max(rules.finalists, (#rest + 1) // 2) or rules.finalists
+        local keep = math.min(half, math.max(2, self:within_reach(rest, found)))
+        local why = keep < half and "too far behind the fastest"
+            or in_time and "not in the faster half"
+            or "no time left for more rungs"
         for i, name in ipairs(rest) do
             local f = found[name]
             self:note {
@@ -221,7 +271,8 @@ function Race:halve(names)
                 dropped = i > keep and why or nil,
             }
         end
-        names, repetitions = table.move(rest, 1, math.min(keep, #rest), 1, {}), math.min(2 * repetitions, rules.most)
+        names = table.move(rest, 1, math.min(keep, #rest), 1, {})
+        repetitions = math.min((rung > 1 and 2 or 1) * repetitions, rules.most)
     end
     return names
 end
@@ -232,9 +283,9 @@ end
 function Race:judge(rounds, alive)
     local tolerance, default = self.rules.tolerance, self.default
     local v = { against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
-    v.control = self:interval(rounds, race.twin, default)
+    v.control = self:control(rounds)
     for _, name in ipairs(alive) do
-        v.ratio[name] = statistics.median(flat(ratios(rounds, name, default)))
+        v.ratio[name] = statistics.median(flat(self:ratios(rounds, name, default)))
         if not v.leader or v.ratio[name] < v.ratio[v.leader] then v.leader = name end
     end
     v.fastest = self:interval(rounds, v.leader, default)
@@ -280,34 +331,35 @@ function Race:judge(rounds, alive)
     if v.winner == default or v.equal[default] then
         v.sound = v.quiet
     else
-        v.sound = v.calm and v.lead.high < 1 and spread < 1 - v.lead.median
+        v.sound = v.calm and exceeds(v.lead, v.control)
     end
     v.settled = v.sound and #v.open == 0
     return v
 end
 
--- Whether a new process finds the winner's lead over the default again.
-function Race:confirms(rung, v, repetitions)
-    if self:left() <= self:seconds(3, repetitions) then return false, "no time was left to confirm it" end
-    local rounds = { self:run("confirm", rung, 1, { v.winner, race.twin, self.default }, repetitions) }
-    if not rounds[1] then return false, "no time was left to confirm it" end
-    local event = { phase = "confirm", rung = rung, number = 1, candidate = v.winner }
+-- What a new process finds of `name`: its lead over the default and the control; nil and why not.
+function Race:confirmation(rung, number, name, repetitions)
+    if self:left() <= self:seconds(3, repetitions) then return nil, "no time was left to confirm it" end
+    local rounds = { self:run("confirm", rung, number, { name, race.twin, self.default }, repetitions) }
+    if not rounds[1] then return nil, "no time was left to confirm it" end
+    local event = { phase = "confirm", rung = rung, number = number, candidate = name }
     self:note(event)
-    if not rounds[1][v.winner] then
+    if not rounds[1][name] then
         event.dropped = "could not be measured"
-        return false, "a new process could not measure it"
+        return nil, "a new process could not measure it"
     end
-    local lead, control = self:interval(rounds, v.winner, self.default), self:interval(rounds, race.twin, self.default)
+    local lead, control = self:interval(rounds, name, self.default), self:control(rounds)
     event.time, event.ratio, event.low, event.high, event.samples =
-        statistics.median(rounds[1][v.winner]), lead.median, lead.low, lead.high, lead.samples
-    local good
-    if v.equal[self.default] then
-        good = lead.low <= 1 + self.rules.tolerance
-    else
-        good = lead.high < 1 and statistics.spread(control) < 1 - lead.median
-    end
-    if good then return true end
-    event.dropped = string.format(
+        statistics.median(rounds[1][name]), lead.median, lead.low, lead.high, lead.samples
+    return { lead = lead, control = control, event = event }
+end
+
+-- Why a new process does not find again what the finals say of the winner; nil: it does.
+function Race:refutation(found, v)
+    local lead, control = found.lead, found.control
+    local good = v.equal[self.default] and lead.low <= 1 + self.rules.tolerance or exceeds(lead, control)
+    if good then return nil end
+    found.event.dropped = string.format(
         "a new process finds %.3fx of the default (%.3f … %.3f), its control %.3f … %.3f",
         lead.median,
         lead.low,
@@ -315,7 +367,7 @@ function Race:confirms(rung, v, repetitions)
         control.low,
         control.high
     )
-    return false, event.dropped
+    return found.event.dropped
 end
 
 local function show(interval)
@@ -323,10 +375,20 @@ local function show(interval)
     return string.format("%.3f (%.3f … %.3f)", median, low, high)
 end
 
+-- Whether the leader, which is not proven to be faster than the default, is at least proven to be slower than nothing by
+-- more than the limit. `found`: its confirmation, if there was one.
+function Race:safe(rung, v, repetitions, found)
+    if not v.quiet or v.leader == self.default or v.loss(v.leader) > self.rules.limit then return false end
+    if not found or found.event.candidate ~= v.leader then
+        found = self:confirmation(rung, found and 2 or 1, v.leader, repetitions)
+    end
+    return found ~= nil and found.lead.high <= 1 + self.rules.limit
+end
+
 -- The result of the finals, whose last verdict is `v`.
 function Race:conclude(rung, v, repetitions)
     local rules, default = self.rules, self.default
-    local loss, why = v.loss(v.winner), nil
+    local loss, why, found = v.loss(v.winner), nil, nil
     if not v.calm then
         why = "the default differs from itself"
     elseif not v.sound then
@@ -334,8 +396,8 @@ function Race:conclude(rung, v, repetitions)
     elseif loss > rules.limit then
         why = "finalists cannot be told apart"
     elseif v.winner ~= default then
-        local confirmed, failure = self:confirms(rung, v, repetitions)
-        why = not confirmed and failure or nil
+        found, why = self:confirmation(rung, 1, v.winner, repetitions)
+        if found then why = self:refutation(found, v) end
     end
     local result = {
         winner = default,
@@ -346,15 +408,22 @@ function Race:conclude(rung, v, repetitions)
         leader = v.fastest,
         control = v.control,
     }
-    if not why then
+    local function choose(name, lead)
         result.winner, result.ratio, result.low, result.high, result.samples =
-            v.winner, v.lead.median, v.lead.low, v.lead.high, v.lead.samples
+            name, lead.median, lead.low, lead.high, lead.samples
+    end
+    if not why then
+        choose(v.winner, v.lead)
         result.decided, result.loss = v.tie and "tie" or "winner", loss
         result.reason = v.tie and "of equal finalists the smaller object code, then the default"
             or "faster than all others"
     elseif v.quiet and v.loss(default) <= rules.limit then
         result.decided, result.loss, result.reason =
             "tie", v.loss(default), "no finalist is proven faster than the default by more than the limit"
+    elseif self:safe(rung, v, repetitions, found) then
+        choose(v.leader, v.fastest)
+        result.decided, result.loss, result.reason =
+            "tie", v.loss(v.leader), "the fastest, and slower than nothing by more than the limit"
     else
         result.decided, result.loss = "too noisy", math.max(0, 1 / v.fastest.low - 1)
         result.reason = string.format(
@@ -427,10 +496,37 @@ function Race:default_result(decided, reason)
     }
 end
 
+-- The winner or the leader, if it is found to be wrong: { name, reason }.
+function Race:wrong_one(v)
+    for _, name in ipairs { v.winner, v.leader } do
+        if name ~= self.default and self.options.prove and not self.right[name] then
+            local reason = self.options.prove(name)
+            if reason then return { name = name, reason = reason } end
+            self.right[name] = true
+        end
+    end
+end
+
+-- The finalists that were measured often enough and are not known to be wrong, behind the default.
+function Race:sound_finalists(rounds, finalists)
+    local list = { self.default }
+    for _, name in ipairs(finalists) do
+        local count = 0
+        for _, samples in ipairs(rounds) do
+            count = count + (samples[name] and 1 or 0)
+        end
+        if name ~= self.default and not self.wrong[name] and count >= self.rules.least then list[#list + 1] = name end
+    end
+    return list
+end
+
 -- The finalists against each other until only equals are left, or until rounds or time are used up; then the
 -- confirmation.
 function Race:finals(rung, finalists, repetitions)
-    local alive, rounds, v = { self.default, table.unpack(finalists) }, {}, nil
+    local alive, rounds, v = { self.default }, {}, nil
+    for _, name in ipairs(finalists) do
+        if not self.wrong[name] then alive[#alive + 1] = name end
+    end
     while #rounds < self.rules.rounds and not (v and v.settled) do
         local measured = self:final_round(rung, rounds, alive, repetitions)
         if not measured then break end
@@ -446,6 +542,13 @@ function Race:finals(rung, finalists, repetitions)
             self:note_final(rung, rounds, race.twin, v.control.median, v.control)
             alive = rest
         end
+    end
+    local wrong = v and self:wrong_one(v)
+    while wrong do
+        self.wrong[wrong.name] = true
+        self:note { phase = "final", rung = rung, number = #rounds, candidate = wrong.name, dropped = wrong.reason }
+        v = self:judge(rounds, self:sound_finalists(rounds, finalists))
+        wrong = self:wrong_one(v)
     end
     if v then return self:conclude(rung, v, repetitions * #rounds) end
     return self:default_result(
@@ -465,6 +568,8 @@ function race.run(options)
         seed = options.seed or 1,
         default = options.candidates[1].name,
         by_name = {},
+        right = {}, -- by name: what was verified thoroughly
+        wrong = {}, -- by name: what was timed and then found to be wrong
         history = {},
         count = 0,
         replayed = 0,

@@ -8,7 +8,7 @@ local statistics = require "harness.base.statistics"
 
 local round = {}
 
-round.seconds_a_sample = 0.02
+round.seconds_a_sample = 0.012
 
 -- A job that times runners { made, regime }, called r1, r2, …, at `batches` tokens, in repetitions that take turns in
 -- the first `count` of the conditions; `t` says with what: files, threads, seed, sweep_bytes, tuning (the family's

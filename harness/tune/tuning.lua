@@ -77,19 +77,21 @@ local function listed(s, space, entered)
     return found
 end
 
--- Seconds of one sample of race `r`, by what the default takes in a process much shorter than those of the race, and
--- the largest time a token, in µs; nil: no time was left.
-local function seconds_a_sample(s, r, made)
+-- What timing race `r` costs, by what the default takes in a process much shorter than those of the race: seconds of one
+-- sample, seconds before the first one, and the largest time a token, in µs; nil: no time was left.
+local function times_of_default(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
     local repetitions, runner = conditions, { made = made, regime = r.regime }
     local job = round.job(s, { runner, runner }, r.batches, conditions, repetitions, s.seed)
-    local samples = measure.run(job, { left = s.left() })
+    local samples, context = measure.run(job, { left = s.left() })
     if not samples then return nil end
     local most = 0
     for _, batch in ipairs(r.batches) do
         most = math.max(most, statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1])))
     end
-    return (s.now() - start) / 2 / repetitions, most
+    local whole = s.now() - start
+    local timed = math.min(whole, context and tonumber(context.timed_seconds) or whole)
+    return timed / 2 / repetitions, whole - timed, most
 end
 
 -- Seconds that compiling may take: as many as it takes for all of a space, or else those that are left.
@@ -136,32 +138,49 @@ end
 -- Whether the seconds that are left may be enough for any race of session `s`.
 function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) end
 
+-- Seconds that compiling and verifying one candidate of race `r` takes, beside others: those of the first few, which are
+-- kept. `guess`: if there is none, or no time.
+local function seconds_a_build(s, r, base, guess)
+    local list, plans = candidates_of(s, r, base).list, {}
+    for i = 2, math.min(#list, 1 + process.cpu_count()) do
+        plans[#plans + 1] = tuning.plan(s, list[i].schedule)
+    end
+    if #plans == 0 or s.exhaustive then return guess end
+    local sum = 0
+    for _, made in ipairs(s.shop:make(plans, r.regime, s.left(), true)) do
+        sum = sum + (made.seconds or guess)
+    end
+    return sum / #plans
+end
+
 -- Finds what the races of `list` around `base` cost (harness/tune/budget.lua); false: no time was left, and it is a
 -- guess.
 local function find_costs(s, list, base)
-    local build, ready = 1 / process.cpu_count(), any_time(s, list)
-    s.us_per_token = 0
-    for i, r in ipairs(list) do
-        r.costs = { sample = 2 * round.seconds_a_sample * #r.batches, listed = most_candidates }
-        local made = { late = true }
+    local guess, ready = 0.5 / process.cpu_count(), any_time(s, list)
+    s.us_per_token, s.build_seconds = 0, guess
+    for _, r in ipairs(list) do
+        r.costs = { build = guess, sample = 2 * round.seconds_a_sample * #r.batches, listed = most_candidates }
+        local made, sample, start, us = { late = true }, nil, nil, nil
         if ready then
             s.show(string.format("%s: compiling and timing the default", r.regime))
             made = s.shop:make({ tuning.plan(s, base) }, r.regime, building_left(s))[1]
         end
         if made.failure then error(string.format("%s: the default schedule: %s", s.isa.name, made.failure), 0) end
-        local sample, us
         if not made.late then
-            sample, us = seconds_a_sample(s, r, made)
+            sample, start, us = times_of_default(s, r, made)
         end
         ready = sample ~= nil
         if ready then
-            build = i == 1 and made.seconds or math.max(build, made.seconds)
             s.us_per_token = math.max(s.us_per_token, us)
-            r.costs.sample, r.costs.listed = sample, #candidates_of(s, r, base).list - 1
+            s.build_seconds = math.max(s.build_seconds, made.seconds)
+            r.costs = {
+                build = s.exhaustive and 0 or seconds_a_build(s, r, base, guess),
+                sample = sample,
+                start = start,
+                prove = made.seconds,
+                listed = #candidates_of(s, r, base).list - 1,
+            }
         end
-    end
-    for _, r in ipairs(list) do
-        r.costs.build = s.exhaustive and 0 or build
     end
     return ready
 end
@@ -180,13 +199,13 @@ end
 -- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes
 -- those that are wrong. Returns the field of the race.
 local function prepare(s, r, list, known_rejected, entered, stop)
-    local field, failed, step = {}, {}, 2 * process.cpu_count()
+    local field, failed, step = {}, {}, 4 * process.cpu_count()
     local first, start = 1, s.now()
     -- How many more to compile now: so many that all of them can be raced.
     local function more()
         if entered or s.exhaustive or first == 1 then return step end
         local build = math.max(r.costs.build, (s.now() - start) / (first - 1))
-        local costs, half = { build = build, sample = r.costs.sample }, start + (stop - start) / 2
+        local costs, half = setmetatable({ build = build }, { __index = r.costs }), start + (stop - start) / 2
         for count = step, 1, -1 do
             local seconds = budget.seconds(costs, #field - 1 + count) - build * (#field - 1)
             if s.now() + seconds <= stop and s.now() + build * count <= half then return count end
@@ -203,7 +222,7 @@ local function prepare(s, r, list, known_rejected, entered, stop)
             plans[#plans + 1] = tuning.plan(s, list[i].schedule)
         end
         local late = false
-        for i, made in ipairs(s.shop:make(plans, r.regime, building_left(s))) do
+        for i, made in ipairs(s.shop:make(plans, r.regime, building_left(s), true)) do
             local candidate = list[first + i - 1]
             if made.late then
                 late = true
@@ -244,7 +263,7 @@ local function shown(s, r, measurer, default, stop)
                 stop
             )
             local result = measured(names, repetitions, seed, h)
-            for _, name in ipairs(names) do
+            for _, name in ipairs(result and names or {}) do
                 best = math.min(best, statistics.median(statistics.paired(result[name], result[default])))
             end
             return result
@@ -315,8 +334,23 @@ local function run_race(s, r, base, seconds, tried)
     local stop = (s.exhaustive and s.now() or start) + seconds
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
     local measurer = shown(s, r, round.measurer(t, by_name, default), default, stop)
+    -- Why the candidate `name`, which was verified by a few tokens only, is wrong, if it is.
+    local function prove(name)
+        s.show(string.format("%s: verifying the fastest thoroughly", r.regime))
+        local candidate = by_name[name]
+        local found = s.shop:prove({ candidate.made }, r.regime, math.max(0, stop - s.now()))
+        local reason = not found and "no time was left to verify it thoroughly" or found[1]
+        if found and reason then
+            failed[#failed + 1] = { text = name, reason = reason }
+            if not known_rejected[name] then
+                tuning.log(s, { status = "rejected", candidate = name, regime = r.regime, reason = reason })
+            end
+        end
+        return reason or nil
+    end
     local result = race.run {
         candidates = runners,
+        prove = prove,
         seed = s.seed,
         rules = budget.rules,
         sample = r.costs.sample,
@@ -373,10 +407,10 @@ local function thresholds(s, p, base)
     return legal, probes
 end
 
--- About how many seconds `threshold` takes.
+-- About how many seconds `threshold` takes; `build`: those of making one library.
 local function threshold_seconds(s, base, build)
     local _, probes = thresholds(s, tuning.plan(s, base), base)
-    local seconds = probes and build * process.cpu_count() or 0
+    local seconds = probes and 2 * build or 0
     for _, probe in ipairs(probes or {}) do
         local sample = math.max(round.seconds_a_sample, probe * s.us_per_token * 1e-6)
         seconds = seconds + 3 * (threshold_repetitions + 1) * sample
@@ -443,7 +477,7 @@ function tuning.run(s)
     local whole, at_end = s.shard.n == 1 and not s.choices, 0
     local ready = find_costs(s, open, result.default)
     if #open > 0 then
-        at_end = whole and ready and threshold_seconds(s, result.default, open[1].costs.build) or 0
+        at_end = whole and ready and threshold_seconds(s, result.default, s.build_seconds) or 0
         announce(s, open, ready, at_end)
     end
     for i, r in ipairs(list) do

@@ -220,6 +220,7 @@ local function job_of(builds, facts, options)
         threads = options.threads,
         repetitions = options.repetitions,
         min_time = 0.05,
+        slices = 0,
         draw_order = true,
         order_seed = options.seed,
         stages = true,

@@ -174,6 +174,7 @@ local function job_of(b, type, caches, with_attention, options)
         threads = 1,
         repetitions = options.repetitions,
         min_time = 0.05,
+        slices = 0,
         draw_order = true,
         order_seed = options.seed,
         alike = false,

@@ -1,0 +1,48 @@
+-- A job of the tuner gives one time a repetition for every runner, batch and condition, whatever slices it was timed in.
+local build = require "harness.tune.build"
+local check = require "tests.support.check"
+local isa = require "gen.isa.list"
+local measure = require "harness.measure.measure"
+local model_file = require "gen.families.model_file"
+local packed = require "harness.families.lookup.packed"
+local plan = require "gen.families.lookup.plan"
+local program = require "tests.support.program"
+local round = require "harness.tune.round"
+local tuning = require "harness.families.lookup.tuning"
+
+local test = {}
+local tiny = model_file.load "gen/models/tiny.lua"
+
+local function plan_of(choices) return plan.build(tiny, isa.select "scalar", { scalar = choices or {} }) end
+
+function test.every_repetition_has_a_time_of_every_runner()
+    local files = packed.make(plan_of(), program.folder(), { seed = 1 })
+    local shop = build.new { cc = "gcc", version = "gcc", cflags = "-O1", threads = 1, seed = 1, files = files }
+    -- different sizes of scratch: all runners share the largest
+    local runners = {}
+    for i, made in ipairs(shop:make({ plan_of(), plan_of { ["chunk.tokens"] = 64 } }, "many")) do
+        check.equal(made.failure, nil)
+        runners[i] = { made = made, regime = "many" }
+    end
+    runners[3] = runners[1]
+    local t = { threads = 1, seed = 1, files = files, sweep_bytes = 1 << 20, tuning = tuning }
+    local count, repetitions, batches = #tuning.conditions, 2 * #tuning.conditions, { 3, 300 }
+    local job = round.job(t, runners, batches, count, repetitions, 5)
+    check.equal(job.slices > 1, true)
+    local samples, context = measure.run(job, {})
+    check.equal(tonumber(context.timed_seconds) > 0, true)
+    local names = 0
+    for name, sample in pairs(samples) do
+        names = names + 1
+        check.equal({ name, #sample.cpu, #sample.wall, #sample.share }, { name, 2, 2, 2 })
+        for r = 1, 2 do
+            check.equal(sample.cpu[r] > 0 and sample.wall[r] > 0, true)
+        end
+    end
+    check.equal(names, #runners * #batches * count)
+    for i in ipairs(runners) do
+        check.equal(#round.times(t, samples, i, 300, tuning.conditions[1]), 2)
+    end
+end
+
+return test
