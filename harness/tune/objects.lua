@@ -14,25 +14,36 @@ objects.__index = objects
 -- compiled.
 function objects.new(options) return setmetatable({ options = options, list = {}, ahead = {}, compiled = 0 }, objects) end
 
--- `headers` without the lines that say nothing to `text`: definitions of macros and prototypes of functions whose names
--- stand nowhere else. Comments are left out.
-function objects.relevant(headers, text)
-    headers = headers:gsub("/%*.-%*/", " "):gsub("[ \t]*\n[ \t\n]*", "\n")
-    local counts, defined = {}, {}
-    for _, part in ipairs { headers, text } do
-        for word in part:gmatch "[%a_][%w_]*" do
-            counts[word] = (counts[word] or 0) + 1
-        end
+-- Adds how often each word stands in `text` to `counts`.
+local function count_words(text, counts)
+    for word in text:gmatch "[%a_][%w_]*" do
+        counts[word] = (counts[word] or 0) + 1
     end
-    for name in headers:gmatch "#define ([%a_][%w_]*)" do
+    return counts
+end
+
+-- The headers of one plan, as `relevant` wants them: comments are left out.
+local function words_of(headers)
+    local text = headers:gsub("/%*.-%*/", " "):gsub("[ \t]*\n[ \t\n]*", "\n")
+    local defined = {}
+    for name in text:gmatch "#define ([%a_][%w_]*)" do
         defined[name] = (defined[name] or 0) + 1
     end
-    local function unless_used(name)
-        if counts[name] == (defined[name] or 1) then return "" end
-    end
-    headers = headers:gsub("#define ([%a_][%w_]*) [^\n]*[^\n\\]\n", unless_used)
-    return (headers:gsub("void ([%a_][%w_]*)%b();", unless_used))
+    return { text = text, counts = count_words(text, {}), defined = defined }
 end
+
+-- The text of `headers` (see words_of) without the lines that say nothing to `text`: definitions of macros and
+-- prototypes of functions whose names stand nowhere else.
+local function without_unused(headers, text)
+    local counts = count_words(text, {})
+    local function unless_used(name)
+        if not counts[name] and headers.counts[name] == (headers.defined[name] or 1) then return "" end
+    end
+    local rest = headers.text:gsub("#define ([%a_][%w_]*) [^\n]*[^\n\\]\n", unless_used)
+    return (rest:gsub("void ([%a_][%w_]*)%b();", unless_used))
+end
+
+function objects.relevant(headers, text) return without_unused(words_of(headers), text) end
 
 -- The sources of plan `p`: { contents = text by file name, files = { {name, text, flags, isa} } to compile, headers =
 -- the text of all of its own }.
@@ -88,9 +99,9 @@ end
 -- orders share. The sources are written to `directory` if one of them has to be compiled. Compiling headers ahead may
 -- take `timeout` seconds.
 function objects:order(sources, directory, timeout)
-    local list, written = {}, false
+    local list, written, headers = {}, false, words_of(sources.headers)
     for i, file in ipairs(sources.files) do
-        local text = objects.relevant(sources.headers, file.text) .. "\n" .. file.text
+        local text = without_unused(headers, file.text) .. "\n" .. file.text
         local digest = host.sha256(table.concat({ table.concat(file.flags, " "), text }, "\n"))
         if not self.list[digest] then
             if not written then assert(host.write_directory(directory, sources.contents)) end

@@ -11,7 +11,8 @@
 --                    the default once more. Absent or false: could not be measured; nil instead of the table: no time
 --                    was left
 --       confirm      the same in a new process and always in the order of `names`: the winner first, the default last
---       prove        optional: (name) -> why the winner of the finals is wrong, or nil
+--       prove        optional: (name) -> nil, or why the winner of the finals is wrong, or false: no time was left
+--       proving      optional: seconds that this takes
 --       sample       optional: seconds that a sample takes, as long as none was measured
 --       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
 --       known(round)  optional: the times of a round that an earlier run has logged and the seconds that it took, or
@@ -84,7 +85,7 @@ end
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
 function Race:reserve(finalists)
     local rounds = self.rules.repetitions * self.rules.least
-    return 1.1 * self:seconds(finalists + 2 + 3, rounds)
+    return 1.1 * self:seconds(finalists + 2 + 3, rounds) + (self.options.proving or 0)
 end
 
 -- The times of one round, from the log or measured; nil: its time was up. Candidates that could not be measured are not
@@ -443,6 +444,7 @@ function Race:final_round(rung, rounds, alive, repetitions)
         if name ~= self.default then runners[#runners + 1] = name end
     end
     local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #rounds + 1))
+        + (self.options.proving or 0)
     if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
     local samples, rest = self:run("final", rung, #rounds + 1, runners, repetitions), {}
     if not samples then return nil end
@@ -496,12 +498,12 @@ function Race:default_result(decided, reason)
     }
 end
 
--- The winner or the leader, if it is found to be wrong: { name, reason }.
+-- The winner or the leader, if it is found to be wrong: { name, reason }, without reason if there was no time.
 function Race:wrong_one(v)
     for _, name in ipairs { v.winner, v.leader } do
         if name ~= self.default and self.options.prove and not self.right[name] then
             local reason = self.options.prove(name)
-            if reason then return { name = name, reason = reason } end
+            if reason ~= nil then return { name = name, reason = reason or nil } end
             self.right[name] = true
         end
     end
@@ -545,6 +547,9 @@ function Race:finals(rung, finalists, repetitions)
     end
     local wrong = v and self:wrong_one(v)
     while wrong do
+        if not wrong.reason then
+            return self:default_result("no time", "no time was left to verify the fastest thoroughly")
+        end
         self.wrong[wrong.name] = true
         self:note { phase = "final", rung = rung, number = #rounds, candidate = wrong.name, dropped = wrong.reason }
         v = self:judge(rounds, self:sound_finalists(rounds, finalists))

@@ -142,7 +142,7 @@ function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) en
 -- kept. `guess`: if there is none, or no time.
 local function seconds_a_build(s, r, base, guess)
     local list, plans = candidates_of(s, r, base).list, {}
-    for i = 2, math.min(#list, 1 + process.cpu_count()) do
+    for i = 2, math.min(#list, 1 + 2 * process.cpu_count()) do
         plans[#plans + 1] = tuning.plan(s, list[i].schedule)
     end
     if #plans == 0 or s.exhaustive then return guess end
@@ -334,23 +334,25 @@ local function run_race(s, r, base, seconds, tried)
     local stop = (s.exhaustive and s.now() or start) + seconds
     local t = setmetatable({ regime = r.regime, batches = r.batches }, { __index = s })
     local measurer = shown(s, r, round.measurer(t, by_name, default), default, stop)
-    -- Why the candidate `name`, which was verified by a few tokens only, is wrong, if it is.
+    -- Why the candidate `name`, which was verified by a few tokens only, is wrong; nil: it is right; false: no time.
     local function prove(name)
         s.show(string.format("%s: verifying the fastest thoroughly", r.regime))
         local candidate = by_name[name]
         local found = s.shop:prove({ candidate.made }, r.regime, math.max(0, stop - s.now()))
-        local reason = not found and "no time was left to verify it thoroughly" or found[1]
-        if found and reason then
+        local reason = found and found[1]
+        if reason then
             failed[#failed + 1] = { text = name, reason = reason }
             if not known_rejected[name] then
                 tuning.log(s, { status = "rejected", candidate = name, regime = r.regime, reason = reason })
             end
         end
+        if not found then return false end
         return reason or nil
     end
     local result = race.run {
         candidates = runners,
         prove = prove,
+        proving = r.costs.prove,
         seed = s.seed,
         rules = budget.rules,
         sample = r.costs.sample,
