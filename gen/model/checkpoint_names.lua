@@ -2,8 +2,9 @@
 -- bias are found.
 local checkpoint = {}
 
--- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), m and o (FFN) are linear maps,
--- `packed` holds q, k and v as [heads][3][d / heads][d]. `norms`: of attention and FFN. `behind`: what follows the last
+-- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), s (skip connection, of an input
+-- that is not d wide), m and o (FFN) are linear maps, `packed` holds q, k and v as [heads][3][width of a head][input].
+-- `norms`: of attention and FFN. `behind`: what follows the last
 -- block and stays as it is. `separate`: names of q, k, v once they are not packed any more.
 local families = {
     llama = {
@@ -19,6 +20,7 @@ local families = {
         mlp = { "mlp.up_proj" },
         glu = { "mlp.gate_proj", "mlp.up_proj" },
         o = "mlp.down_proj",
+        s = "skip_proj",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
@@ -35,6 +37,7 @@ local families = {
         p = "attention.dense",
         mlp = { "mlp.dense_h_to_4h" },
         o = "mlp.dense_4h_to_h",
+        s = "skip",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
@@ -53,6 +56,7 @@ local families = {
         p = "attention.output.dense",
         mlp = { "intermediate.dense" },
         o = "output.dense",
+        s = "skip.dense",
         lookup = "FFN.",
         norms = { "attention.output.LayerNorm", "output.LayerNorm" },
     },
@@ -141,17 +145,17 @@ local function with_bias(name, shape, rows, columns, layout)
     return { weight = view(".weight", shape, columns), bias = view(".bias", bias_shape, 1) }
 end
 
--- The linear map `letter`, "Q", "K", "V", "P" or "O", of layer `layer` (from 0) of `rows` by `columns`: { weight, bias,
+-- The linear map `letter`, "Q", "K", "V", "P", "S" or "O", of layer `layer` (from 0) of `rows` by `columns`: { weight, bias,
 -- name }, views as gen/weights/lua_fuse.c wants them; `name` is what it is called when it stands alone.
 function checkpoint.linear(m, layer, letter, rows, columns)
     local family, key = families[m.checkpoint], letter:lower()
     local prefix = family.layer:format(layer)
     local map
     if family.packed and (key == "q" or key == "k" or key == "v") then
-        local width, part = m.d // m.heads, ({ q = 0, k = 1, v = 2 })[key]
+        local width, part = rows // m.heads, ({ q = 0, k = 1, v = 2 })[key]
         map = with_bias(
             prefix .. family.packed,
-            { 3 * m.d, m.d },
+            { 3 * rows, columns },
             rows,
             columns,
             { group = width, stride = 3 * width, offset = part * width }
@@ -199,6 +203,9 @@ function checkpoint.misfit(m)
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
+    end
+    if m.d_in and m.skip and not family.s then
+        return { "d_in" }, m.d_in, m.checkpoint .. " checkpoints have no map of skip connections"
     end
     for _, key in ipairs { "positions", "token_types" } do
         if m[key] and not family.embeddings[key] then

@@ -12,13 +12,15 @@ function describe.lines(m, make)
     local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
     add(
         m.name,
-        "d %d, %d layers, %s, %s %d/%d, e %d, %s%s, vocab %d",
+        "%sd %d, %d layers, %s, %s %d/%d%s, e %d, %s%s, vocab %d",
+        m.d_in and "d_in " .. m.d_in .. ", " or "",
         m.d,
         m.layers,
         m.parallel and "parallel" or "serial",
         groups(m),
         m.heads,
         m.kv_heads,
+        m.head_dim and " of " .. m.head_dim or "",
         c.e,
         m.ffn.kind,
         m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or "",

@@ -4,6 +4,19 @@ local layout = require "gen.families.transformer.layout"
 
 local maps = {}
 
+-- The linear maps of a block's attention and skip connection, { letter, rows, columns } each, before any is eliminated.
+-- S makes what is d wide of the block's input where that is not.
+function maps.of_attention(shape)
+    local input = shape.delivered and shape.d or shape.input
+    return {
+        { "Q", shape.q, input },
+        { "K", shape.e, input },
+        { "V", shape.e, input },
+        { "P", shape.d, shape.q },
+        shape.skip_map and { "S", shape.d, input } or nil,
+    }
+end
+
 -- The linear maps that a block has: { letter, field, inputs, outputs, panels, words of a layer, view(layer) }; layer 0
 -- is number `first` in the checkpoint.
 function maps.of(m, shape, first)
@@ -21,12 +34,12 @@ function maps.of(m, shape, first)
         map.words = map.pitch * inputs
         list[#list + 1], by_letter[letter] = map, map
     end
-    local widths = { Q = shape.d, K = shape.e, V = shape.e, P = shape.d }
-    for _, letter in ipairs { "Q", "K", "V", "P" } do
+    for _, row in ipairs(maps.of_attention(shape)) do
+        local letter, rows, columns = table.unpack(row)
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
         if not gone then
-            add(letter, shape.d, widths[letter], function(layer)
-                local map = checkpoint.linear(m, first + layer, letter, widths[letter], shape.d)
+            add(letter, columns, rows, function(layer)
+                local map = checkpoint.linear(m, first + layer, letter, rows, columns)
                 -- What fuse leaves of a packed tensor stands alone.
                 return m.attention.eliminate == "none" and map or checkpoint.alone(map)
             end)

@@ -94,25 +94,20 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
     block_lookup.add_sections(m, parts, first, add, piece)
     if m.norm then
         for i, word in ipairs { "first", "second" } do
+            local width = shape.norm_widths[i]
             local gain = add(
                 word .. "_norm",
                 f32,
-                m.layers * shape.d,
-                "[" .. m.layers .. "][" .. shape.d .. "] gains of the " .. word .. " norm"
+                m.layers * width,
+                "[" .. m.layers .. "][" .. width .. "] gains of the " .. word .. " norm"
             )
             local offset = m.norm.kind == "layernorm"
-                and add(word .. "_norm_offset", f32, m.layers * shape.d, "its offsets")
+                and add(word .. "_norm_offset", f32, m.layers * width, "its offsets")
             for layer = 0, m.layers - 1 do
                 local name = checkpoint.norm(m, first + layer, i)
-                piece(gain, layer, shape.d, { from = name .. ".weight", shape = { shape.d }, boxes = whole(shape.d) })
-                if offset then
-                    piece(
-                        offset,
-                        layer,
-                        shape.d,
-                        { from = name .. ".bias", shape = { shape.d }, boxes = whole(shape.d) }
-                    )
-                end
+                local function values(suffix) return { from = name .. suffix, shape = { width }, boxes = whole(width) } end
+                piece(gain, layer, width, values ".weight")
+                if offset then piece(offset, layer, width, values ".bias") end
             end
         end
     end

@@ -110,20 +110,22 @@ local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 local function reference_job(p, path, type, cache, without)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
+    local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
+    local q, kv = { m.heads * width, d_in }, { m.kv_heads * width, d_in }
+    local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
     for layer = 0, m.layers - 1 do
         local maps = {}
-        for _, letter in ipairs { "Q", "K", "V", "P" } do
-            local rows = (letter == "K" or letter == "V") and s.e or s.d
-            local map = checkpoint.linear(m, layer, letter, rows, s.d)
-            if not without:find(letter, 1, true) then
+        for letter, size in pairs(sizes) do
+            if size and not without:find(letter, 1, true) then
+                local map = checkpoint.linear(m, layer, letter, table.unpack(size))
                 maps[letter:lower()] = without == "" and map or checkpoint.alone(map)
             end
         end
-        maps.input = delivered and s.input or s.d
+        maps.input, maps.delivered = delivered and s.input or d_in, delivered
         if s.lookup then
             maps.lookup = {
                 prefix = block_lookup.prefix(m, layer),
-                d_out = delivered and layer < m.layers - 1 and s.input or s.d,
+                d_out = delivered and layer < m.layers - 1 and s.made or s.d,
             }
         else
             local inputs = checkpoint.inputs(m, layer)
@@ -132,10 +134,11 @@ local function reference_job(p, path, type, cache, without)
         end
         for i, key in ipairs { "first", "second" } do
             if m.norm then
-                local name = checkpoint.norm(m, layer, i)
+                local name, shape = checkpoint.norm(m, layer, i), { m.d }
+                if key == "first" and m.norm.place == "pre" then shape = { d_in } end
                 maps[key] = {
-                    gain = { tensor = name .. ".weight", shape = { s.d } },
-                    offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = { s.d } } or nil,
+                    gain = { tensor = name .. ".weight", shape = shape },
+                    offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = shape } or nil,
                 }
             end
         end
@@ -147,16 +150,17 @@ local function reference_job(p, path, type, cache, without)
         type = type,
         cache = cache,
         d = s.d,
-        input = delivered and s.input or s.d,
+        input = delivered and s.input or d_in,
+        width = width,
         lookup = s.lookup and packed.reference_model(m.ffn, m.d, m.d) or nil,
         margin = tie_margin,
         heads = s.heads,
         kv_heads = s.kv_heads,
         f = s.f,
-        scale = m.attention.scale or (s.d / s.heads) ^ -0.5,
+        scale = m.attention.scale or width ^ -0.5,
         causal = m.attention.causal,
         window = m.attention.window,
-        half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2),
+        half = rope and math.tointeger(rope.share * width / 2),
         theta = rope and rope.theta or 0,
         interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated,
