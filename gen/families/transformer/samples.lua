@@ -7,8 +7,9 @@ local samples = {}
 -- Every tensor of a checkpoint of the model as weights.sample writes them: of the one that `pack` reads, without what
 -- is eliminated, if it is `fused`, else of the one that `fuse` reads. own: the model is an architecture of its own,
 -- whose checkpoint nobody fused. Square maps are near 1, so that values neither grow nor shrink much from block to
--- block and what is inverted is well-conditioned.
-function samples.of(m, shape, fused, own)
+-- block and what is inverted is well-conditioned. first: the number of the first layer, of blocks that are a part of a
+-- model, whose embeddings are not theirs.
+function samples.of(m, shape, fused, own, first)
     local family, list, known = checkpoint.family(m), {}, {}
     local function add(name, tensor_shape, deviation, more)
         if known[name] then return end
@@ -28,7 +29,7 @@ function samples.of(m, shape, fused, own)
         if biased or bias then add(map.bias.tensor, map.bias.shape, bias or 0.1) end
     end
     for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
-        if row[2] then
+        if row[2] and not first then
             add(
                 family.embeddings[row[1]],
                 { row[2], fused and shape.input or shape.d },
@@ -36,7 +37,7 @@ function samples.of(m, shape, fused, own)
             )
         end
     end
-    for layer = 0, m.layers - 1 do
+    for layer = first or 0, (first or 0) + m.layers - 1 do
         for _, letter in ipairs { "Q", "K", "V", "P" } do
             local map =
                 checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
@@ -45,7 +46,7 @@ function samples.of(m, shape, fused, own)
             end
         end
         if shape.lookup then
-            local delivers = fused and shape.delivered and layer < m.layers - 1
+            local delivers = fused and shape.delivered and layer < (first or 0) + m.layers - 1
             for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.input or shape.d)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
@@ -65,7 +66,7 @@ function samples.of(m, shape, fused, own)
     end
     -- What fuse merges into the embeddings parts them from a tied head.
     local head = checkpoint.head(m)
-    if head and (not m.tied or fused and not own) then add(head, { m.vocab, shape.d }, shape.d ^ -0.5) end
+    if head and not first and (not m.tied or fused and not own) then add(head, { m.vocab, shape.d }, shape.d ^ -0.5) end
     return list
 end
 
