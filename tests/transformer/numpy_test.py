@@ -116,16 +116,22 @@ def check_left_out():
 def check_families():
     check_case(next(seeds), "VP", family="gpt_neox", rope=0.25, bias=True)
     check_case(next(seeds), "none", family="gpt_neox", rope=0.5, bias=True, parallel=True)
+    check_case(next(seeds), "none", family="mingpt", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "QP", family="mingpt", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "none", family="gpt2", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "KP", family="gpt2", rope=0, positions=20, bias=True, tied=True)
+    check_case(next(seeds), "Q", family="gpt2", rope=0, positions=20, bias=True, parallel=True)
     check_case(next(seeds), "QP", family="roberta", rope=0, causal=False, positions=20, token_types=2, bias=True, kv_heads=2)
     print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
 
 
 def check_widths():
     """Heads of another width than d / heads, and an input of another width than d, with and without its skip connection."""
-    for given in ({"head_dim": 12, "kv_heads": 2, "ffn": "glu"}, {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True},
-                  {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True},
-                  {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True},
-                  {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}, {"d_in": 9, "layers": 1, "ffn": "lookup"}):
+    cases = ({"head_dim": 12, "kv_heads": 2, "ffn": "glu"}, {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True},
+             {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True},
+             {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True},
+             {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}, {"d_in": 9, "layers": 1, "ffn": "lookup"})
+    for given in cases[:: effort("numpy_stride")]:
         check_case(next(seeds), "none", **given)
     print("ok     blocks: heads and inputs of widths of their own")
 

@@ -34,23 +34,31 @@ function maps.of(m, shape, first)
         map.words = map.pitch * inputs
         list[#list + 1], by_letter[letter] = map, map
     end
+    -- What fuse leaves of packed and transposed tensors stands alone.
+    local function left(map) return m.attention.eliminate == "none" and map or checkpoint.alone(map) end
     for _, row in ipairs(maps.of_attention(shape)) do
         local letter, rows, columns = table.unpack(row)
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
         if not gone then
-            add(letter, columns, rows, function(layer)
-                local map = checkpoint.linear(m, first + layer, letter, rows, columns)
-                -- What fuse leaves of a packed tensor stands alone.
-                return m.attention.eliminate == "none" and map or checkpoint.alone(map)
-            end)
+            add(
+                letter,
+                columns,
+                rows,
+                function(layer) return left(checkpoint.linear(m, first + layer, letter, rows, columns)) end
+            )
         end
     end
     if shape.lookup then return list, by_letter end
     -- The first input of a gated FFN is its gate.
     for i, letter in ipairs(shape.gated and { "G", "M" } or { "M" }) do
-        add(letter, shape.d, shape.f, function(layer) return checkpoint.inputs(m, first + layer)[i] end)
+        add(letter, shape.d, shape.f, function(layer) return left(checkpoint.inputs(m, first + layer)[i]) end)
     end
-    add("O", shape.f, shape.d, function(layer) return checkpoint.linear(m, first + layer, "O", shape.d, shape.f) end)
+    add(
+        "O",
+        shape.f,
+        shape.d,
+        function(layer) return left(checkpoint.linear(m, first + layer, "O", shape.d, shape.f)) end
+    )
     return list, by_letter
 end
 
