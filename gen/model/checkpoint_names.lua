@@ -7,6 +7,7 @@ local checkpoint = {}
 -- block and stays as it is. `separate`: names of q, k, v once they are not packed any more.
 local families = {
     llama = {
+        output = { norm = "model.norm", head = "lm_head", dense = "dense" },
         embeddings = { word = "model.embed_tokens.weight" },
         head = "lm_head.weight",
         needs_head = true,
@@ -23,6 +24,7 @@ local families = {
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
     gpt_neox = {
+        output = { norm = "gpt_neox.final_layer_norm", head = "embed_out", dense = "dense" },
         embeddings = { word = "gpt_neox.embed_in.weight" },
         head = "embed_out.weight",
         needs_head = true,
@@ -39,7 +41,14 @@ local families = {
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
     roberta = {
+        output = {
+            dense = "lm_head.dense",
+            dense_norm = "lm_head.layer_norm",
+            head = "lm_head.decoder",
+            classes = "classifier.out_proj",
+        },
         embeddings = {
+            norm = "roberta.embeddings.LayerNorm",
             word = "roberta.embeddings.word_embeddings.weight",
             positions = "roberta.embeddings.position_embeddings.weight",
             token_types = "roberta.embeddings.token_type_embeddings.weight",
@@ -170,6 +179,44 @@ function checkpoint.alone(map)
     local copy = with_bias(map.name, { rows, columns }, rows, columns)
     copy.name = map.name
     return copy
+end
+
+-- Views of the embeddings of a whole model, `width` wide, which a map takes to `input` if that differs.
+function checkpoint.embeddings(m, width, input)
+    local found = families[m.checkpoint].embeddings
+    local function rows(name, count)
+        return name and { tensor = name, shape = { count, width }, rows = count, columns = width }
+    end
+    return {
+        word = rows(found.word, m.vocab),
+        positions = m.positions and rows(found.positions, m.positions),
+        token_types = m.token_types and rows(found.token_types, m.token_types),
+        norm = found.norm and checkpoint.norm_named(found.norm, width),
+        map = found.map and with_bias(found.map, { input, width }, input, width),
+    }
+end
+
+-- The gain and offset of a norm.
+function checkpoint.norm_named(name, width)
+    return {
+        gain = { tensor = name .. ".weight", shape = { width }, rows = width, columns = 1 },
+        offset = { tensor = name .. ".bias", shape = { width }, rows = width, columns = 1 },
+    }
+end
+
+-- Views of what follows the last block of a whole model, whose outputs are `width` wide.
+function checkpoint.output(m, width)
+    local found, output = families[m.checkpoint].output, m.output or {}
+    local last = output.dense and output.dense.width or width
+    return {
+        norm = found.norm and checkpoint.norm_named(found.norm, width),
+        dense = found.dense and output.dense and with_bias(found.dense, { last, width }, last, width),
+        dense_norm = found.dense_norm and checkpoint.norm_named(found.dense_norm, last),
+        head = found.head and with_bias(found.head, { m.vocab, last }, m.vocab, last),
+        classes = found.classes
+            and output.classes
+            and with_bias(found.classes, { output.classes, last }, output.classes, last),
+    }
 end
 
 -- The name of the first or second norm of a layer.
