@@ -281,6 +281,11 @@ local commands = {
             cache_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
             threads_option,
+            {
+                name = "rivals",
+                value = "LIST",
+                doc = "dense FFNs to compare a LookupFFN with: same (of the same type), f32; default same,f32",
+            },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
             {
                 name = "repetitions",
