@@ -2,6 +2,7 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local families = require "gen.families.list"
+local inputs = require "gen.model.inputs"
 local leftovers = require "gen.model.leftovers"
 local weights = require "weights"
 
@@ -37,7 +38,10 @@ end
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
 -- Returns the relative errors that rounding made, by section; raises one line.
 function packing.pack(p, files)
-    if not families.get(p.family).without_weights then check_leftovers(p, files) end
+    if not families.get(p.family).without_weights then
+        inputs.note_checkpoint(files.weights)
+        check_leftovers(p, files)
+    end
     return assert(weights.pack(blob.packing(p, files)))
 end
 
