@@ -80,11 +80,12 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
                     group = part.group,
                     stride = part.stride,
                     offset = part.offset,
+                    transposed = part.transposed,
                 }
             end
             local weights, offsets = of(view.weight), of(view.bias)
             weights.row = map.inputs
-            weights.boxes, weights.slices = maps.boxes(map, not weights.group)
+            weights.boxes, weights.slices = maps.boxes(map, not weights.group and not weights.transposed)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = whole(map.outputs), true
@@ -103,16 +104,10 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
             local offset = m.norm.kind == "layernorm"
                 and add(word .. "_norm_offset", f32, m.layers * shape.d, "its offsets")
             for layer = 0, m.layers - 1 do
-                local name = checkpoint.norm(m, first + layer, i)
-                piece(gain, layer, shape.d, { from = name .. ".weight", shape = { shape.d }, boxes = whole(shape.d) })
-                if offset then
-                    piece(
-                        offset,
-                        layer,
-                        shape.d,
-                        { from = name .. ".bias", shape = { shape.d }, boxes = whole(shape.d) }
-                    )
-                end
+                local norm = checkpoint.norm(m, first + layer, i, shape.d)
+                local function of(view) return { from = view.tensor, shape = view.shape, boxes = whole(shape.d) } end
+                piece(gain, layer, shape.d, of(norm.gain))
+                if offset then piece(offset, layer, shape.d, of(norm.offset)) end
             end
         end
     end
