@@ -19,6 +19,15 @@ local function ffn_weights(m)
     return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 
+-- The weights of one of the model's blocks.
+function weight_count.blocks(m)
+    local d, e, eliminated = m.d, transformer_model.kv_width(m), 0
+    for letter in m.attention.eliminate:gmatch "%u" do
+        eliminated = eliminated + ((letter == "Q" or letter == "P") and d * d or d * e)
+    end
+    return 2 * d * d + 2 * d * e - eliminated + (ffn_weights(m))
+end
+
 -- Rows of the embeddings that make the input of the first block.
 local function input_rows(m) return m.vocab + (m.positions or 0) + (m.token_types or 0) end
 
