@@ -45,15 +45,7 @@
 $(include("templates/tokenizer/tokenizer.h"))
 //$ end
 
-$(include("templates/bundle/statuses.h"))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-$(include("templates/whole/weights.h"))
-
-$(include("templates/bundle/bind.h"))
+$(include("templates/bundle/binding.h"))
 
 //$ if whole.causal then
 /* Makes `state` an empty sequence: $(names.macro("STATE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, which need not be cleared before. A state is flat:

@@ -3,12 +3,11 @@ local checkpoint = require "gen.model.checkpoint_names"
 local describe = require "gen.families.whole.describe"
 local plan = require "gen.families.whole.plan"
 local transformer = require "gen.families.transformer.family"
-local whole_model = require "gen.families.whole.model"
 
 local family = {
     name = "whole",
     noun = "whole model",
-    model = whole_model,
+    model = require "gen.families.whole.model",
     options = { "type", "cache", "decode", "schedule", "tuned", "facts" }, -- facts: as of a tokenizer
     types = transformer.types,
     space = transformer.space,
@@ -21,16 +20,13 @@ local family = {
     summary = describe.summary,
     packed_text = describe.packed_text,
     isa_types = transformer.isa_types,
+    left_out = checkpoint.left_out,
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
     return plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted, facts = options.facts })
-end
-
-function family.left_out(m, name)
-    return checkpoint.left_out(setmetatable({ layers = whole_model.count(m) }, { __index = m }), name)
 end
 
 return family

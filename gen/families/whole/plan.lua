@@ -1,6 +1,7 @@
 -- From a validated whole model to its plan: the runs of blocks as parts with plans of their own, what stands before and
 -- behind them, one blob, one state and one scratch. Pure data.
 local blob = require "gen.plan.blob"
+local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
@@ -104,6 +105,8 @@ end
 -- (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
 -- its file.
 function plan.build(m, isas, options)
+    local chain, value, rule = checkpoint.misfit(m)
+    if chain then validated.refuse(m, chain, value, rule) end
     local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
     local c = sections.collector(blob.header_bytes, type)
     local embedding = stages.embedding(m, widths, c)
@@ -125,7 +128,6 @@ function plan.build(m, isas, options)
         sections = table.move(c.list, 1, #c.list, 1, {}),
         pieces = c.pieces,
         tensors = {},
-        blocks_prefix = "",
         packed_bytes = c.at,
         digest = digest_of(m, c.list, segments),
         variants = {},

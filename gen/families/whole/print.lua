@@ -71,6 +71,7 @@ function whole.api(p)
     values.inlines, values.register_barriers, values.openmp = inlines, false, false
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
+    values.struct_of_weights = "templates/whole/weights.h"
     values.constants = constants_of(p)
     values.context = p.context .. (p.context > 1 << 24 and "u" or "")
     values.state_bytes, values.step_scratch_bytes = p.state_bytes, p.step_scratch_bytes or false

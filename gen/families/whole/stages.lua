@@ -6,12 +6,6 @@ local validated = require "gen.model.validated"
 
 local stages = {}
 
--- `view`, if the model's kind of checkpoint has such a tensor; else raises one line for the key chain.
-local function wanted(m, view, chain, value)
-    if not view then validated.refuse(m, chain, value, m.checkpoint .. " checkpoints have no such tensor") end
-    return view
-end
-
 -- From ids to the input of the first block, of `widths.input` values; adds its sections to `c`. Returns what kernels
 -- need: width of a row, strided: where elements of a row lie apart, positions, token_type, norm, map.
 function stages.embedding(m, widths, c)
@@ -42,27 +36,24 @@ function stages.embedding(m, widths, c)
     if e.sinusoidal then
         sections.add_sinusoids(c, group, "positions", m.attention.context, made.width, e.sinusoidal)
     elseif m.positions then
-        local first, view = e.first_position or 0, wanted(m, names.positions, { "positions" }, m.positions)
+        local first = e.first_position or 0
         local doc = "learned positions" .. (first > 0 and " from row " .. first .. " on" or "")
-        sections.add_some_rows(c, group, "positions", first, m.attention.context, made.width, view, doc)
+        sections.add_some_rows(c, group, "positions", first, m.attention.context, made.width, names.positions, doc)
     end
     if m.token_types then
-        local view = wanted(m, names.token_types, { "token_types" }, m.token_types)
-        sections.add_some_rows(c, group, "token_type", 0, 1, made.width, view, "the first token type")
+        sections.add_some_rows(c, group, "token_type", 0, 1, made.width, names.token_types, "the first token type")
     end
-    if e.norm then
-        sections.add_norm(
-            c,
-            group,
-            "embedding_norm",
-            e.norm,
-            made.width,
-            wanted(m, names.norm, { "embedding", "norm" })
-        )
-    end
+    if e.norm then sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm) end
     if made.width ~= made.input then
-        local map = wanted(m, names.map, { "embedding", "d" }, made.width)
-        made.map = sections.add_map(c, group, "map", made.width, made.input, map, "from rows to the blocks")
+        if not names.map then
+            validated.refuse(
+                m,
+                { "embedding", "d" },
+                made.width,
+                m.checkpoint .. " checkpoints have no map to the blocks"
+            )
+        end
+        made.map = sections.add_map(c, group, "map", made.width, made.input, names.map, "from rows to the blocks")
     end
     return made
 end
@@ -71,32 +62,20 @@ end
 function stages.output(m, widths, embedding, c)
     local o, names, group = m.output or {}, checkpoint.output(m, widths.last), "output"
     local made = { width = widths.last, out = widths.out, pool = o.pool, unit = o.unit, norm = o.norm }
-    if o.norm then
-        sections.add_norm(c, group, "output_norm", o.norm, widths.last, wanted(m, names.norm, { "output", "norm" }))
-    end
+    if o.norm then sections.add_norm(c, group, "output_norm", o.norm, widths.last, names.norm) end
     if o.dense then
-        local view, width = wanted(m, names.dense, { "output", "dense" }), o.dense.width
-        made.dense = sections.add_map(c, group, "dense", widths.last, width, view, "the dense map")
+        local width = o.dense.width
+        made.dense = sections.add_map(c, group, "dense", widths.last, width, names.dense, "the dense map")
         made.dense.activation, made.dense.norm = o.dense.activation, o.dense.norm
-        if o.dense.norm then
-            local views = wanted(m, names.dense_norm, { "output", "dense", "norm" })
-            sections.add_norm(c, group, "dense_norm", o.dense.norm, width, views)
-        end
+        if o.dense.norm then sections.add_norm(c, group, "dense_norm", o.dense.norm, width, names.dense_norm) end
     end
     if o.head then
-        local head = names.head or {}
-        if m.tied then
-            made.head = embedding.table
-        else
-            local view = wanted(m, head.weight, { "output", "head" })
-            made.head = sections.add_matrix(c, group, "head", widths.features, m.vocab, view, "the head")
-        end
-        local bias = o.head.bias and wanted(m, head.bias, { "output", "head", "bias" }, true)
-        sections.add_bias(c, group, made.head, "head_bias", bias or nil, false)
+        made.head = m.tied and embedding.table
+            or sections.add_matrix(c, group, "head", widths.features, m.vocab, names.head.weight, "the head")
+        sections.add_bias(c, group, made.head, "head_bias", o.head.bias and names.head.bias or nil, false)
         made.soft_cap = o.head.soft_cap
     elseif o.classes then
-        local view = wanted(m, names.classes, { "output", "classes" }, o.classes)
-        made.head = sections.add_map(c, group, "classes", widths.features, o.classes, view, "the classifier")
+        made.head = sections.add_map(c, group, "classes", widths.features, o.classes, names.classes, "the classifier")
     end
     return made
 end
