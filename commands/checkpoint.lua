@@ -89,7 +89,7 @@ function commands.import(arguments, options)
         assert(host.write_file(output, found.text))
         host.print("wrote " .. output)
     end
-    if found.note then host.note(found.note) end
+    if found.note then host.print(found.note) end
     return 0
 end
 
