@@ -60,7 +60,10 @@ local function constants_of(p)
     local list, shape, buffers = {}, p.shape, p.variants[1].buffers
     local prefix = p.names.prefix
     local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
-    if prefix ~= "" then add("D", shape.d, "width of a token") end
+    if prefix ~= "" then
+        add("D", shape.d, "width of a token")
+        if shape.input ~= shape.d then add("D_IN", shape.input, "width of a token's input") end
+    end
     for _, map in ipairs(p.maps) do
         add(map.letter .. "_INPUTS", map.inputs, "inputs of " .. map.letter)
         add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
@@ -94,8 +97,8 @@ local function constants_of(p)
     add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
     if shape.delivered then
-        add("IN_K", shape.d, "where k lies in the input of a block")
-        add("IN_V", shape.d + shape.e, "and v")
+        add("IN_K", shape.q, "where k lies in the input of a block")
+        add("IN_V", shape.q + shape.e, "and v")
     end
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()
@@ -156,9 +159,9 @@ function transformer_plan.build(m, isas, options)
                 choices,
                 shape.type,
                 public,
-                shape.input,
+                shape.made,
                 variant.pitch(shape.d),
-                variant.pitch(shape.input)
+                variant.pitch(shape.made)
             )
         or {}
     local before, after = steps_of.of(shape, has, parts)

@@ -22,15 +22,14 @@ local function buffers_of(shape, before, after, lanes)
     local buffers = {
         tokens = {},
         queries = {},
-        pitches = { ["in"] = shape.delivered and "in_step" or shape.d },
+        pitches = { ["in"] = shape.delivered and "in_step" or shape.input },
         token_floats = 0,
         query_floats = 0,
     }
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
             if step.to and not buffers.pitches[step.to] then
-                local pitch =
-                    variant.pitch(step.map and step.map.outputs or step.op == "lookup" and shape.input or shape.d)
+                local pitch = variant.pitch(step.map and step.map.outputs or step.width or shape.d)
                 table.insert(buffers.tokens, { name = step.to, pitch = pitch, at = buffers.token_floats })
                 buffers.pitches[step.to], buffers.token_floats = pitch, buffers.token_floats + pitch
             end
