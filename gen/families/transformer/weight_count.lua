@@ -19,15 +19,6 @@ local function ffn_weights(m)
     return projection + ffn.h * (1 << ffn.tau) * m.d, projection + ffn.h * ffn.neighbours * m.d
 end
 
--- The weights of one of the model's blocks.
-function weight_count.blocks(m)
-    local d, e, eliminated = m.d, transformer_model.kv_width(m), 0
-    for letter in m.attention.eliminate:gmatch "%u" do
-        eliminated = eliminated + ((letter == "Q" or letter == "P") and d * d or d * e)
-    end
-    return 2 * d * d + 2 * d * e - eliminated + (ffn_weights(m))
-end
-
 -- Rows of the embeddings that make the input of the first block.
 local function input_rows(m) return m.vocab + (m.positions or 0) + (m.token_types or 0) end
 
@@ -56,6 +47,7 @@ function weight_count.of(m)
     local ffn, ffn_met = ffn_weights(m)
     local embeddings = input * input_rows(m) + d * (m.tied and 0 or m.vocab)
     local c = { e = e, qp = qp, kv = kv, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
+    c.block = qp + kv + skip_map + ffn - eliminated -- what is left of it
     local tables, rows, embedding = widened(m, e)
     c.total = m.layers * (qp + kv + skip_map + ffn) + c.embeddings
     c.total_without = c.total - m.layers * eliminated + tables + embedding

@@ -1,8 +1,10 @@
 -- The family of whole models in the harness; harness/families/list.lua says what its fields mean.
 local execute = require "harness.families.whole.execute"
+local verify = require "harness.families.whole.verify"
 
 return {
     name = "whole",
     run = execute.run,
     run_option = "ids",
+    verify = verify.run,
 }
