@@ -91,7 +91,8 @@ end
 -- What the name of a file or folder suggests as a name of the model.
 local function name_of_path(path) return (path:gsub("/+$", ""):gsub("%.[^./]*$", ""):match "[^/]+$" or "model") end
 
--- The table of a model file, its comment, and the tensors to be written { name, dtype, shape, bytes } or nil.
+-- The table of a model file, its comment, and the tensors to be written { name, dtype, shape, bytes } or nil; options as
+-- in import.file.
 local function model_of(path, object, options)
     local folder = options.folder
     if config_json.claims(object) then
@@ -121,18 +122,12 @@ local function model_of(path, object, options)
     return config_json.model(path, object, options)
 end
 
--- What becomes of the file or folder `path`: { text = of the model file, or nil; tensors = { name, dtype, shape, bytes }
--- that are not in a safetensors file yet, or nil; note = a line for people, or nil }. options: name; eliminate, skipless
--- as in config_json.lua; output: path of the model file. Raises one line.
-function import.read(path, options)
-    local folder = host.kind(path) == "directory" and (path:gsub("(.)/+$", "%1")) or nil
-    local file = folder and main_file(folder) or path
-    local object = decoded(file)
-    local m, comment, tensors = model_of(file, object, {
-        folder = folder,
-        eliminate = options.eliminate,
-        skipless = options.skipless,
-    })
+-- What becomes of the JSON file `path`: { text = of the model file, or nil; tensors = { name, dtype, shape, bytes } that
+-- are not in a safetensors file yet, or nil; note = a line for people, or nil }. options: name; eliminate, skipless as in
+-- config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is wanted. Raises one
+-- line.
+function import.file(path, options)
+    local m, comment, tensors = model_of(path, decoded(path), options)
     local floats
     if tensors then
         floats = {}
@@ -143,13 +138,20 @@ function import.read(path, options)
     if not m then return { tensors = floats } end
     m.name = options.name or name_from(m.name)
     local note
-    if m.embedding and folder then
-        m.tokenizer, note = tokenizer_of(folder, options.output:match "^(.*/)[^/]*$" or ".")
+    if m.embedding and options.folder then
+        m.tokenizer, note = tokenizer_of(options.folder, options.output:match "^(.*/)[^/]*$" or ".")
     end
     local text = model_text.of(comment, families.of(m, {}).model.keys, m)
-    local valid = model_file.validate(m, "", file)
+    local valid = model_file.validate(m, "", path)
     if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
     return { text = text, tensors = floats, note = note and "no tokenizer: " .. note }
+end
+
+-- The same of a file, or of a folder: all of the model that lies there.
+function import.read(path, options)
+    if host.kind(path) ~= "directory" then return import.file(path, options) end
+    local folder = path:gsub("(.)/+$", "%1")
+    return import.file(main_file(folder), setmetatable({ folder = folder }, { __index = options }))
 end
 
 return import
