@@ -115,3 +115,26 @@ class Decoder(Library):
         status = self._step(self.weights, state, int(number), logits, self.scratch)
         assert status == 0, status
         return logits[0]
+
+
+class Encoder(Library):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        size = ctypes.c_size_t
+        sizes = np.ctypeslib.ndpointer(np.uintp, flags="C")
+        self._encode = self.function("encode", [BYTES, I32, size, F32, BYTES])
+        self._encode_batch = self.function("encode_batch", [BYTES, I32, sizes, size, F32, BYTES])
+
+    def encode(self, ids, rows=1):
+        y = np.empty((rows, self.macros["D_OUT"]), np.float32)
+        status = self._encode(self.weights, np.asarray(ids, np.int32), len(ids), y, self.scratch)
+        assert status == 0, status
+        return y if rows > 1 else y[0]
+
+    def encode_batch(self, sequences):
+        """A vector of each sequence."""
+        offsets = np.cumsum([0] + [len(ids) for ids in sequences]).astype(np.uintp)
+        y = np.empty((len(sequences), self.macros["D_OUT"]), np.float32)
+        status = self._encode_batch(self.weights, np.concatenate(sequences).astype(np.int32), offsets, len(sequences), y, self.scratch)
+        assert status == 0, status
+        return y
