@@ -47,6 +47,8 @@ def sentencepiece_ids(folder, tokenizer, sentences):
     model = b""
     for number, (piece, score) in enumerate(tokenizer.pieces):
         kind = 2 if number == 0 else 3 if number < 6 else 1  # unknown, control, normal
+        if kind == 1 and tokenizer.known[piece] != number:  # stands twice: the last one counts
+            piece = f"\ue000{number}"
         model += field(1, field(1, piece) + b"\x15" + np.float32(score).tobytes() + b"\x18" + bytes([kind]))
     model += field(2, b"\x18\x01" + b"\xc0\x02\x00")  # unigram; number 0 is the unknown piece
     model += field(3, field(1, "identity") + b"\x18\x01\x20\x00\x28\x01")
