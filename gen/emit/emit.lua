@@ -119,6 +119,7 @@ function emit.sources(p, more, apart)
     }
     values.functions, values.inlines, values.returns_text =
         values.functions or false, values.inlines or false, values.returns_text or p.names.bind .. " returns"
+    values.struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h"
     values.pack_options = family.pack_options
     for _, list in ipairs { own, more or {} } do
         for key, value in pairs(list) do

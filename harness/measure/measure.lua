@@ -5,7 +5,6 @@ local host = require "host"
 local json = require "json"
 local locks = require "store"
 local process = require "process"
-local statistics = require "harness.base.statistics"
 
 local measure = {}
 
@@ -89,20 +88,6 @@ function measure.run(job, options)
     if result.status ~= 0 and options.show_stderr then return nil end -- it has said why
     if result.status ~= 0 then error(result.output:match("[^\n]+") or "the measuring process failed", 0) end
     return samples_of(assert(host.read(output_path)), output_path)
-end
-
--- The fastest of the dense FFNs `libraries` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and
--- its library.
-function measure.fastest_dense(samples, libraries, batch, clock)
-    local best, fastest
-    for _, library in ipairs(libraries) do
-        local sample = samples["dense/" .. library .. "/" .. batch]
-        local time = sample and statistics.median(sample[clock])
-        if time and (not best or time < best) then
-            best, fastest = time, library
-        end
-    end
-    return best, fastest
 end
 
 return measure
