@@ -12,5 +12,7 @@ const luaL_Reg harness_modules[] = {
     {"transformer", luaopen_transformer},
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},
+    {"whole", luaopen_whole},
+    {"whole_reference", luaopen_whole_reference},
     {NULL, NULL},
 };

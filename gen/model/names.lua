@@ -42,6 +42,7 @@ function names.public(model)
         model = model,
         prefix = "", -- of the constants of a part
         macro = function(word) return upper .. "_" .. word end,
+        constant = function(word) return upper .. "_" .. word end, -- a constant of this part
         weights = model .. "_weights",
         bind = model .. "_bind",
         bind_linked = model .. "_bind_linked",
@@ -50,6 +51,11 @@ function names.public(model)
         decode = model .. "_decode",
         prefill = model .. "_prefill",
         encode = model .. "_encode",
+        encode_batch = model .. "_encode_batch",
+        start = model .. "_start",
+        prefill_all = model .. "_prefill_all",
+        step = model .. "_step",
+        position = model .. "_position",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
         ffn_openmp = model .. "_ffn_openmp",
@@ -57,6 +63,10 @@ function names.public(model)
         header = model .. ".h",
         source = model .. ".c",
         runtime = model .. "_runtime.h",
+        -- The file of all kernels for the instruction set of that name, or of firmware, which has one.
+        kernels = function(isa) return model .. "__" .. (isa or "kernels") .. ".c" end,
+        linked = model .. "_linked.h",
+        linked_source = model .. "_linked.c",
         manifest = "MANIFEST.json",
         licence = "LICENSE",
         -- What the names of static functions in kernel files begin with.
@@ -68,7 +78,9 @@ end
 -- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
-    part.header, part.runtime, part.macro, part.prefix = of.header, of.runtime, of.macro, word:upper() .. "_"
+    part.header, part.runtime, part.macro, part.prefix =
+        of.header, of.runtime, of.macro, of.prefix .. word:upper() .. "_"
+    part.constant = function(name) return of.macro(part.prefix .. name) end
     return part
 end
 

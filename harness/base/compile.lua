@@ -48,16 +48,17 @@ function compile.failures(commands, timeout)
     return list
 end
 
--- All flags of what needs the flags of `unit`, such as an instruction set.
-function compile.flags(unit, cflags)
+-- The words of several lists in one, for a command.
+function compile.joined(...)
     local list = {}
-    for _, flags in ipairs { base_flags, unit.flags, compile.words(cflags) } do
-        for _, flag in ipairs(flags) do
-            list[#list + 1] = flag
-        end
+    for _, part in ipairs { ... } do
+        table.move(part, 1, #part, #list + 1, list)
     end
     return list
 end
+
+-- All flags of what needs the flags of `unit`, such as an instruction set.
+function compile.flags(unit, cflags) return compile.joined(base_flags, unit.flags, compile.words(cflags)) end
 
 -- The compiler's own first line of --version.
 function compile.version(cc) return compile.call { cc, "--version" }:match("[^\n]+") end
@@ -106,7 +107,7 @@ end
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
-        for _, file in ipairs(emit.files(p)) do
+        for _, file in ipairs(emit.sources(p, nil, true)) do
             local options = file.isa and alias(p, file)
             contents[file.name] = file.text
             -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a

@@ -12,5 +12,7 @@ int luaopen_process(lua_State *L);
 int luaopen_store(lua_State *L);
 int luaopen_tokenizer(lua_State *L);
 int luaopen_verify(lua_State *L);
+int luaopen_whole(lua_State *L);
+int luaopen_whole_reference(lua_State *L);
 
 #endif

@@ -1,5 +1,5 @@
--- Compiles candidates, several at a time, and proves them right: by a few tokens before anybody times them, and thoroughly
--- before one can win.
+-- Compiles candidates, several at a time, and proves them right: by a few tokens before anybody times them, and
+-- thoroughly before one can win.
 --
 -- What was compiled and verified once is kept in a folder under the digest of everything it depends on, so that a
 -- tuning that goes on, or another one, finds it there.

@@ -10,9 +10,8 @@ local host = require "host"
 local objects = {}
 objects.__index = objects
 
--- A place for the objects of one compiler. options: cc, folder (a temporary one). `compiled` counts the files that were
--- compiled.
-function objects.new(options) return setmetatable({ options = options, list = {}, ahead = {}, compiled = 0 }, objects) end
+-- A place for the objects of one compiler. options: cc, folder (a temporary one).
+function objects.new(options) return setmetatable({ options = options, list = {}, ahead = {} }, objects) end
 
 -- Adds how often each word stands in `text` to `counts`.
 local function count_words(text, counts)
@@ -87,8 +86,8 @@ function objects:ahead_of(file, sources, timeout)
         local directory = string.format("%s/ahead_%s", self.options.folder, host.sha256(flags):sub(1, 16))
         local header = directory .. "/ahead.h"
         assert(host.write_directory(directory, { ["ahead.h"] = system_headers(sources) }))
-        local command = { self.options.cc, table.unpack(file.flags) }
-        table.move({ "-x", "c-header", header, "-o", header .. ".gch" }, 1, 5, #command + 1, command) -- read by clang, too
+        local made = { "-x", "c-header", header, "-o", header .. ".gch" } -- which clang takes, too
+        local command = compile.joined({ self.options.cc }, file.flags, made)
         local failed = compile.failures({ command }, timeout)[1]
         self.ahead[flags] = failed and {} or { "-include", header }
     end
@@ -107,13 +106,9 @@ function objects:order(sources, directory, timeout)
             if not written then assert(host.write_directory(directory, sources.contents)) end
             written = true
             local made = { digest = digest, path = string.format("%s/%s.o", self.options.folder, digest) }
-            made.argv = { self.options.cc, table.unpack(file.flags) }
-            for _, words in ipairs {
-                self:ahead_of(file, sources, timeout),
-                { "-c", directory .. "/" .. file.name, "-o", made.path },
-            } do
-                table.move(words, 1, #words, #made.argv + 1, made.argv)
-            end
+            local what = { "-c", directory .. "/" .. file.name, "-o", made.path }
+            local ahead = self:ahead_of(file, sources, timeout)
+            made.argv = compile.joined({ self.options.cc }, file.flags, ahead, what)
             self.list[digest] = made
         end
         list[i] = self.list[digest]
@@ -121,8 +116,8 @@ function objects:order(sources, directory, timeout)
     return list
 end
 
--- Compiles what the orders `lists` still need, beside each other. `clock`: late() tells whether the time for all of it is
--- up, timeout() the seconds that one may take. What was not done in time may be ordered again.
+-- Compiles what the orders `lists` still need, beside each other. `clock`: late() tells whether the time for all of it
+-- is up, timeout() the seconds that one may take. What was not done in time may be ordered again.
 function objects:compile(lists, clock)
     local commands, of, seen = {}, {}, {}
     for _, list in ipairs(lists) do
@@ -136,9 +131,7 @@ function objects:compile(lists, clock)
     local possible = #commands > 0 and not clock.late()
     for i, failure in ipairs(possible and compile.failures(commands, clock.timeout()) or {}) do
         of[i].failure = failure and "compile: " .. failure or nil
-        if not failure then
-            of[i].argv, self.compiled = nil, self.compiled + 1
-        end
+        if not failure then of[i].argv = nil end
     end
     for _, made in ipairs(clock.late() and of or {}) do
         if made.argv then self.list[made.digest] = nil end

@@ -201,8 +201,8 @@ function Race:halving_round(rung, number, names, repetitions, found, in_time)
     return out, samples and true or false
 end
 
--- How many of the names `sorted`, the fastest first, may still be faster than the first of them or the default: the others
--- are behind by more than chance moves a median of so few samples, whose deviation is that of all samples in `found`.
+-- How many of the names `sorted`, the fastest first, may still be faster than the first of them or the default: the
+-- others are behind by more than chance moves a median of so few samples, whose deviation is that of all in `found`.
 function Race:within_reach(sorted, found)
     local sum, count, least = 0, 0, math.huge
     for _, name in ipairs(sorted) do
@@ -376,8 +376,8 @@ local function show(interval)
     return string.format("%.3f (%.3f … %.3f)", median, low, high)
 end
 
--- Whether the leader, which is not proven to be faster than the default, is at least proven to be slower than nothing by
--- more than the limit. `found`: its confirmation, if there was one.
+-- Whether the leader, which is not proven to be faster than the default, is at least proven to be slower than nothing
+-- by more than the limit. `found`: its confirmation, if there was one.
 function Race:safe(rung, v, repetitions, found)
     if not v.quiet or v.leader == self.default or v.loss(v.leader) > self.rules.limit then return false end
     if not found or found.event.candidate ~= v.leader then

@@ -77,8 +77,8 @@ local function listed(s, space, entered)
     return found
 end
 
--- What timing race `r` costs, by what the default takes in a process much shorter than those of the race: seconds of one
--- sample, seconds before the first one, and the largest time a token, in µs; nil: no time was left.
+-- What timing race `r` costs, by what the default takes in a process much shorter than those of the race: seconds of
+-- one sample, seconds before the first one, and the largest time a token, in µs; nil: no time was left.
 local function times_of_default(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
     local repetitions, runner = conditions, { made = made, regime = r.regime }
@@ -138,8 +138,8 @@ end
 -- Whether the seconds that are left may be enough for any race of session `s`.
 function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) end
 
--- Seconds that compiling and verifying one candidate of race `r` takes, beside others: those of the first few, which are
--- kept. `guess`: if there is none, or no time.
+-- Seconds that compiling and verifying one candidate of race `r` takes, beside others: those of the first few, which
+-- are kept. `guess`: if there is none, or no time.
 local function seconds_a_build(s, r, base, guess)
     local list, plans = candidates_of(s, r, base).list, {}
     for i = 2, math.min(#list, 1 + 2 * process.cpu_count()) do

@@ -65,6 +65,11 @@ function test.rules()
         't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
     for _, case in ipairs {
         { "t.heads = 7", "heads = 7: must divide d = 64" },
+        { "t.heads = 7 t.head_dim = 10", 'eliminate = "QP": needs heads * head_dim = d = 64, not 70' },
+        { "t.head_dim = 0", "head_dim = 0: must be an integer from 1 to 65536" },
+        { "t.d_in = 32", "d_in = 32: must be d = 64: the next of 2 layers reads what is d wide" },
+        { "t.layers = 1 t.d_in = 32", 'eliminate = "QP": needs d_in = d = 64, not 32' },
+        { "t.layers = 1 t.d_in = 32 t.parallel = true", "d_in = 32: must be d = 64: attention and FFN of parallel" },
         { "t.heads = 0", "heads = 0: must be an integer from 1 to 65536" },
         { "t.kv_heads = 3", "kv_heads = 3: must divide heads = 8" },
         { "t.kv_heads = 16", "kv_heads = 16: must divide heads = 8" },
@@ -77,6 +82,10 @@ function test.rules()
         {
             "t.attention.rope.share = 0.3",
             "attention.rope: rotates share = 0.3 of heads of d / heads = 8: must be an even number of elements",
+        },
+        {
+            "t.attention.eliminate = 'none' t.head_dim = 5",
+            "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
@@ -101,7 +110,7 @@ function test.rules()
                 eliminated',
         },
         { "t.norm = { kind = 'batchnorm' }", 'norm.kind = "batchnorm": must be "layernorm" or "rmsnorm"' },
-        { "t.checkpoint = 'bert'", 'checkpoint = "bert": must be "llama" or' },
+        { "t.checkpoint = 't5'", 'checkpoint = "t5": must be "llama" or' },
         { "t.tau = 3", "tau = 3: unknown key; the keys are name, d, heads" },
     } do
         local good, message = pcall(load, case[1])
@@ -109,6 +118,13 @@ function test.rules()
             error(string.format("%s: got %q, expected %q", case[1], tostring(message), case[2]))
         end
     end
+end
+
+-- The digest of a blob covers the model: a key that changes nothing would make blobs stale.
+function test.widths_that_hold_without_their_keys_make_no_other_model()
+    check.equal(load "t.head_dim = 8 t.d_in = 64", load())
+    local other = load "t.head_dim = 16 t.attention.eliminate = 'none'"
+    check.equal(other.head_dim, 16)
 end
 
 function test.an_error_names_its_line()
@@ -172,6 +188,10 @@ function test.plan_counts_what_is_eliminated()
     check.equal(
         weights "t.kv_heads = 1 t.ffn.kind = 'glu'".total,
         2 * (2 * 64 * 64 + 2 * 64 * 8 + 3 * 64 * 256) + 2 * 64 * 100
+    )
+    check.equal(
+        weights("t.head_dim = 4 t.kv_heads = 2 t.layers = 1 t.d_in = 20 t.skip = true t.attention.eliminate = 'none'").total,
+        20 * 32 + 2 * 20 * 8 + 32 * 64 + 64 * 20 + 2 * 64 * 256 + 100 * (20 + 64)
     )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.
     local lookup =
@@ -311,12 +331,106 @@ local roberta = {
     layer_norm_eps = 1e-05,
 }
 
+-- Where the parts of whole models are found, by kind of checkpoint: names, and shapes where they are unusual.
+function test.names_of_whole_models()
+    local checkpoint = require "gen.model.checkpoint_names"
+    local function whole(kind, output, more)
+        local m = {
+            checkpoint = kind,
+            d = 8,
+            heads = 2,
+            kv_heads = 2,
+            layers = 2,
+            vocab = 20,
+            positions = kind ~= "llama" and kind ~= "use" and 16 or nil,
+            token_types = kind:find "bert" and 2 or nil,
+            attention = { eliminate = "none" },
+            ffn = { kind = "mlp", f = 12 },
+            norm = { kind = "layernorm" },
+            embedding = { norm = kind:find "bert" and { kind = "layernorm" } or nil },
+            output = output,
+        }
+        for key, value in pairs(more or {}) do
+            m[key] = value
+        end
+        check.equal(checkpoint.misfit(m), nil)
+        local parts, list = checkpoint.output(m, 8), {}
+        for _, key in ipairs { "norm", "dense", "dense_norm", "head", "classes" } do
+            local part = parts[key]
+            local first, second = part and (part.gain or part.weight), part and (part.offset or part.bias)
+            list[#list + 1] = part and key .. " " .. first.tensor .. " " .. second.tensor or nil
+        end
+        return list, checkpoint.embeddings(m, 8, 8), m
+    end
+    local norm = { kind = "layernorm" }
+    local lm = { dense = { width = 8, norm = norm }, head = { bias = true } }
+    local list, embeddings = whole("bert", lm)
+    check.equal(list, {
+        "dense cls.predictions.transform.dense.weight cls.predictions.transform.dense.bias",
+        "dense_norm cls.predictions.transform.LayerNorm.weight cls.predictions.transform.LayerNorm.bias",
+        "head cls.predictions.decoder.weight cls.predictions.bias",
+    })
+    check.equal(embeddings.norm.gain.tensor, "bert.embeddings.LayerNorm.weight")
+    check.equal(embeddings.token_types.shape, { 2, 8 })
+    check.equal(whole("bert", { pool = "first", dense = { width = 8 }, classes = 3 }), {
+        "dense bert.pooler.dense.weight bert.pooler.dense.bias",
+        "classes classifier.weight classifier.bias",
+    })
+    check.equal(whole("roberta", { pool = "first", dense = { width = 8 }, classes = 3 }), {
+        "dense classifier.dense.weight classifier.dense.bias",
+        "classes classifier.out_proj.weight classifier.out_proj.bias",
+    })
+    check.equal(whole("roberta", { classes = 3 }), { "classes classifier.weight classifier.bias" })
+    check.equal(whole("roberta", { pool = "first", dense = { width = 8 } }), {
+        "dense roberta.pooler.dense.weight roberta.pooler.dense.bias",
+    })
+    lm.norm = norm
+    check.equal(whole("lookupffn", lm, { embedding = {} }), {
+        "norm roberta.encoder.LayerNorm.weight roberta.encoder.LayerNorm.bias",
+        "dense lm_head.dense.weight lm_head.dense.bias",
+        "dense_norm lm_head.layer_norm.weight lm_head.layer_norm.bias",
+        "head lm_head.decoder.weight lm_head.bias",
+    })
+    local plain = { norm = norm, head = {} }
+    check.equal(whole("gpt2", plain, { tied = true }), {
+        "norm transformer.ln_f.weight transformer.ln_f.bias",
+        "head transformer.wte.weight lm_head.bias",
+    })
+    check.equal(whole("mingpt", plain)[2], "head lm_head.weight lm_head.bias")
+    check.equal(whole("llama", plain), {
+        "norm model.norm.weight model.norm.bias",
+        "head lm_head.weight lm_head.bias",
+    })
+    local _, _, use = whole("use", { pool = "mean", dense = { width = 8 } })
+    local query, skip = checkpoint.linear(use, 1, "Q", 8, 4), checkpoint.linear(use, 0, "S", 8, 4)
+    check.equal(query.weight.shape, { 1, 1, 4, 24 })
+    check.equal({ query.weight.transposed, query.weight.group, query.bias.group }, { true, 8, 8 })
+    check.matches(skip.weight.tensor, "/Layer_0/TransformerLayer/dense/kernel/")
+    check.equal(skip.weight.shape, { 4, 8 })
+    check.equal(checkpoint.output(use, 8).dense.weight.transposed, true)
+
+    -- What a kind has no tensors for.
+    for _, case in ipairs {
+        { "llama", "output.dense", { dense = { width = 8 } } },
+        { "roberta", "output.norm", { norm = norm } },
+        { "gpt2", "output.dense", { pool = "last", dense = { width = 8 } } },
+        { "use", "output.head", { head = {} } },
+        { "roberta", "output.dense.norm", { pool = "first", dense = { width = 8, norm = norm } } },
+    } do
+        local m = select(3, whole(case[1], {}))
+        m.output = case[3]
+        check.equal(table.concat(checkpoint.misfit(m), "."), case[2])
+    end
+end
+
 function test.import()
     local m, text = imported(mistral, "--skipless", "--eliminate", "QP")
     local expected = model.load "gen/models/mistral_7b_skipless.lua"
     expected.name, expected.attention.context, expected.attention.window = "mistral_7b_v0_1", 32768, 4096
     check.equal(m, expected)
     check.matches(text, "^%-%- From the config%.json of a mistral, without skip connections and norms%.\nreturn {\n")
+    check.equal(imported(with(mistral, { head_dim = 128 })), (imported(mistral)))
+    check.equal(imported(with(mistral, { head_dim = 256 })).head_dim, 256)
     m = imported(mistral)
     check.equal({ m.skip, m.norm }, { true, { kind = "rmsnorm", eps = 1e-5, place = "pre" } })
 
@@ -365,13 +479,13 @@ function test.import_refuses()
         { with(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             with(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of gpt_neox, llama, mistral, qwen2, roberta, xlm-roberta",
+            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
         },
         { with(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { with(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
         { with(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
         { with(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
-        { with(mistral, { head_dim = 256 }), "head_dim = 256: must be hidden_size / num_attention_heads = 128" },
+        { with(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
         { with(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
         {
             with(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),

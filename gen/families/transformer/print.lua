@@ -88,7 +88,7 @@ local function blocks_values(p, v, values)
         for n, section in ipairs(part.sections) do
             list[n] = "weights->"
                 .. section.name
-                .. (section.layers == 1 and "" or " + layer * " .. p.names.macro(section.name:upper() .. "_LAYER"))
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER"))
         end
         return list
     end
@@ -127,7 +127,7 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if #p.maps > 0 then
+    if #p.maps > 0 and not v.shares_product then
         add("templates/transformer/product.c", v.names.product, "product", transformer_kernels.product_values)
     end
     add("templates/transformer/attention.c", v.names.attention, "attention", attention_values)
