@@ -49,7 +49,7 @@ end
 -- Checks every kernel of the libraries `list` { {plan, library} }, of schedules of one model compiled for up to
 -- `threads` threads (one, if absent), against the reference, and its error against the model's budget. Of `options`, if
 -- any: `only`, the one regime to check; `work`, the multiplications that one call is worth; `bind_known`, when a bind
--- that differs in its name only was checked before; `left`, the most seconds for each; `quick`, to compare the codes and
+-- that differs in its name only was checked before; `left`, the most seconds for each; `quick`, to compare codes and
 -- outputs of a few tokens only; `at_once`, how many to check at the same time. Returns for each a list of results, each
 -- with `isa` and `regime`; the first one of all has the check of bind.
 function check.all(list, files, seed, threads, options)
