@@ -167,10 +167,10 @@ function test.processes_that_differ_by_1_percent_do_not_mislead()
     at_most(r.most, 0.03)
 end
 
--- Races of 60 candidates, the fastest of which is faster than the default by `gain` and than the others by 2 % more or
--- the same, in `seconds`, where other work comes and goes that slows everything by up to 10 %, and a process moves all of
--- its times. Returns how often the fastest was found, an equal decision was made for the default, none was made, and a
--- candidate chosen that is slower than the best by more than 2 %.
+-- Races of 60 candidates in `seconds`: the fastest is faster than the default by `gain`, the others are slower than
+-- the default by 1 to 31 %. Other work comes and goes and slows everything by up to 10 %; a process moves all of its
+-- times. Returns how often the fastest was found, an equal decision was made for another, none was made, and a candidate
+-- was chosen that is slower than the fastest by more than 2 %.
 local function planted(gain, seconds, count)
     local found = { winner = 0, default = 0, undecided = 0, wrong = 0 }
     for seed = 1, count do

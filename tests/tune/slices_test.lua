@@ -1,4 +1,5 @@
--- A job of the tuner gives one time a repetition for every runner, batch and condition, whatever slices it was timed in.
+-- A job of the tuner gives one time a repetition for every runner, batch and condition, whatever slices it was timed
+-- in.
 local build = require "harness.tune.build"
 local check = require "tests.support.check"
 local isa = require "gen.isa.list"
