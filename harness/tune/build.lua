@@ -95,15 +95,20 @@ function build:mark(made, regime, thorough)
 end
 
 -- Verifies the kernels of `regime` (nil: of both) of the libraries `list`, thoroughly or by a few tokens: what is wrong
--- gets its `failure`, and all `seconds`, those that making it took or once took.
+-- gets its `failure`, and all `seconds`, those that making it took or once took, and `verifying`, those of its last
+-- part.
 function build:verify(list, regime, thorough, clock)
     local o, todo = self.options, {}
     for _, made in ipairs(list) do
         local noted = host.read(self:mark(made, nil, true), 100)
             or host.read(self:mark(made, regime, true), 100)
             or not thorough and host.read(self:mark(made, regime, false), 100)
-        made.seconds = noted and tonumber(noted) or made.seconds or 0
-        if not noted then todo[#todo + 1] = made end
+        if noted then
+            local all, verifying = noted:match "^(%S+) ?(%S*)"
+            made.seconds, made.verifying = tonumber(all), tonumber(verifying)
+        else
+            todo[#todo + 1] = made
+        end
     end
     if #todo == 0 or clock.late() then return end
     local start = process.clock()
@@ -112,17 +117,18 @@ function build:verify(list, regime, thorough, clock)
     local seconds = (process.clock() - start) / math.max(#todo, process.cpu_count())
     for i, made in ipairs(todo) do
         made.failure = failures[i] and ("verify: " .. failures[i]):gsub("%c", " ") or nil
-        made.seconds = made.seconds + seconds
+        made.seconds, made.verifying = (made.seconds or 0) + seconds, seconds
         if not made.failure and not clock.late() then
-            assert(host.write_file(self:mark(made, regime, thorough), string.format("%.3f", made.seconds)))
+            local noted = string.format("%.3f %.3f", made.seconds, made.verifying)
+            assert(host.write_file(self:mark(made, regime, thorough), noted))
         end
     end
 end
 
 -- Compiles the kernels of `regime` (nil: of both) of `plans` and verifies them, thoroughly unless `quick`, in at most
 -- `left` seconds (nil: as many as it takes). Returns a list in their order: { plan, digest, library, bytes (of machine
--- code), seconds (that it took, or once took, beside others) } or { plan, failure = "compile: …" | "verify: …" } or
--- { plan, late = true }: there was no time.
+-- code), seconds (that it took, or once took, beside others), verifying (those of its last part) } or { plan, failure =
+-- "compile: …" | "verify: …" } or { plan, late = true }: there was no time.
 function build:make(plans, regime, left, quick)
     local clock, list, good = limit(left, self.options.timeout or build.timeout), {}, {}
     local start = process.clock()
@@ -143,7 +149,8 @@ function build:make(plans, regime, left, quick)
         if not late and made.failure then
             list[i].failure = made.failure
         elseif not late then
-            list[i].library, list[i].bytes, list[i].seconds = made.library, elf.code_bytes(made.bytes), made.seconds
+            list[i].library, list[i].bytes = made.library, elf.code_bytes(made.bytes)
+            list[i].seconds, list[i].verifying = made.seconds, made.verifying
         end
     end
     return list

@@ -29,6 +29,7 @@ local ways = {
     { repetitions = 5, dense = true, share = 0.15 },
     { repetitions = 9, dense = false, share = 0.2 },
     { repetitions = 5, dense = false, share = 0.4 },
+    { repetitions = 3, dense = false, share = 0.5 },
 }
 local probe_share = 0.05 -- of the time, for one repetition that shows how long they take
 
@@ -44,9 +45,9 @@ function confirm.plan(sessions)
     local function probe(dense_names, seconds)
         local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
         if dense_names then job.dense = dense_names end
-        local samples = measure.run(job, { left = seconds })
+        local samples, context = measure.run(job, { left = seconds })
         if not samples then return nil end
-        local dense, kernels, before = 0, 0, s.now() - start
+        local dense, kernels, before = 0, 0, context and tonumber(context.whole_seconds) or s.now() - start
         for name, sample in pairs(samples) do
             local took = math.max(round.seconds_a_sample, sample.wall[1] * 1e-6)
             if name:find("^dense/") then
@@ -62,7 +63,7 @@ function confirm.plan(sessions)
     found = found or probe(nil, s.left())
     for _, way in ipairs(found and ways or {}) do
         local seconds = found.before
-            + 2 * made.seconds * #sessions
+            + 1.2 * made.seconds * #sessions
             + 1.2 * way.repetitions * (found.kernels + (way.dense and found.dense or 0))
         local possible = not way.dense or found.dense > 0 or not dense_names
         if possible and seconds <= way.share * left then

@@ -85,16 +85,17 @@ local function simulated(o)
     end
     local shop = {}
     function shop.make(_, plans, _, left)
-        local list = {}
+        local list, stop = {}, left and clock + left
         for i, p in ipairs(plans) do
-            if take(o.build, left) then
-                list[i] = { plan = p, library = "library", bytes = 1000, seconds = o.build }
+            if take(o.build, stop and stop - clock) then
+                list[i] = { plan = p, library = "library", bytes = 1000, seconds = o.build, verifying = o.build / 2 }
             else
                 list[i] = { plan = p, late = true }
             end
         end
         return list
     end
+    function shop.prove(_, list, _, left) return take(o.build, left) and { false } or nil end
     local s = {
         model = m,
         isa = v,
