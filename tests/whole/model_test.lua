@@ -240,6 +240,13 @@ function test.loading_is_strict()
         { "pack", shallow, "--weights", weights, "-o", folder .. "/blob" }
     )
     works { "pack", shallow, "--weights", weights, "-o", folder .. "/blob", "--ignore", "transformer.ln_f.*" }
+    local tied = program.model(folder, "t", (assert(host.read(file)):gsub("embedding = ", "tied = true, embedding = ")))
+    refuses(
+        1,
+        "tensors lm_head.weight, transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d: the model \z
+            file has tied = true; ",
+        { "pack", tied, "--weights", weights, "-o", folder .. "/blob" }
+    )
 end
 
 function test.bundles_stay_fresh()

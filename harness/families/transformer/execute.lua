@@ -300,7 +300,9 @@ function transformer.prepare(p, directory, options)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     local output = directory .. "/weights.bin"
-    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = options.ignore })
+    -- What fuse has left out is no longer there.
+    local ignore = not merged and options.ignore or nil
+    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
     return {
         numbers = numbers,
         x = x,
