@@ -47,6 +47,9 @@ qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
 nodejs                  | firmware isa | runs WebAssembly
 cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
+ninja-build             | install | builds what uses an installed lookupc
+meson                   | install full | likewise
+lintian                 | install full | looks for mistakes in the Debian package
 '
 
 model_packages='
