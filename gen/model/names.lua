@@ -51,6 +51,7 @@ function names.public(model)
         decode = model .. "_decode",
         prefill = model .. "_prefill",
         encode = model .. "_encode",
+        encode_batch = model .. "_encode_batch",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
         ffn_openmp = model .. "_ffn_openmp",

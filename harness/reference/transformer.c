@@ -121,16 +121,29 @@ static void turn(const reference_transformer *model, double *head, size_t positi
     }
 }
 
+/* The sequence of a token: its first one and, returned, the one behind its last. */
+static size_t sequence_of(const reference_transformer *model, size_t token, size_t tokens, size_t *first)
+{
+    size_t end = tokens;
+    *first = 0;
+    for (const size_t *length = model->lengths; length && (end = *first + *length) <= token; ++length)
+        *first = end;
+    return end;
+}
+
 /* y[tokens][heads * width] = softmax(q k scale) v. */
 static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
-    for (size_t t = 0; t < tokens; ++t)
+    for (size_t t = 0; t < tokens; ++t) {
+        size_t begin;
+        const size_t end = sequence_of(model, t, tokens, &begin);
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
-            const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
+            const size_t reach = model->window && model->window < end - t ? t + model->window - 1 : end - 1;
+            const size_t last = model->causal ? t : reach;
+            const size_t first = model->window && t - begin + 1 > model->window ? t + 1 - model->window : begin;
             double largest = -INFINITY, sum = 0.0, *out = y + t * all + head * width;
             for (size_t s = first; s <= last; ++s) {
                 score[s] = 0.0;
@@ -149,6 +162,7 @@ static void attend(const reference_transformer *model, const double *q, const do
             for (size_t i = 0; i < width; ++i)
                 out[i] /= sum;
         }
+    }
 }
 
 /* x[tokens][width], every row by itself. */
@@ -183,10 +197,12 @@ static double *attention(const reference_transformer *model, const reference_blo
     double *mixed = malloc((tokens * all + tokens) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         for (size_t t = 0; t < tokens; ++t) {
+            size_t first;
+            sequence_of(model, t, tokens, &first);
             for (size_t head = 0; head < model->heads; ++head)
-                turn(model, q + t * all + head * width, t);
+                turn(model, q + t * all + head * width, t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
-                turn(model, k + t * e + head * width, t);
+                turn(model, k + t * e + head * width, t - first);
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
