@@ -3,6 +3,7 @@
 -- A record has
 --   name                   of the family
 --   run, verify, bench (path, options)   the commands; return the exit status
+--   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
@@ -17,7 +18,7 @@
 --                          nil: as many as it takes
 --     conditions           of the repetitions (harness/tune/round.lua)
 --     job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)   of the measuring process
---     libraries            whose dense FFNs run beside it
+--     rivals               the dense FFNs that run beside it (harness/measure/rivals.lua)
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
 --     gather_i8(p, v)      words of the integer gather, or false
@@ -32,6 +33,7 @@ local rows = {
     require "harness.families.integer.family",
     require "harness.families.transformer.family",
     (require "harness.families.tokenizer.family"),
+    (require "harness.families.whole.family"),
 }
 
 -- The record of the family of that name.

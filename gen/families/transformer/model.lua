@@ -252,6 +252,6 @@ function transformer_model.check(context, m)
 end
 
 -- Whether the table of a model file, or a validated model, is a transformer.
-function transformer_model.claims(given) return given.attention ~= nil end
+function transformer_model.claims(given) return given.attention ~= nil and given.embedding == nil end
 
 return transformer_model

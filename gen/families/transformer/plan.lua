@@ -134,7 +134,8 @@ end
 -- after), for timing: what is left of linear maps and steps; sequences = { positions = N }, where tokens attend to all:
 -- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that are a part of a model: names, of the part
 -- (names.part); first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the
--- blob.
+-- blob; shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or
+-- nil.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -200,7 +201,7 @@ function transformer_plan.build(m, isas, options)
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
     }
     for i, isa in ipairs(sets) do
-        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.names ~= nil)
+        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.shared_product)
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

@@ -47,9 +47,9 @@ local function buffers_of(shape, before, after, lanes)
     return buffers
 end
 
--- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`; part:
--- whether its blocks are a part of another model.
-function variant.of(m, shape, before, after, isa, choices, parts, number, part)
+-- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`;
+-- shared_product: as transformer_plan.build takes it, where blocks are a part of another model.
+function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product)
     local v = {
         isa = isa,
         schedule = choices,
@@ -70,10 +70,12 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, part)
         v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
         v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
     end
+    local shared = shared_product and shared_product(number, isa, v.product)
+    v.shares_product = shared ~= nil
     v.names = {
-        product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
+        product = shared or names.variant(m.name, "product_" .. shape.type.name, isa.name),
         attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
-        blocks = names.variant(m.name, part and "run" or "blocks", isa.name),
+        blocks = names.variant(m.name, shared_product and "run" or "blocks", isa.name),
     }
     return v
 end
