@@ -13,5 +13,8 @@ const luaL_Reg harness_modules[] = {
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},
     {"whole", luaopen_whole},
+    {"lines", luaopen_lines},
+    {"npy", luaopen_npy},
+    {"rows", luaopen_rows},
     {NULL, NULL},
 };
