@@ -16,5 +16,6 @@ const luaL_Reg harness_modules[] = {
     {"lines", luaopen_lines},
     {"npy", luaopen_npy},
     {"rows", luaopen_rows},
+    {"whole_reference", luaopen_whole_reference},
     {NULL, NULL},
 };

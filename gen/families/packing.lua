@@ -7,6 +7,16 @@ local weights = require "weights"
 
 local packing = {}
 
+-- A copy of a record of the plan with another value of `key`.
+local function with(record, key, value)
+    local copy = {}
+    for name, own in pairs(record) do
+        copy[name] = own
+    end
+    copy[key] = value
+    return copy
+end
+
 -- The plan `p` with the names that the file has for its tensors, and a function back from those.
 local function spelled(p, files)
     if not p.model.checkpoint or not p.pieces or files.prefix ~= "" then
@@ -17,10 +27,10 @@ local function spelled(p, files)
     local spell, back = checkpoint.spelling(p.model, found)
     local copy = setmetatable({ tensors = {}, pieces = {} }, { __index = p })
     for i, tensor in ipairs(p.tensors) do
-        copy.tensors[i] = setmetatable({ name = spell(tensor.name) }, { __index = tensor })
+        copy.tensors[i] = with(tensor, "name", spell(tensor.name))
     end
     for i, piece in ipairs(p.pieces) do
-        copy.pieces[i] = piece.from and setmetatable({ from = spell(piece.from) }, { __index = piece }) or piece
+        copy.pieces[i] = piece.from and with(piece, "from", spell(piece.from)) or piece
     end
     copy.blocks_prefix = p.blocks_prefix and spell(p.blocks_prefix)
     return copy, back

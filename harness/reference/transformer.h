@@ -21,13 +21,22 @@ typedef struct {
     bool transposed;
 } reference_map;
 
+/* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time. Fails with one line that starts
+   with a path. */
+bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error,
+                         size_t error_size);
+
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {
-    double *gain, *offset; /* [d] */
+    double *gain, *offset; /* [d], or as wide as the block's input where that is normalised */
 } reference_block_norm;
+
+/* x[tokens][width] <- every row normalised by itself; with_mean: LayerNorm, not RMSNorm. */
+void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 
 typedef struct {
     size_t d, heads, kv_heads, f;
+    size_t width; /* of a head */
     double scale; /* of q k */
     bool causal;
     size_t window; /* a token attends to positions nearer than this; 0: to all */
@@ -42,9 +51,11 @@ typedef struct {
 } reference_transformer;
 
 typedef struct {
-    size_t number; /* of the layer */
-    size_t in;     /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
+    size_t number;  /* of the layer */
+    size_t in;      /* width of the block's input */
+    bool delivered; /* it is q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
+    reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;
 } reference_block;

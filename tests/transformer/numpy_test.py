@@ -125,6 +125,17 @@ def check_families():
     print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
 
 
+def check_widths():
+    """Heads of another width than d / heads, and an input of another width than d, with and without its skip connection."""
+    cases = ({"head_dim": 12, "kv_heads": 2, "ffn": "glu"}, {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True},
+             {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True},
+             {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True},
+             {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}, {"d_in": 9, "layers": 1, "ffn": "lookup"})
+    for given in cases[:: effort("numpy_stride")]:
+        check_case(next(seeds), "none", **given)
+    print("ok     blocks: heads and inputs of widths of their own")
+
+
 def check_lookups():
     worst, count = 0.0, 0
     for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4"))[:: effort("numpy_stride")]:
@@ -184,5 +195,6 @@ if __name__ == "__main__":
     check_eliminations()
     check_left_out()
     check_families()
+    check_widths()
     check_tables_deliver()
     check_lookups()

@@ -11,13 +11,15 @@ local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads ==
 -- The shape of the model's blocks.
 function describe.shape_text(m)
     return string.format(
-        "d %d, %d layers, %s, %s %d/%d, e %d, %s%s",
+        "%sd %d, %d layers, %s, %s %d/%d%s, e %d, %s%s",
+        m.d_in and "d_in " .. m.d_in .. ", " or "",
         m.d,
         m.layers,
         m.parallel and "parallel" or "serial",
         groups(m),
         m.heads,
         m.kv_heads,
+        m.head_dim and " of " .. m.head_dim or "",
         transformer_model.kv_width(m),
         m.ffn.kind,
         m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or ""

@@ -31,7 +31,7 @@ local function buffers_of(p, tokens, rows, few)
         local own, stage = segment.plan, i + 1
         stages[stage] = segment.word
         x.last = stage
-        local width, input = own.shape.d, own.shape.d_in or own.shape.d
+        local width, input = own.shape.d, own.shape.input
         if width ~= input then
             number = number + 1
             x = add("x_" .. number, tokens * width, stage, stage, "output of " .. segment.word)

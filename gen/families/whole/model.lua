@@ -126,15 +126,11 @@ local output_keys = {
 
 -- What an entry of `layers` may say beside `count`; the rest is that of the model.
 local varied = { "d", "heads", "kv_heads", "head_dim", "d_in", "ffn" }
-local known = {}
-for _, row in ipairs(transformer_model.keys) do
-    known[row.key] = true
-end
 local entry_keys = {
     { key = "count", rule = positive(4096), default = 1, doc = "blocks of this shape" },
 }
 for _, key in ipairs(varied) do
-    if known[key] then entry_keys[#entry_keys + 1] = optional(transformer_model.keys, key) end
+    entry_keys[#entry_keys + 1] = optional(transformer_model.keys, key)
 end
 
 local most_entries = 64
@@ -201,6 +197,9 @@ function whole_model.segments(m)
         segment.layers = entry.count
         segment.name = m.name .. (#entries > 1 and "_blocks_" .. i or "_blocks")
         if segment.kv_heads == "heads" then segment.kv_heads = segment.heads end
+        -- As transformer_model.check leaves them.
+        if segment.head_dim and segment.head_dim * segment.heads == segment.d then segment.head_dim = nil end
+        if segment.d_in == segment.d then segment.d_in = nil end
         list[i] = segment
     end
     return list
@@ -215,14 +214,11 @@ function whole_model.count(m)
     return count
 end
 
--- Width of the input of a run of blocks.
-function whole_model.input_width(segment) return segment.d_in or segment.d end
-
 -- Width of the rows of the embeddings, of the last block's output, of what the head reads, and of the results.
 function whole_model.widths(m)
     local segments = whole_model.segments(m)
     local output = m.output or {}
-    local w = { input = whole_model.input_width(segments[1]), last = segments[#segments].d }
+    local w = { input = transformer_model.input_width(segments[1]), last = segments[#segments].d }
     w.embedding = m.embedding.d or w.input
     w.features = output.dense and output.dense.width or w.last
     w.out = output.classes or output.head and m.vocab or w.features
@@ -240,7 +236,7 @@ local function check_layers(context, m)
     local segments, before = whole_model.segments(m), nil
     for i, segment in ipairs(segments) do
         transformer_model.check(context, segment)
-        local width = whole_model.input_width(segment)
+        local width = transformer_model.input_width(segment)
         if before and width ~= before then
             refuse(
                 { "layers" },

@@ -46,9 +46,19 @@ local function digest_of(m, own, segments)
     )
 end
 
+-- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
+local function shared_products(m, type)
+    local planned = {}
+    local function shared(number, isa, product)
+        planned[number] = planned[number] or product
+        return same(planned[number], product) and names.variant(m.name, "product_" .. type.name, isa.name) or nil
+    end
+    return shared, planned
+end
+
 -- The runs of blocks: { word, field, plan, cache_at: of its cache in the state }. Their sections follow place `at` of
 -- the blob. Returns also where they end.
-local function segments_of(m, isas, public, options, at)
+local function segments_of(m, isas, public, options, at, shared_product)
     local list, first_layer = {}, 0
     for i, model in ipairs(whole_model.segments(m)) do
         local word = model.name:sub(#m.name + 2)
@@ -59,6 +69,7 @@ local function segments_of(m, isas, public, options, at)
             names = names.part(public, word),
             first_layer = first_layer,
             at = at,
+            shared_product = shared_product,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
@@ -78,27 +89,19 @@ local function add_tokenizer(m, facts, c)
 end
 
 -- What all kernels of one instruction set are planned as: number `i` of the bundle.
-local function variant_of(m, segments, type, i)
+local function variant_of(m, segments, products, type, i)
     local first = segments[1].plan.variants[i]
-    local v = {
+    return {
         isa = first.isa,
         schedule = first.schedule,
         schedule_text = first.schedule_text,
-        product = first.product,
+        product = products[i],
         number = i,
         names = {
             product = names.variant(m.name, "product_" .. type.name, first.isa.name),
             forward = names.variant(m.name, "forward", first.isa.name),
         },
     }
-    -- One kernel multiplies for all runs of blocks whose schedules agree.
-    for _, segment in ipairs(segments) do
-        local own = segment.plan.variants[i]
-        if same(own.product, v.product) then
-            own.names.product, own.shares_product = v.names.product, true
-        end
-    end
-    return v
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and caches
@@ -110,12 +113,16 @@ function plan.build(m, isas, options)
     local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
     local c = sections.collector(blob.header_bytes, type)
     local embedding = stages.embedding(m, widths, c)
-    local segments, at = segments_of(m, isas, public, options, c.at)
+    local shared_product, products = shared_products(m, type)
+    local segments, at = segments_of(m, isas, public, options, c.at, shared_product)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
     local facts, ends
     if m.tokenizer then
         facts, ends = add_tokenizer(m, options.facts, c)
+    end
+    if facts and facts.pieces > m.vocab then
+        validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
     end
     local p = {
         family = "whole",
@@ -162,7 +169,7 @@ function plan.build(m, isas, options)
         end
     end
     for i = 1, #isas do
-        p.variants[i] = variant_of(m, segments, type, i)
+        p.variants[i] = variant_of(m, segments, products, type, i)
     end
     p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = segments[1].plan.shape })
     memory.plan(p, plan.state_header)

@@ -43,16 +43,7 @@ function stages.embedding(m, widths, c)
     if m.token_types then
         sections.add_some_rows(c, group, "token_type", 0, 1, made.width, names.token_types, "the first token type")
     end
-    if e.norm then
-        sections.add_norm(
-            c,
-            group,
-            "embedding_norm",
-            e.norm,
-            made.width,
-            wanted(m, names.norm, { "embedding", "norm" })
-        )
-    end
+    if e.norm then sections.add_norm(c, group, "embedding_norm", e.norm, made.width, names.norm) end
     if made.width ~= made.input then
         if not names.map then
             validated.refuse(

@@ -12,7 +12,7 @@ function weight_count.of(m)
     c.embedding = (m.vocab + (m.positions or 0) + (m.token_types or 0)) * w.embedding
     if w.embedding ~= w.input then c.embedding = c.embedding + w.embedding * w.input end
     for i, segment in ipairs(whole_model.segments(m)) do
-        local own = transformer_count.blocks(segment)
+        local own = transformer_count.of(segment).block
         c.layers[i] = { count = segment.layers, weights = own }
         c.blocks = c.blocks + segment.layers * own
     end

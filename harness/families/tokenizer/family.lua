@@ -2,6 +2,7 @@
 local compile = require "harness.base.compile"
 local host = require "host"
 local packing = require "gen.families.packing"
+local plan = require "gen.families.tokenizer.plan"
 local process = require "process"
 local request = require "gen.bundle.request"
 
@@ -16,9 +17,10 @@ family.run, family.verify, family.bench = refused, refused, refused
 
 function family.bench_batches() return "1" end
 
--- The compiled tokenizer of plan `p`, of the model file `path` (harness/tokenizer/lua_tokenizer.c).
-function family.open(path, p, options)
+-- The compiled tokenizer of the model file `path`, which may have more than that (harness/tokenizer/lua_tokenizer.c).
+function family.open(path, options)
     local tokenizer = require "tokenizer"
+    local p = plan.build((request.model(path, options)))
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
     packing.pack(p, { output = packed, prefix = "" })
@@ -49,10 +51,10 @@ local function each_of(texts)
     end
 end
 
--- Prints the ids of `texts`, a row each, for plan `p`; without texts, of the lines of standard input.
-function family.print_ids(path, p, texts, options)
+-- The command tokenize: prints the ids of `texts`, a row each; without texts, of the lines of standard input.
+function family.tokenize(path, texts, options)
     local json = require "json"
-    local opened = family.open(path, p, options)
+    local opened = family.open(path, options)
     for text in each_of(texts) do
         local ids, message = opened:ids(text)
         if not ids then error(path .. ": " .. message, 0) end
@@ -68,11 +70,6 @@ function family.print_ids(path, p, texts, options)
         if not host.print(line) then break end
     end
     return 0
-end
-
--- The command tokenize.
-function family.tokenize(path, texts, options)
-    return family.print_ids(path, request.plan(path, {}, options), texts, options)
 end
 
 return family
