@@ -7,10 +7,10 @@ local function row_at(text, at)
     local fields, lines = {}, 1
     while true do
         if text:sub(at, at) == '"' then
-            local parts, close = {}, nil
+            local parts = {}
             at = at + 1
             repeat
-                close = text:find('"', at, true)
+                local close = text:find('"', at, true)
                 if not close then return nil, "a quoted field has no end" end
                 parts[#parts + 1] = text:sub(at, close - 1)
                 at = close + 1
