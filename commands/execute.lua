@@ -2,6 +2,7 @@
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
+local measure = require "harness.measure.measure"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
 
@@ -37,6 +38,7 @@ function commands.bench(arguments, options)
     local family, m = family_of(arguments[1], options)
     if options.html then file_rules.can_become("--html", options.html) end
     options.batches = setting.batches(options.batch or family.bench_batches(m, options))
+    measure.program()
     return family.bench(arguments[1], options)
 end
 

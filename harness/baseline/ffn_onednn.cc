@@ -1,13 +1,10 @@
-// The dense FFN through oneDNN: two inner products, GELU fused into the first, weights in the layout that oneDNN asks for.
-#include "harness/baseline/ffn.h"
-
+// The dense FFN through oneDNN in float32 and bfloat16: two inner products, GELU fused into the first.
 #include <cstdio>
-#include <dnnl.hpp>
+#include <cstring>
 #include <memory>
-#include <unordered_map>
 
-// oneDNN runs on the OpenMP threads of libgomp, which has no header that every compiler finds.
-extern "C" void omp_set_num_threads(int);
+#include "harness/baseline/ffn.h"
+#include "harness/baseline/onednn.hh"
 
 namespace
 {
@@ -15,26 +12,25 @@ namespace
 using dnnl::memory;
 using tag = memory::format_tag;
 
-// One product y = x Wᵀ + bias, with everything that is made once.
-struct layer {
-    dnnl::inner_product_forward primitive;
-    std::unordered_map<int, memory> arguments;
-};
-
 struct onednn_ffn {
     dnnl::engine engine{dnnl::engine::kind::cpu, 0};
     dnnl::stream stream{engine};
-    layer first, second;
+    onednn_layer first, second;
     memory hidden;
+    bool round = false;     // x becomes bfloat16 first
+    memory plain, rounded;  // x
+    dnnl::reorder rounding; // from one to the other
 };
 
-layer make_layer(const onednn_ffn &ffn, size_t tokens, size_t in, size_t out, float *weight, float *bias, bool gelu)
+// From factors of the type `factors` to a result of the type `result`; weight [out][in] are floats.
+onednn_layer make_layer(const onednn_ffn &ffn, memory::data_type factors, memory::data_type result, size_t tokens, size_t in, size_t out,
+                        float *weight, float *bias, bool gelu)
 {
     const auto m = static_cast<memory::dim>(tokens), k = static_cast<memory::dim>(in), n = static_cast<memory::dim>(out);
     const memory::data_type f32 = memory::data_type::f32;
-    const memory::desc any({n, k}, f32, tag::any);
-    const dnnl::inner_product_forward::desc description(dnnl::prop_kind::forward_inference, memory::desc({m, k}, f32, tag::nc), any,
-                                                        memory::desc({n}, f32, tag::x), memory::desc({m, n}, f32, tag::nc));
+    const dnnl::inner_product_forward::desc description(dnnl::prop_kind::forward_inference, memory::desc({m, k}, factors, tag::nc),
+                                                        memory::desc({n, k}, factors, tag::any), memory::desc({n}, f32, tag::x),
+                                                        memory::desc({m, n}, result, tag::nc));
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (gelu) {
@@ -43,42 +39,55 @@ layer make_layer(const onednn_ffn &ffn, size_t tokens, size_t in, size_t out, fl
         attributes.set_post_ops(operations);
     }
     const dnnl::inner_product_forward::primitive_desc chosen(description, attributes, ffn.engine);
-
-    memory plain({{n, k}, f32, tag::oi}, ffn.engine, weight);
-    memory packed(chosen.weights_desc(), ffn.engine);
-    dnnl::stream stream(ffn.engine);
-    dnnl::reorder(plain, packed).execute(stream, plain, packed);
-    stream.wait();
-    return {dnnl::inner_product_forward(chosen),
-            {{DNNL_ARG_WEIGHTS, packed},
-             {DNNL_ARG_BIAS, memory(chosen.bias_desc(), ffn.engine, bias)},
-             {DNNL_ARG_SCRATCHPAD, memory(chosen.scratchpad_desc(), ffn.engine)},
-             {DNNL_ARG_SRC, memory(chosen.src_desc(), ffn.engine, nullptr)},
-             {DNNL_ARG_DST, memory(chosen.dst_desc(), ffn.engine, nullptr)}}};
+    return onednn_make_layer(chosen, ffn.engine, memory({{n, k}, f32, tag::oi}, ffn.engine, weight), bias);
 }
 
-void *onednn_create(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
+void *create(memory::data_type type, const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
 {
-    omp_set_num_threads(static_cast<int>(threads));
+    const memory::data_type f32 = memory::data_type::f32;
+    onednn_threads(threads);
     try {
         auto ffn = std::make_unique<onednn_ffn>();
-        ffn->first = make_layer(*ffn, tokens, weights->d, weights->hidden, weights->w1, weights->b1, true);
-        ffn->second = make_layer(*ffn, tokens, weights->hidden, weights->d_out, weights->w2, weights->b2, false);
+        ffn->first = make_layer(*ffn, type, type, tokens, weights->d, weights->hidden, weights->w1, weights->b1, true);
+        ffn->second = make_layer(*ffn, type, f32, tokens, weights->hidden, weights->d_out, weights->w2, weights->b2, false);
         ffn->hidden = memory(ffn->first.arguments.at(DNNL_ARG_DST).get_desc(), ffn->engine);
         ffn->first.arguments.at(DNNL_ARG_DST) = ffn->hidden;
         ffn->second.arguments.at(DNNL_ARG_SRC) = ffn->hidden;
+        ffn->round = type != f32;
+        if (ffn->round) {
+            const auto m = static_cast<memory::dim>(tokens), k = static_cast<memory::dim>(weights->d);
+            ffn->plain = memory({{m, k}, f32, tag::nc}, ffn->engine, nullptr);
+            ffn->rounded = memory({{m, k}, type, tag::nc}, ffn->engine);
+            ffn->rounding = dnnl::reorder(ffn->plain, ffn->rounded);
+            ffn->first.arguments.at(DNNL_ARG_SRC) = ffn->rounded;
+        }
         return ffn.release();
     } catch (const std::exception &failure) {
-        std::snprintf(error, error_size, "onednn: %zu tokens: %s", tokens, failure.what());
+        onednn_failure(failure, type == f32 ? "f32" : "bf16", tokens, error, error_size);
         return nullptr;
     }
 }
 
-bool onednn_run(void *opaque, const float *x, float *y)
+void *create_f32(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
+{
+    return create(memory::data_type::f32, weights, tokens, threads, error, error_size);
+}
+
+void *create_bf16(const baseline_weights *weights, size_t tokens, size_t threads, char *error, size_t error_size)
+{
+    return create(memory::data_type::bf16, weights, tokens, threads, error, error_size);
+}
+
+bool run(void *opaque, const float *x, float *y)
 {
     auto *ffn = static_cast<onednn_ffn *>(opaque);
     try {
-        ffn->first.arguments.at(DNNL_ARG_SRC).set_data_handle(const_cast<float *>(x));
+        if (ffn->round) {
+            ffn->plain.set_data_handle(const_cast<float *>(x));
+            ffn->rounding.execute(ffn->stream, ffn->plain, ffn->rounded);
+        } else {
+            ffn->first.arguments.at(DNNL_ARG_SRC).set_data_handle(const_cast<float *>(x));
+        }
         ffn->second.arguments.at(DNNL_ARG_DST).set_data_handle(y);
         ffn->first.primitive.execute(ffn->stream, ffn->first.arguments);
         ffn->second.primitive.execute(ffn->stream, ffn->second.arguments);
@@ -89,17 +98,23 @@ bool onednn_run(void *opaque, const float *x, float *y)
     }
 }
 
-void onednn_destroy(void *opaque)
+void destroy(void *opaque)
 {
     delete static_cast<onednn_ffn *>(opaque);
 }
 
-void onednn_describe(char *text, size_t size)
+void describe(char *text, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();
     std::snprintf(text, size, "%d.%d.%d", version->major, version->minor, version->patch);
 }
 
+void describe_bf16(char *text, size_t size)
+{
+    std::snprintf(text, size, "%s", onednn_has(dnnl::cpu_isa::avx512_core_bf16) ? "native" : "emulated");
+}
+
 } // namespace
 
-const baseline_library baseline_onednn = {"onednn", "onednn_version", onednn_create, onednn_run, onednn_destroy, onednn_describe};
+const baseline_library baseline_onednn = {"onednn", "f32", "onednn_version", create_f32, run, destroy, describe, nullptr};
+const baseline_library baseline_onednn_bf16 = {"onednn", "bf16", "onednn_bf16", create_bf16, run, destroy, describe_bf16, nullptr};

@@ -65,6 +65,7 @@ static void openblas_describe(char *text, size_t size)
 
 const baseline_library baseline_openblas = {
     .name = "openblas",
+    .type = "f32",
     .description = "openblas_corename",
     .create = openblas_create,
     .run = openblas_run,

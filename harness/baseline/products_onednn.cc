@@ -15,9 +15,7 @@
 #include "harness/base/blob_memory.h"
 #include "harness/base/memory.h"
 #include "harness/baseline/ffn.h"
-
-// oneDNN runs on the OpenMP threads of libgomp, which has no header that every compiler finds.
-extern "C" void omp_set_num_threads(int);
+#include "harness/baseline/onednn.hh"
 
 namespace
 {
@@ -93,7 +91,7 @@ memory packed(const baseline_matrix &matrix, const std::string &type, const memo
 
 void *make_product(const baseline_matrix *matrix, const char *type, size_t tokens, const float *x, char *error, size_t error_size)
 {
-    omp_set_num_threads(1);
+    onednn_threads(1);
     try {
         const bool i8 = std::strcmp(type, "i8") == 0, bf16 = std::strcmp(type, "bf16") == 0;
         const auto m = static_cast<memory::dim>(tokens), n = static_cast<memory::dim>(matrix->outputs),
@@ -172,7 +170,7 @@ bound make_matmul(memory::dim m, memory::dim n, memory::dim k, const memory::dim
 
 void *make_attention(const baseline_attention *of, char *error, size_t error_size)
 {
-    omp_set_num_threads(1);
+    onednn_threads(1);
     try {
         const auto width = static_cast<memory::dim>(of->width), e = static_cast<memory::dim>(of->kv_heads) * width;
         const auto end = static_cast<memory::dim>(of->position + of->tokens);

@@ -20,7 +20,7 @@
 --                          nil: as many as it takes
 --     conditions           of the repetitions (harness/tune/round.lua)
 --     job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)   of the measuring process
---     libraries            whose dense FFNs run beside it
+--     rivals               the dense FFNs that run beside it (harness/measure/rivals.lua)
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
 --     gather_i8(p, v)      words of the integer gather, or false

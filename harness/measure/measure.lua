@@ -5,7 +5,6 @@ local host = require "host"
 local json = require "json"
 local locks = require "store"
 local process = require "process"
-local statistics = require "harness.base.statistics"
 
 local measure = {}
 
@@ -55,6 +54,13 @@ local function alone(stop)
     end
 end
 
+-- The path of the measuring process; raises one line if it is not there: a lookupc built without LOOKUPC_BENCH has none.
+function measure.program()
+    local path = process.executable():gsub("[^/]*$", "lookupc-measure")
+    if host.kind(path) == "file" then return path end
+    error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
+end
+
 -- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
 -- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned.
 -- All else raises one line.
@@ -63,7 +69,7 @@ function measure.run(job, options)
     local directory = process.temporary_directory()
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
-    local program = process.executable():gsub("[^/]*$", "lookupc-measure")
+    local program = measure.program()
     local threads = tostring(job.threads)
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()
@@ -82,20 +88,6 @@ function measure.run(job, options)
     if result.status ~= 0 and options.show_stderr then return nil end -- it has said why
     if result.status ~= 0 then error(result.output:match("[^\n]+") or "the measuring process failed", 0) end
     return samples_of(assert(host.read(output_path)), output_path)
-end
-
--- The fastest of the dense FFNs `libraries` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and
--- its library.
-function measure.fastest_dense(samples, libraries, batch, clock)
-    local best, fastest
-    for _, library in ipairs(libraries) do
-        local sample = samples["dense/" .. library .. "/" .. batch]
-        local time = sample and statistics.median(sample[clock])
-        if time and (not best or time < best) then
-            best, fastest = time, library
-        end
-    end
-    return best, fastest
 end
 
 return measure

@@ -54,6 +54,8 @@ function setting.host_facts(facts, isa, cc, cflags, context)
         l3 = facts.l3,
         openblas = context.openblas_corename,
         onednn = context.onednn_version,
+        onednn_bf16 = context.onednn_bf16,
+        onednn_i8 = context.onednn_i8,
     }
 end
 

@@ -2,6 +2,7 @@
 local chart = require "harness.report.chart"
 local counted = require "harness.report.counted"
 local html = require "harness.report.html"
+local rivals = require "harness.measure.rivals"
 
 local report = {}
 
@@ -55,9 +56,17 @@ local function by_kernels(results)
     return sets
 end
 
-local function speedup_chart(sets, results)
+-- What results are compared with: the key of their ratio, and what it is called.
+local comparisons = {
+    { key = "same_type_speedup", name = "dense FFN of the same type" },
+    { key = "speedup", name = "dense FFN in float32" },
+}
+
+-- Of one of `comparisons`.
+local function speedup_chart(of, sets, results)
     local best = sets[#sets]
-    local function of_limit(r) return r.speedup / r.limit_share end
+    local function speedup(r) return r[of.key] end
+    local function of_limit(r) return speedup(r) / r.limit_share end
     local batches = {}
     for i, r in ipairs(best) do
         batches[i] = r.batch
@@ -67,13 +76,13 @@ local function speedup_chart(sets, results)
     for i, set in ipairs(sets) do
         local points, shape = {}, chart.shapes[(i - 1) % #chart.shapes + 1]
         for k, r in ipairs(set) do
-            points[k] = { r.batch, r.speedup }
+            points[k] = { r.batch, speedup(r) }
             marks[#marks + 1] = {
                 x = r.batch,
-                y = r.speedup,
+                y = speedup(r),
                 shape = shape,
                 colour = not r.counts and 0 or nil,
-                label = set == best and string.format("%.1f", r.speedup) or "",
+                label = set == best and string.format("%.1f", speedup(r)) or "",
             }
         end
         lines[i] = { label = set.name, dash = "", points = points, shape = shape }
@@ -86,17 +95,17 @@ local function speedup_chart(sets, results)
         dash = dashes[2],
         points = limit,
     }
-    lines[#lines + 1] = { label = "dense FFN", dash = dashes[3], points = dense }
+    lines[#lines + 1] = { label = of.name, dash = dashes[3], points = dense }
     return chart.draw {
-        title = "Speed-up over the dense FFN against tokens a call",
+        title = "Speed-up over the " .. of.name .. " against tokens a call",
         lines = lines,
         marks = marks,
         above = true,
         x = { label = "tokens a call", from = first / 1.5, to = last * 1.5, log = true, ticks = batches },
         y = {
-            label = "times as fast as the dense FFN",
+            label = "times as fast as the " .. of.name,
             from = 0,
-            to = 1.08 * math.max(1, largest(best, of_limit), largest(results, function(r) return r.speedup end)),
+            to = 1.08 * math.max(1, largest(best, of_limit), largest(results, speedup)),
         },
     }
 end
@@ -158,7 +167,8 @@ local function roofline(set, limits)
     }
 end
 
--- Of the table; one with `several` is there when the results have several values of that key.
+-- Of the table; one with `several` is there when the results have several values of that key, one with `of` when they
+-- have that key.
 local columns = {
     { "counts", function(r) return r.counts and "yes" or "no" end, text = true, first = true },
     { "instruction set", function(r) return r.isa end, text = true },
@@ -170,17 +180,42 @@ local columns = {
     { "gather", function(r) return string.format("%.2f", r.stages.gather) end },
     { "limit", function(r) return string.format("%.2f", r.limit_us) end },
     { "share of limit", function(r) return string.format("%.0f %%", 100 * r.limit_share) end },
-    { "dense FFN", function(r) return string.format("%.2f", r.dense_us_per_token) end },
-    { "through", function(r) return r.dense_library end, text = true },
-    { "times as fast", function(r) return string.format("%.2f", r.speedup) end },
+    { "× same type", function(r) return string.format("%.2f", r.same_type_speedup) end, of = "same_type" },
+    { "× f32", function(r) return string.format("%.2f", r.speedup) end, of = "speedup" },
+    {
+        "dense FFN of the same type",
+        function(r) return string.format("%.2f", r.same_type_rival.us_per_token) end,
+        of = "same_type",
+    },
+    {
+        "through",
+        function(r) return r.same_type_rival.library .. " " .. r.same_type_rival.type end,
+        text = true,
+        of = "same_type",
+    },
+    {
+        "dense FFN in f32",
+        function(r) return string.format("%.2f", r.dense_us_per_token) end,
+        of = "speedup",
+    },
+    { "through", function(r) return r.dense_library end, text = true, of = "speedup" },
     { "relative error", function(r) return string.format("%.1e", r.rel_err) end },
+    {
+        "that of the same type",
+        function(r) return string.format("%.1e", r.same_type_rival.rel_err) end,
+        of = "same_type",
+    },
     { "CPU / wall", function(r) return string.format("%.2f", r.cpu_over_wall) end },
 }
 
 local function columns_of(results)
     local list = {}
     for _, column in ipairs(columns) do
-        if not column.several or #distinct(results, column.several) > 1 then list[#list + 1] = column end
+        if
+            (not column.several or #distinct(results, column.several) > 1) and (not column.of or results[1][column.of])
+        then
+            list[#list + 1] = column
+        end
     end
     return list
 end
@@ -209,6 +244,8 @@ local function facts_table(facts, limits, results)
         "dense FFN",
         string.format("oneDNN %s and OpenBLAS for %s, the faster one", facts.onednn or "?", facts.openblas or "?")
     )
+    local note = rivals.note(facts, results)
+    if note then add("dense FFN of the same type", note) end
     local function names_of(key)
         local names = {}
         for i, r in ipairs(distinct(results, key)) do
@@ -237,33 +274,40 @@ function report.page(facts, limits, results)
     local best = sets[#sets]
     local times = results[1].threads == 1 and "CPU times."
         or "wall times; of projection and gather CPU times of one thread."
+    local grey = counted.note(results) and " Grey marks do not count." or ""
+    local figures = {}
+    for _, of in ipairs(comparisons) do
+        if results[1][of.key] then
+            figures[#figures + 1] = html.figure(
+                2,
+                "Speed-up over the " .. of.name,
+                speedup_chart(of, sets, results),
+                "Numbers: times as fast as the " .. of.name .. (#sets > 1 and ", " .. best.name or "") .. "." .. grey
+            )
+        end
+    end
+    figures[#figures + 1] = html.figure(
+        2,
+        "Roofline",
+        roofline(best, limits),
+        "Numbers: tokens a call, "
+            .. best.name
+            .. ". A mark on a line runs as fast as that level of memory delivers."
+            .. grey
+    )
     return html.page(results[1].model .. ": LookupFFN against a dense FFN", {
-        html.figures {
-            html.figure(
-                2,
-                "Speed-up",
-                speedup_chart(sets, results),
-                "Numbers: times as fast as the dense FFN"
-                    .. (#sets > 1 and ", " .. best.name or "")
-                    .. "."
-                    .. (counted.note(results) and " Grey marks do not count." or "")
-            ),
-            html.figure(
-                2,
-                "Roofline",
-                roofline(best, limits),
-                "Numbers: tokens a call, "
-                    .. best.name
-                    .. ". A mark on a line runs as fast as that level of memory delivers."
-                    .. (counted.note(results) and " Grey marks do not count." or "")
-            ),
-        },
+        html.figures(figures),
         "<h2>Results</h2>",
         html.table(columns_of(results), results, function(r) return not r.counts end),
         html.paragraph(
             "Times in µs a token: medians of interleaved "
                 .. times
                 .. " Limit: operations, weights, rows and tables of a token at the limits below, of each core at work."
+                .. " Errors of y: relative to float64, the largest of a token."
+        ),
+        html.paragraph(
+            "Same type: the fastest dense FFN whose numbers are as wide as the narrower of projection and tables, or "
+                .. "wider: float32 beside 32 bits, bf16 beside 16, integers of 8 bits beside 8."
         ),
         html.paragraph(
             counted.note(results) or "All lines count: no other work shared the core while they were measured."

@@ -2,6 +2,7 @@
 -- and what is slower than the default at one of them is taken back.
 local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
+local rivals = require "harness.measure.rivals"
 local statistics = require "harness.base.statistics"
 local tuning = require "harness.tune.tuning"
 
@@ -37,10 +38,10 @@ function confirm.plan(sessions)
     local made = made_of(s, nil)
     if not made then return nil end
     local runner, left = { made = made, regime = "both" }, s.left()
-    -- Seconds of one repetition beside what comes before it, and with it of the dense FFN if `libraries` are given.
-    local function probe(libraries, seconds)
+    -- Seconds of one repetition beside what comes before it, and with it of the dense FFNs `dense_names`, nil: none.
+    local function probe(dense_names, seconds)
         local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
-        if libraries then job.dense = libraries end
+        if dense_names then job.dense = dense_names end
         local samples = measure.run(job, { left = seconds })
         if not samples then return nil end
         local dense, kernels, before = 0, 0, s.now() - start
@@ -54,16 +55,16 @@ function confirm.plan(sessions)
         end
         return { before = before, kernels = kernels, dense = dense }
     end
-    local libraries = s.tuning.libraries
-    local found = libraries and probe(libraries, probe_share * left)
+    local dense_names = s.tuning.rivals and rivals.names(s.tuning.rivals)
+    local found = dense_names and probe(dense_names, probe_share * left)
     found = found or probe(nil, s.left())
     for _, way in ipairs(found and ways or {}) do
         local seconds = found.before
             + 2 * made.seconds * #sessions
             + 1.2 * way.repetitions * (found.kernels + (way.dense and found.dense or 0))
-        local possible = not way.dense or found.dense > 0 or not libraries
+        local possible = not way.dense or found.dense > 0 or not dense_names
         if possible and seconds <= way.share * left then
-            return { repetitions = way.repetitions, dense = way.dense and libraries or nil, seconds = seconds }
+            return { repetitions = way.repetitions, dense = way.dense and dense_names or nil, seconds = seconds }
         end
     end
 end
@@ -110,14 +111,13 @@ local function rows_of(s, samples, i)
         local default, times =
             round.times(s, samples, 1, batch, s.tuning.conditions[1]),
             round.times(s, samples, i, batch, s.tuning.conditions[1])
-        local dense_us, library =
-            measure.fastest_dense(samples, s.tuning.libraries or {}, batch, s.threads > 1 and "wall" or "cpu")
+        local dense_us, rival = rivals.fastest(samples, s.tuning.rivals or {}, batch, s.threads > 1 and "wall" or "cpu")
         rows[n] = {
             batch = batch,
             default_us = statistics.median(default),
             tuned_us = statistics.median(times),
             dense_us = dense_us and dense_us / batch,
-            dense_library = library,
+            dense_library = rival and rival.library,
             ratio = ratio_of(s, samples, i, { batch }),
         }
     end

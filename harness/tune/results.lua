@@ -304,7 +304,7 @@ function results.lines(m, outcomes, o)
             add(string.format("  %s: taken back: slower than the default in the run below that confirms it", regime))
         end
         if found.rows then
-            local baseline = s.tuning.libraries and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
+            local baseline = s.tuning.rivals and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster")
                 or ""
             add(
                 string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline)

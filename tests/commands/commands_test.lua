@@ -755,6 +755,7 @@ function test.bench_for_machines()
     end
     check.equal({ type(r.schedule), type(r.dense_library), math.type(r.code_flips) }, { "string", "string", "integer" })
     check.near(r.speedup, r.dense_us_per_token / r.us_per_token, 1e-6 * r.speedup)
+    check.equal({ r.same_type, r.same_type_speedup, #r.rivals }, { "f32", r.speedup, 2 })
     check.equal(type(r.counts), "boolean")
     check.equal(r.counts and r.cpu_over_wall < 0.97, false)
     for name in ("fma_gflops l1_gbytes l2_gbytes l3_gbytes memory_gbytes random_rows_gbytes"):gmatch "%S+" do
@@ -767,7 +768,7 @@ end
 function test.bench_as_a_page()
     local page = folder .. "/page.html"
     works { "bench", tiny, "--isa", "scalar", "--batch", "1,3,200", "--repetitions", "1", "--html", page }
-    local text = program.page(page, 2)
+    local text = program.page(page, 3)
     for _, name in ipairs { "tiny", "tokens a call", "GFLOP/s", "times as fast", "scalar", "share of limit" } do
         check.matches(text, name)
     end
@@ -789,12 +790,49 @@ function test.bench_of_another_type()
             works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" }
         )
     ).results[1]
-    check.equal({ r.table_dtype, r.projection_dtype }, { "i8", "f32" })
+    check.equal({ r.table_dtype, r.projection_dtype, r.same_type }, { "i8", "f32", "i8" })
     check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
     check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
 end
 
 local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
+
+-- The fastest of the type or a wider one; each with its error, which is that of its type.
+function test.bench_beside_rivals_of_the_same_type()
+    local words =
+        { "bench", tiny, "--isa", "scalar", "--tables", "i8,bf16", "--batch", "1,40", "--repetitions", "1", "--json" }
+    local found = assert(json.decode(works(words)))
+    local errors = { f32 = { 0, 1e-5 }, bf16 = { 5e-4, 2e-2 }, i8 = { 5e-3, 5e-2 } }
+    for _, r in ipairs(found.results) do
+        local best, known = nil, {}
+        for _, rival in ipairs(r.rivals) do
+            known[#known + 1] = rival.library .. " " .. rival.type
+            check.near(rival.speedup, rival.us_per_token / r.us_per_token, 1e-6 * rival.speedup)
+            local least, most = table.unpack(errors[rival.type])
+            check.equal({ rival.type, rival.rel_err >= least, rival.rel_err <= most }, { rival.type, true, true })
+            local takes = r.same_type == "i8" or rival.type ~= "i8"
+            if takes and (not best or rival.us_per_token < best.us_per_token) then best = rival end
+        end
+        check.equal(r.same_type, r.table_dtype)
+        check.equal(r.same_type_rival, best)
+        check.equal(r.same_type_speedup, best.speedup)
+        check.equal(r.speedup >= r.same_type_speedup, true)
+        local bf16 = found.host.onednn_bf16 == "none" and {} or { "onednn bf16" }
+        check.equal(known, { "openblas f32", "onednn f32", bf16[1] or "onednn i8", bf16[1] and "onednn i8" })
+    end
+end
+
+function test.bench_beside_chosen_rivals()
+    local words =
+        { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--tables", "i8", "--rivals" }
+    local text = works(with(words, "f32"))
+    check.equal({ text:find("same type", 1, true) }, {})
+    check.matches(text, " x f32 ")
+    local r = assert(json.decode(works(with(words, "same", "--json")))).results[1]
+    check.equal({ r.same_type, r.speedup, r.dense_library, #r.rivals > 2 }, { "i8", nil, nil, true })
+    refuses(1, '--rivals: "i8": must be same, f32 or same,f32', { "bench", tiny, "--rivals", "i8" })
+    refuses(1, "--rivals", { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--rivals", "f32" })
+end
 
 -- All types of one run stand beside the same dense FFN, each with its own rows.
 function test.bench_of_several_types()
@@ -814,6 +852,7 @@ function test.bench_of_several_types()
     check.equal(results[1].dense_us_per_token, results[3].dense_us_per_token)
     check.equal(results[1].random_rows_gbytes ~= results[3].random_rows_gbytes, true)
     local text = works(with(words, "--html", folder .. "/types.html"))
+    check.matches(text, " x same type .* x f32 ")
     check.matches(text, "\nisa     tables tokens ")
     check.matches(text, "\nscalar  i8          2 ")
     check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")

@@ -33,6 +33,9 @@ local function result(batch, share)
         dense_us_per_token = 5,
         dense_library = "onednn",
         speedup = 4,
+        same_type = "i8",
+        same_type_speedup = 2,
+        same_type_rival = { library = "onednn", type = "bf16", us_per_token = 2.5, speedup = 2, rel_err = 3e-3 },
         project_gflops = 30,
         limit_us = 0.25,
         limit_share = 0.2,
@@ -72,6 +75,26 @@ function test.the_page_strikes_what_does_not_count()
     check.matches(text, "All lines count")
     for _, words in ipairs { 'class="off"', "mark c0", "Grey marks" } do
         check.equal(text:find(words, 1, true), nil)
+    end
+end
+
+-- The same type first; a comparison that was not measured is not there.
+function test.the_page_has_a_chart_for_each_comparison()
+    local text = page.page(facts, limits, { result(1, 1), result(64, 1) })
+    check.matches(text, "Speed%-up over the dense FFN of the same type.*Speed%-up over the dense FFN in float32")
+    check.matches(text, "<th[^>]*>× same type</th><th[^>]*>× f32</th>")
+    check.matches(text, ">2.00</td><td[^>]*>4.00</td><td[^>]*>2.50</td><td[^>]*>onednn bf16</td>")
+    check.matches(text, ">3.0e%-03</td>")
+    for key, words in pairs { same_type_speedup = "of the same type against", speedup = "in float32 against" } do
+        local left_out = { result(1, 1), result(64, 1) }
+        for _, r in ipairs(left_out) do
+            r[key] = nil
+            if key == "same_type_speedup" then
+                r.same_type, r.same_type_rival = nil, nil
+            end
+        end
+        text = page.page(facts, limits, left_out)
+        check.equal({ text:find(words, 1, true) }, {})
     end
 end
 

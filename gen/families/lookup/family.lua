@@ -19,6 +19,7 @@ local family = {
         "tuned",
         "threads",
         "html",
+        "rivals",
     },
     types = { "tables", "projection" },
     space = require "gen.families.lookup.schedule",

@@ -8,6 +8,7 @@ local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
+local same = require "gen.model.same"
 local samples = require "gen.families.whole.samples"
 local sections = require "gen.families.whole.sections"
 local stages = require "gen.families.whole.stages"
@@ -20,17 +21,6 @@ local whole_model = require "gen.families.whole.model"
 local plan = {}
 
 plan.state_header = blob.align -- bytes of a state before the caches: the position
-
-local function same(a, b)
-    if type(a) ~= "table" or type(b) ~= "table" then return a == b end
-    for key, value in pairs(a) do
-        if not same(value, b[key]) then return false end
-    end
-    for key in pairs(b) do
-        if a[key] == nil then return false end
-    end
-    return true
-end
 
 -- What decides a blob's bytes but the weights.
 local function digest_of(m, own, segments)

@@ -1,4 +1,4 @@
--- Times verified variants in the measuring process and reports them beside the best dense FFN of the same run.
+-- Times verified variants in the measuring process and reports them beside the best dense FFNs of the same run.
 local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
@@ -8,6 +8,7 @@ local measure = require "harness.measure.measure"
 local plan = require "gen.families.lookup.plan"
 local bench_page = require "harness.report.bench_page"
 local counted = require "harness.report.counted"
+local rivals = require "harness.measure.rivals"
 local setting = require "harness.measure.setting"
 local statistics = require "harness.base.statistics"
 
@@ -28,9 +29,37 @@ local function variant_name(b, v, regime)
     return table.concat({ v.isa.name, b.plan.projection.name, b.plan.tables.name, "of", b.number, regime }, "_")
 end
 
+-- What is timed beside `builds` for the words `kinds` of --rivals: "same" means those of their types and wider ones.
+local function rivals_of(builds, kinds)
+    local rows = rivals.as_wide_as "f32"
+    for _, b in ipairs(kinds.same and builds or {}) do
+        local more = rivals.as_wide_as(rivals.same_type(b.plan.projection, b.plan.tables))
+        if #more > #rows then rows = more end
+    end
+    return rows
+end
+
+-- The dense FFNs of `rows` at `batch` tokens, beside an FFN that takes `ffn` µs a call.
+local function rivals_beside(rows, samples, context, batch, clock, ffn)
+    local list = json.array {}
+    for _, row in ipairs(rows) do
+        local time = rivals.fastest(samples, { row }, batch, clock)
+        if time then
+            list[#list + 1] = {
+                library = row.library,
+                type = row.type,
+                us_per_token = time / batch,
+                speedup = time / ffn,
+                rel_err = assert(tonumber(context["dense/" .. rivals.name(row) .. "/" .. batch])),
+            }
+        end
+    end
+    return list
+end
+
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall
 -- time counts.
-local function results_of(builds, job, samples, context)
+local function results_of(builds, job, rows, kinds, samples, context)
     local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
     local clock = job.threads > 1 and "wall" or "cpu"
     local function time(name, kind) return samples[name] and statistics.median(samples[name][kind]) end
@@ -39,7 +68,6 @@ local function results_of(builds, job, samples, context)
         local regime = v.few and batch <= v.few.threshold and "few" or "many"
         local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
         local name = variant_name(b, v, regime) .. "/" .. batch
-        local best, library = measure.fastest_dense(samples, job.dense, batch, clock)
         local ffn, project, gather =
             time("ffn/" .. name .. "/uniform_warm", clock),
             time("project/" .. name, "cpu"),
@@ -48,6 +76,19 @@ local function results_of(builds, job, samples, context)
         local work, sharing = plan.work(p, v, regime == "few", batch), plan.threads(kernels, batch, job.threads)
         local limit_us = cost.limit(work, limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
+        local beside = rivals_beside(rows, samples, context, batch, clock, ffn)
+        local function fastest(type)
+            local _, row = rivals.fastest(samples, rivals.as_wide_as(type), batch, clock)
+            for _, rival in ipairs(beside) do
+                if rival.library == row.library and rival.type == row.type then return rival end
+            end
+        end
+        local same_type = kinds.same and rivals.same_type(p.projection, p.tables)
+        local same, dense = same_type and fastest(same_type), kinds.f32 and fastest "f32"
+        -- several threads of a library are never busy all of the time
+        local function share_of(rival)
+            return rival and job.threads == 1 and time("dense/" .. rivals.name(rival) .. "/" .. batch, "share") or nil
+        end
         results[#results + 1] = {
             model = p.model.name,
             batch = batch,
@@ -60,9 +101,13 @@ local function results_of(builds, job, samples, context)
             tuned = b.tuned,
             us_per_token = ffn / batch,
             stages = { project = project / batch, gather = gather / batch },
-            dense_us_per_token = best / batch,
-            dense_library = library,
-            speedup = best / ffn,
+            same_type = same_type or nil,
+            same_type_rival = same or nil,
+            same_type_speedup = same and same.speedup or nil,
+            dense_us_per_token = dense and dense.us_per_token or nil,
+            dense_library = dense and dense.library or nil,
+            speedup = dense and dense.speedup or nil,
+            rivals = beside,
             gflops = p.mflop.folded * 1e3 * batch / ffn,
             project_gflops = p.mflop.projection * 1e3 * batch / project,
             limit_us = limit_us,
@@ -75,11 +120,7 @@ local function results_of(builds, job, samples, context)
             gather_gbytes = p.shape.slots * p.shape.d_out * p.tables.bytes * 1e-3 * batch / gather,
             again_ratio = again and again / ffn,
             cpu_over_wall = share,
-            -- several threads of a library are never busy all of the time
-            counts = statistics.counts(
-                share,
-                job.threads == 1 and time("dense/" .. library .. "/" .. batch, "share") or nil
-            ),
+            counts = statistics.counts(share, share_of(same), share_of(dense)),
             rel_err = checked.rel_err,
             max_abs_err = checked.max_abs_err,
             code_flips = checked.code_flips,
@@ -100,8 +141,11 @@ local function different_tables(a, b) return a.table_dtype ~= b.table_dtype end
 local function differently_tuned(a, b) return a.tuned ~= b.tuned end
 local function different_projections(a, b) return a.projection_dtype ~= b.projection_dtype end
 
+local function same_type(r) return r.same_type_rival end
+local function in_f32(r) return r.dense_library end
+
 -- The columns of the table for people: { head, width (negative: to the left), format, value(r) }. One with `several` is
--- there when that says of two results that they differ.
+-- there when that says of two results that they differ, one with `of` when that says something of the results.
 local columns = {
     { "isa", -7, "%s", function(r) return r.isa end },
     { "projection", -10, "%s", function(r) return r.projection_dtype end, several = different_projections },
@@ -112,9 +156,20 @@ local columns = {
     { "project", 8, "%.2f", function(r) return r.stages.project end },
     { "gather", 8, "%.2f", function(r) return r.stages.gather end },
     { "of limit", 8, "%.0f %%", function(r) return 100 * r.limit_share end },
-    { "dense FFN", 9, "%.2f", function(r) return r.dense_us_per_token end },
-    { "library", -9, "%s", function(r) return r.dense_library end },
-    { "x faster", 8, "%.2f", function(r) return r.speedup end },
+    { "same type", 9, "%.2f", function(r) return r.same_type_rival.us_per_token end, of = same_type },
+    {
+        "through",
+        -12,
+        "%s",
+        function(r) return r.same_type_rival.library .. " " .. r.same_type_rival.type end,
+        of = same_type,
+    },
+    { "x same type", 11, "%.2f", function(r) return r.same_type_speedup end, of = same_type },
+    { "f32", 7, "%.2f", function(r) return r.dense_us_per_token end, of = in_f32 },
+    { "through", -8, "%s", function(r) return r.dense_library end, of = in_f32 },
+    { "x f32", 6, "%.2f", function(r) return r.speedup end, of = in_f32 },
+    { "error", 7, "%.1e", function(r) return r.rel_err end },
+    { "same type's", 11, "%.1e", function(r) return r.same_type_rival.rel_err end, of = same_type },
     { "GFLOP/s", 8, "%.1f", function(r) return r.project_gflops end },
     { "GB/s", 7, "%.1f", function(r) return r.gather_gbytes end },
 }
@@ -149,7 +204,11 @@ local function print_table(host_facts, cflags, limits, results)
     }
     local shown = {}
     for _, column in ipairs(columns) do
-        if not column.several or #kinds_of(results, column.several) > 1 then shown[#shown + 1] = column end
+        if
+            (not column.several or #kinds_of(results, column.several) > 1) and (not column.of or column.of(results[1]))
+        then
+            shown[#shown + 1] = column
+        end
     end
     local function add(cell, mark)
         local cells = {}
@@ -170,6 +229,14 @@ local function print_table(host_facts, cflags, limits, results)
                 GFLOP/s and GB/s: of one thread, CPU time.",
             threads
         )
+    if same_type(results[1]) then
+        lines[#lines + 1] =
+            "same type: the fastest dense FFN with numbers as wide as the narrower of projection and tables or wider. \z
+                error: of y, relative to float64."
+    else
+        lines[#lines + 1] = "error: of y, relative to float64."
+    end
+    lines[#lines + 1] = rivals.note(host_facts, results)
     local rows = {}
     for i, r in ipairs(types) do
         rows[i] = (#types > 1 and "of " .. r.table_dtype .. " " or "") .. string.format("%.0f", r.random_rows_gbytes)
@@ -205,7 +272,7 @@ local function print_table(host_facts, cflags, limits, results)
 end
 
 -- What the measuring process is told to do.
-local function job_of(builds, facts, options)
+local function job_of(builds, rows, facts, options)
     local p = builds[1].plan
     local job = {
         model = p.model.name,
@@ -227,7 +294,7 @@ local function job_of(builds, facts, options)
         take_turns = false,
         alike = false,
         sweep_bytes = 0,
-        dense = { "openblas", "onednn" },
+        dense = rivals.names(rows),
         variants = {},
         limits = true,
         sizes = setting.caches_of(facts),
@@ -258,15 +325,16 @@ local function job_of(builds, facts, options)
     return job
 end
 
--- Times the builds, one or more of one model, each verified, in one run and reports them.
-function bench.run(builds, options)
+-- Times the builds, one or more of one model, each verified, in one run; reports them beside rivals of these `kinds`.
+function bench.run(builds, kinds, options)
     local facts = cpu.describe()
-    local job = job_of(builds, facts, options)
+    local rows = rivals_of(builds, kinds)
+    local job = job_of(builds, rows, facts, options)
     local samples, context = measure.run(job, { show_stderr = true })
     if not samples then return 1 end
     local p = builds[1].plan
     local limits = limits_of(context, p)
-    local results = results_of(builds, job, samples, context)
+    local results = results_of(builds, job, rows, kinds, samples, context)
     local host_facts = setting.host_facts(
         facts,
         p.variants[#p.variants].isa,

@@ -12,6 +12,7 @@ local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local request = require "gen.bundle.request"
+local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 
 local execute = {}
@@ -171,14 +172,14 @@ end
 
 function execute.bench(path, options)
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
-    local threads = execute.threads_of(options)
+    local threads, kinds = execute.threads_of(options), rivals.select(options.rivals or "same,f32")
     local builds, files = {}, {}
     for i, choice in ipairs(combinations(options)) do
         local types = choice.projection .. " " .. choice.tables
         builds[i] = verified_build(path, choice, threads, files[types])
         builds[i].number, files[types] = i, builds[i].files
     end
-    return bench.run(builds, options)
+    return bench.run(builds, kinds, options)
 end
 
 return execute

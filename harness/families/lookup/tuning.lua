@@ -4,10 +4,11 @@ local compile = require "harness.base.compile"
 local gather_i8 = require "gen.families.lookup.gather_i8"
 local json = require "json"
 local packed = require "harness.families.lookup.packed"
+local rivals = require "harness.measure.rivals"
 
 local tuning = {
     types_text = "tables in %s, projection in %s",
-    libraries = { "openblas", "onednn" },
+    rivals = rivals.as_wide_as "f32",
     estimate = require "harness.families.lookup.estimate",
     rules = require "harness.families.lookup.rules",
     -- Tables in the caches and codes that are all equally likely, codes as skewed as those of text, tables that other

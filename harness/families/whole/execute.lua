@@ -23,6 +23,9 @@ function execute.run(path, options)
     if #list > p.context then
         error(string.format("%s: %d ids: must be at most attention.context = %d", options.ids, #list, p.context), 0)
     end
+    if options.decode and not p.causal then
+        error("--decode: " .. path .. ": is an encoder, which takes all ids at once", 0)
+    end
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local model = library.of(p, options)
     local y

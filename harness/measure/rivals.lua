@@ -1,0 +1,92 @@
+-- The dense FFNs that a LookupFFN is timed beside: which there are, which of them are of its type, and the fastest.
+local dtype = require "gen.plan.dtype"
+local statistics = require "harness.base.statistics"
+
+local rivals = {}
+
+-- Of harness/measure/lookup.cc, widest first: the library and the type of both factors of its products.
+rivals.list = {
+    { library = "openblas", type = "f32" },
+    { library = "onednn", type = "f32" },
+    { library = "onednn", type = "bf16" },
+    { library = "onednn", type = "i8" },
+}
+
+local function bytes_of(type) return dtype.get(type).bytes end
+
+-- How the measuring process calls a row.
+function rivals.name(row) return row.library .. "/" .. row.type end
+
+function rivals.names(rows)
+    local names = {}
+    for i, row in ipairs(rows) do
+        names[i] = rivals.name(row)
+    end
+    return names
+end
+
+-- The rows with the type `type` or a wider one: who takes rounding to `type` may take what rounds less.
+function rivals.as_wide_as(type)
+    local rows = {}
+    for _, row in ipairs(rivals.list) do
+        if bytes_of(row.type) >= bytes_of(type) then rows[#rows + 1] = row end
+    end
+    return rows
+end
+
+-- The type of a dense FFN for a LookupFFN with these rows of gen/plan/dtype.lua: as narrow as the narrower of the two.
+function rivals.same_type(projection, tables)
+    local bytes = math.min(projection.bytes, tables.bytes)
+    for _, row in ipairs(rivals.list) do
+        if bytes_of(row.type) <= bytes then return row.type end
+    end
+    return rivals.list[#rivals.list].type
+end
+
+-- The words of the option --rivals as a set; raises one line.
+function rivals.select(text)
+    local kinds = {}
+    for word in (text .. ","):gmatch("([^,]*),") do
+        if word ~= "same" and word ~= "f32" or kinds[word] then
+            error('--rivals: "' .. text .. '": must be same, f32 or same,f32', 0)
+        end
+        kinds[word] = true
+    end
+    return kinds
+end
+
+-- The fastest of `rows` at `batch` tokens by the clock "cpu" or "wall": the median µs of a call and its row; nil if
+-- none of them was timed.
+function rivals.fastest(samples, rows, batch, clock)
+    local best, fastest
+    for _, row in ipairs(rows) do
+        local sample = samples["dense/" .. rivals.name(row) .. "/" .. batch]
+        local time = sample and statistics.median(sample[clock])
+        if time and (not best or time < best) then
+            best, fastest = time, row
+        end
+    end
+    return best, fastest
+end
+
+-- What is to be said of the narrow types of results on this host, nil: nothing.
+function rivals.note(facts, results)
+    local wanted = {}
+    for _, r in ipairs(results) do
+        if r.same_type then wanted[r.same_type] = true end
+    end
+    local notes = {}
+    for _, row in ipairs(rivals.list) do
+        local how = facts["onednn_" .. row.type]
+        if wanted[row.type] and how == "none" then
+            notes[#notes + 1] = row.type .. ": oneDNN has no such products for this CPU."
+        elseif wanted[row.type] and how == "emulated" then
+            notes[#notes + 1] = row.type .. ": this CPU has no such products, oneDNN emulates them."
+        elseif wanted[row.type] and how == "7-bit weights" then
+            notes[#notes + 1] = row.type .. ": without VNNI weights have 7 bits, so that no sum overflows."
+        end
+    end
+    return #notes > 0 and table.concat(notes, " ") or nil
+end
+
+return rivals

@@ -1,0 +1,81 @@
+-- Which dense FFNs a LookupFFN is compared with: those of its type and wider ones, the fastest of them.
+local check = require "tests.support.check"
+local dtype = require "gen.plan.dtype"
+local rivals = require "harness.measure.rivals"
+
+local test = {}
+
+local function same_type(projection, tables)
+    return rivals.same_type(dtype.get(projection, "projection"), dtype.get(tables))
+end
+
+function test.the_narrower_of_two_types_counts()
+    check.equal(same_type("f32", "f32"), "f32")
+    for _, tables in ipairs { "bf16", "f16" } do
+        check.equal({ same_type("f32", tables), same_type("bf16", tables) }, { "bf16", "bf16" })
+    end
+    check.equal({ same_type("bf16", "f32"), same_type("i16", "f32") }, { "bf16", "bf16" })
+    for _, projection in ipairs { "f32", "bf16", "i16" } do
+        check.equal({ same_type(projection, "i8"), same_type(projection, "e4m3") }, { "i8", "i8" })
+    end
+end
+
+-- Every type that a LookupFFN may have has one.
+function test.every_type_has_a_rival()
+    for _, projection in ipairs(dtype.projection_names) do
+        for _, tables in ipairs(dtype.names) do
+            check.equal(#rivals.as_wide_as(same_type(projection, tables)) >= 2, true)
+        end
+    end
+end
+
+function test.wider_types_are_rivals_too()
+    check.equal(rivals.names(rivals.as_wide_as "f32"), { "openblas/f32", "onednn/f32" })
+    check.equal(rivals.names(rivals.as_wide_as "bf16"), { "openblas/f32", "onednn/f32", "onednn/bf16" })
+    check.equal(#rivals.as_wide_as "i8", #rivals.list)
+end
+
+function test.the_fastest_that_was_timed()
+    local function samples_of(times)
+        local samples = {}
+        for name, us in pairs(times) do
+            samples["dense/" .. name .. "/8"] = { cpu = { us, 2 * us, us / 2 }, wall = { 10 / us } }
+        end
+        return samples
+    end
+    local samples = samples_of { ["openblas/f32"] = 4, ["onednn/f32"] = 5, ["onednn/bf16"] = 3 }
+    local function fastest(type, clock)
+        local us, row = rivals.fastest(samples, rivals.as_wide_as(type), 8, clock)
+        return { us, row.library, row.type }
+    end
+    check.equal(fastest("f32", "cpu"), { 4.0, "openblas", "f32" })
+    check.equal(fastest("bf16", "cpu"), { 3.0, "onednn", "bf16" })
+    check.equal(fastest("i8", "cpu"), { 3.0, "onednn", "bf16" }) -- no i8 on this CPU
+    check.equal(fastest("i8", "wall"), { 2.0, "onednn", "f32" })
+    check.equal({ rivals.fastest(samples, rivals.list, 9, "cpu") }, {})
+end
+
+function test.the_option()
+    check.equal(rivals.select "same,f32", { same = true, f32 = true })
+    check.equal({ rivals.select "same", rivals.select "f32" }, { { same = true }, { f32 = true } })
+    for _, text in ipairs { "", "same,", "i8", "same,same", "f32 " } do
+        check.fails_with('--rivals: "' .. text .. '": must be same, f32 or same,f32', rivals.select, text)
+    end
+end
+
+function test.what_a_cpu_lacks_is_said()
+    local results = { { same_type = "bf16" }, { same_type = "i8" } }
+    check.equal(rivals.note({ onednn_bf16 = "native", onednn_i8 = "vnni" }, results), nil)
+    check.equal(rivals.note({ onednn_bf16 = "none", onednn_i8 = "7-bit weights" }, {}), nil)
+    check.equal(
+        rivals.note({ onednn_bf16 = "none", onednn_i8 = "7-bit weights" }, results),
+        "bf16: oneDNN has no such products for this CPU. "
+            .. "i8: without VNNI weights have 7 bits, so that no sum overflows."
+    )
+    check.matches(
+        rivals.note({ onednn_bf16 = "emulated", onednn_i8 = "vnni" }, results),
+        "^bf16: [^\n]* emulates them.$"
+    )
+end
+
+return test
