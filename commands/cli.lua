@@ -246,7 +246,17 @@ local commands = {
             weights_option,
             { name = "input", value = "X.npy", doc = "float32 [tokens][d]; of a whole model --ids instead" },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
-            { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
+            { name = "output", value = "Y.npy", doc = "float32 [tokens][d_out]; with --expect it may be absent" },
+            {
+                name = "expect",
+                value = "Y.npy",
+                doc = "what a framework makes of the same input, float32 or float64: compare with it",
+            },
+            {
+                name = "tolerance",
+                value = "NUMBER",
+                doc = "with --expect: exit 1 above this relative error of a row; default 1e-5",
+            },
             isa_option,
             prefix_option,
             ignore_option,

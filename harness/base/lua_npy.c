@@ -135,8 +135,8 @@ static int compare(lua_State *L)
             lua_setfield(L, -2, places[i].name);
         }
     } else if (expected) {
-        files_error(error, sizeof error, "%s: %zu rows of %zu: must be %zu rows of %zu, as this model's%s", wanted, wanted_rows,
-                    wanted_columns, rows, columns, rows == 0 ? ", but there are none" : "");
+        files_error(error, sizeof error, "%s: has rows × columns %zu × %zu: must be %zu × %zu%s", wanted, wanted_rows, wanted_columns, rows,
+                    columns, rows == 0 ? ", and there is nothing to compare" : "");
     }
     free(y);
     free(expected);

@@ -23,6 +23,7 @@ return {
     bench_batches = function() return "1" end,
     tokenize = tokenize,
     run = execute.run,
+    unsaid = execute.unsaid,
     run_option = "ids",
     text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
     verify = verify.run,

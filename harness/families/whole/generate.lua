@@ -66,7 +66,7 @@ end
 
 -- Prints ids or pieces of text as they come. `add(id)` returns whether somebody reads and whether the text has ended;
 -- `finish()` prints what is left.
-local function printer(model, p, options, as_ids)
+local function printer(model, options, as_ids)
     local out, is_terminal, made = stream.new(options.stop), process.is_terminal(1), {}
     local reads = true
     local function print(text)
@@ -115,7 +115,7 @@ function generate.run(path, texts, options)
     if #prompt > p.context then
         error(string.format("the prompt has %d tokens: must be at most attention.context = %d", #prompt, p.context), 0)
     end
-    local ends, out, state, made, steps = ends_of(p, options), printer(model, p, options, as_ids), model:state(), {}, 0
+    local ends, out, state, made, steps = ends_of(p, options), printer(model, options, as_ids), model:state(), {}, 0
     local start = process.clock()
     local logits = assert(state:prefill(prompt))
     local prefilled, ended = process.clock(), "tokens"
