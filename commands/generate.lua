@@ -28,8 +28,8 @@ end
 
 function commands.schedules(arguments, options)
     local p = load_plan(arguments[1], options)
-    if not families.get(p.family).space then error(arguments[1] .. ": has no choices: it has one schedule", 0) end
     local space, sets = families.get(p.family).space, {}
+    if not space then error(arguments[1] .. ": has no choices: it has one schedule", 0) end
     for i, v in ipairs(p.variants) do
         sets[i] = { isa = v.isa.name, choices = json.array(space.legal(p.shape, v.isa, v.schedule)) }
     end

@@ -7,9 +7,38 @@ local weights = require "weights"
 
 local packing = {}
 
+-- A copy of a record of the plan with another value of `key`.
+local function with(record, key, value)
+    local copy = {}
+    for name, own in pairs(record) do
+        copy[name] = own
+    end
+    copy[key] = value
+    return copy
+end
+
+-- The plan `p` with the names that the file has for its tensors, and a function back from those.
+local function spelled(p, files)
+    if not p.model.checkpoint or not p.pieces or files.prefix ~= "" then
+        return p, function(name) return name end
+    end
+    local found, message = weights.tensors(files.weights)
+    if not found then error(message, 0) end
+    local spell, back = checkpoint.spelling(p.model, found)
+    local copy = setmetatable({ tensors = {}, pieces = {} }, { __index = p })
+    for i, tensor in ipairs(p.tensors) do
+        copy.tensors[i] = with(tensor, "name", spell(tensor.name))
+    end
+    for i, piece in ipairs(p.pieces) do
+        copy.pieces[i] = piece.from and with(piece, "from", spell(piece.from)) or piece
+    end
+    copy.blocks_prefix = p.blocks_prefix and spell(p.blocks_prefix)
+    return copy, back
+end
+
 -- Raises one line for tensors of the checkpoint that the model leaves out. Where others are missing, the packer says
--- so, unless what is left out explains that.
-local function check_leftovers(p, files)
+-- so, unless what is left out explains that. model_name(name): what the model calls a tensor.
+local function check_leftovers(p, files, model_name)
     local found, message = weights.tensors(files.weights)
     if not found then error(message, 0) end
     local read, missing, names = {}, false, {}
@@ -27,7 +56,8 @@ local function check_leftovers(p, files)
         end
     end
     names = leftovers.without(names, files.ignore)
-    local reason, explained = families.get(p.family).left_out, false
+    local left_out, explained = families.get(p.family).left_out, false
+    local function reason(m, name) return left_out(m, model_name(name)) end
     for _, name in ipairs(names) do
         explained = explained or select(2, reason(p.model, name)) ~= nil
     end
@@ -37,8 +67,10 @@ end
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
 -- Returns the relative errors that rounding made, by section; raises one line.
 function packing.pack(p, files)
-    if not families.get(p.family).without_weights then check_leftovers(p, files) end
-    return assert(weights.pack(blob.packing(p, files)))
+    if families.get(p.family).without_weights then return assert(weights.pack(blob.packing(p, files))) end
+    local own, model_name = spelled(p, files)
+    check_leftovers(own, files, model_name)
+    return assert(weights.pack(blob.packing(own, files)))
 end
 
 return packing

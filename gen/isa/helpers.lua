@@ -8,33 +8,26 @@
 -- is the field `helpers` of its file.
 local helpers = {}
 
+-- What keeps compilers from making library calls of loops.
+local function hidden(name, type)
+    return {
+        name = name,
+        text = ([[
+/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of memset,
+   memcpy or memmove. */
+static inline TYPE $NAME(TYPE value)
+{
+#if defined(__GNUC__)
+    __asm__("" : "+m"(value));
+#endif
+    return value;
+}]]):gsub("%u%u%u%u", { TYPE = type, NAME = name }),
+    }
+end
+
 local portable = {
-    {
-        name = "hidden",
-        text = [[
-/* The value, which compilers no longer know: a loop that stores it, or multiplies what it copies by it, does not become
-   a call of memset, memcpy or memmove. */
-static inline float $hidden(float value)
-{
-#if defined(__GNUC__)
-    __asm__("" : "+m"(value));
-#endif
-    return value;
-}]],
-    },
-    {
-        name = "hidden_integer",
-        text = [[
-/* The value, which compilers no longer know: a loop that stores it, or adds it to what it copies, does not become a
-   call of memset, memcpy or memmove. */
-static inline int32_t $hidden_integer(int32_t value)
-{
-#if defined(__GNUC__)
-    __asm__("" : "+m"(value));
-#endif
-    return value;
-}]],
-    },
+    hidden("hidden", "float"),
+    hidden("hidden_integer", "int32_t"),
     {
         name = "float_bits",
         text = [[

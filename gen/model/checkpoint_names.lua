@@ -2,13 +2,76 @@
 -- bias are found.
 local checkpoint = {}
 
--- One row a family: `layer` stands before the names of layer %d; q, k, v, p (attention), m and o (FFN) are linear maps,
--- `packed` holds q, k and v as [heads][3][d / heads][d]. `norms`: of attention and FFN. `behind`: what follows the last
--- block and stays as it is. `separate`: names of q, k, v once they are not packed any more.
+-- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
+-- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
+-- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
+-- name.weight and name.bias; where these differ, it is a table of both, whose names are whole. `packed` holds q, k and v
+-- below each other: per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`:
+-- matrices are stored [in][out], behind dimensions of 1 where `leading` says so. `separate` names of q, k, v are those
+-- that fuse leaves. `behind`: what follows the last block and stays as it is when others are merged.
+local tensorflow = "module_apply_default/Encoder_en/KonaTransformer/Encode/"
+local variables = "module/Encoder_en/KonaTransformer/Encode/"
+
+-- What bert and roberta share.
+local function bert(base)
+    return {
+        base = base,
+        embeddings = {
+            word = base .. "embeddings.word_embeddings.weight",
+            positions = base .. "embeddings.position_embeddings.weight",
+            token_types = base .. "embeddings.token_type_embeddings.weight",
+            norm = base .. "embeddings.LayerNorm",
+            map = base .. "embeddings_project",
+        },
+        layer = base .. "encoder.layer.%d.",
+        q = "attention.self.query",
+        k = "attention.self.key",
+        v = "attention.self.value",
+        p = "attention.output.dense",
+        mlp = { "intermediate.dense" },
+        o = "output.dense",
+        lookup = "FFN.",
+        norms = { "attention.output.LayerNorm", "output.LayerNorm" },
+    }
+end
+
+local function with(row, more)
+    for key, value in pairs(more) do
+        row[key] = value
+    end
+    return row
+end
+
+local function gpt(more)
+    return with({
+        base = "transformer.",
+        embeddings = { word = "transformer.wte.weight", positions = "transformer.wpe.weight" },
+        output = {
+            norm = "transformer.ln_f",
+            head = "lm_head",
+            classes = "score",
+        },
+        behind = { "lm_head.", "transformer.ln_f.", "score." },
+        layer = "transformer.h.%d.",
+        packed = { name = "attn.c_attn", parts = true },
+        q = "attn.query",
+        k = "attn.key",
+        v = "attn.value",
+        p = "attn.c_proj",
+        mlp = { "mlp.c_fc" },
+        o = "mlp.c_proj",
+        lookup = "mlp.",
+        norms = { "ln_1", "ln_2" },
+    }, more)
+end
+
+local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
+
 local families = {
     llama = {
+        base = "model.",
         embeddings = { word = "model.embed_tokens.weight" },
-        head = "lm_head.weight",
+        output = { norm = "model.norm", head = "lm_head", classes = "score" },
         needs_head = true,
         behind = { "lm_head.", "model.norm.", "score." },
         layer = "model.layers.%d.",
@@ -23,12 +86,13 @@ local families = {
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
     gpt_neox = {
+        base = "gpt_neox.",
         embeddings = { word = "gpt_neox.embed_in.weight" },
-        head = "embed_out.weight",
+        output = { norm = "gpt_neox.final_layer_norm", head = "embed_out", classes = "score" },
         needs_head = true,
-        behind = { "embed_out.", "gpt_neox.final_layer_norm." },
+        behind = { "embed_out.", "gpt_neox.final_layer_norm.", "score." },
         layer = "gpt_neox.layers.%d.",
-        packed = "attention.query_key_value",
+        packed = { name = "attention.query_key_value" },
         q = "attention.query",
         k = "attention.key",
         v = "attention.value",
@@ -38,41 +102,149 @@ local families = {
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
-    roberta = {
-        embeddings = {
-            word = "roberta.embeddings.word_embeddings.weight",
-            positions = "roberta.embeddings.position_embeddings.weight",
-            token_types = "roberta.embeddings.token_type_embeddings.weight",
+    roberta = with(bert "roberta.", {
+        output = {
+            pooled = { dense = "roberta.pooler.dense" },
+            lm = lm_head,
+            classified = { dense = "classifier.dense" },
+            head = { weight = "lm_head.decoder.weight", bias = "lm_head.bias" },
+            classes = "classifier.out_proj",
+            tokens = "classifier",
         },
-        head = "lm_head.decoder.weight",
         behind = { "lm_head.", "classifier.", "roberta.pooler." },
-        layer = "roberta.encoder.layer.%d.",
-        q = "attention.self.query",
-        k = "attention.self.key",
-        v = "attention.self.value",
-        p = "attention.output.dense",
-        mlp = { "intermediate.dense" },
-        o = "output.dense",
-        lookup = "FFN.",
-        norms = { "attention.output.LayerNorm", "output.LayerNorm" },
+    }),
+    bert = with(bert "bert.", {
+        output = {
+            pooled = { dense = "bert.pooler.dense" },
+            lm = { dense = "cls.predictions.transform.dense", norm = "cls.predictions.transform.LayerNorm" },
+            head = { weight = "cls.predictions.decoder.weight", bias = "cls.predictions.bias" },
+            classes = "classifier",
+        },
+        behind = { "cls.", "classifier.", "bert.pooler." },
+    }),
+    gpt2 = gpt { transposed = true },
+    mingpt = gpt { needs_head = true },
+    -- The authors of LookupFFN: pre-norm blocks in a RoBERTa, with their names of the dense FFN.
+    lookupffn = with(bert "roberta.", {
+        output = {
+            norm = "roberta.encoder.LayerNorm",
+            lm = lm_head,
+            head = { weight = "lm_head.decoder.weight", bias = "lm_head.bias" },
+        },
+        behind = { "lm_head.", "roberta.encoder.LayerNorm." },
+        q = "attention.query",
+        k = "attention.key",
+        v = "attention.value",
+        p = "attention.dense",
+        mlp = { "FFN.1" },
+        o = "FFN.3",
+        norms = { "attention.LayerNorm", "FFN.LayerNorm" },
+        mlp_norm = "FFN.0",
+    }),
+    -- Universal Sentence Encoder lite, as TensorFlow.js converts its graph.
+    use = {
+        base = "",
+        embeddings = { word = "module/Embeddings_en" },
+        output = {
+            dense = {
+                weight = "module/Encoder_en/hidden_layers/tanh_layer_0/weights",
+                bias = "module/Encoder_en/hidden_layers/tanh_layer_0/bias",
+            },
+        },
+        behind = { "module/Encoder_en/hidden_layers/" },
+        layer = "Layer_%d/",
+        transposed = true,
+        packed = {
+            name = {
+                weight = variables .. "Layer_%d/TransformerLayer/MultiheadAttention/qkv_transform_single/kernel/part_0",
+                bias = tensorflow
+                    .. "Layer_%d/TransformerLayer/MultiheadAttention/qkv_transform_single/bias/ConcatPartitions/concat",
+            },
+            parts = true,
+            leading = true,
+        },
+        q = "query",
+        k = "key",
+        v = "value",
+        p = {
+            weight = variables .. "Layer_%d/TransformerLayer/MultiheadAttention/output_transform_single/kernel/part_0",
+            bias = tensorflow
+                .. "Layer_%d/TransformerLayer/MultiheadAttention/output_transform_single/bias/ConcatPartitions/concat",
+            leading = true,
+        },
+        mlp = {
+            {
+                weight = tensorflow .. "TransformerStack/Layer_%d/TransformerLayer/FFN/conv1/Tensordot/Reshape_1",
+                bias = tensorflow .. "Layer_%d/TransformerLayer/FFN/conv1/bias/ConcatPartitions/concat",
+            },
+        },
+        o = {
+            weight = tensorflow .. "TransformerStack/Layer_%d/TransformerLayer/FFN/conv2/Tensordot/Reshape_1",
+            bias = tensorflow .. "Layer_%d/TransformerLayer/FFN/conv2/bias/ConcatPartitions/concat",
+        },
+        s = {
+            weight = tensorflow .. "Layer_%d/TransformerLayer/dense/kernel/ConcatPartitions/concat",
+            bias = tensorflow .. "Layer_%d/TransformerLayer/dense/bias/ConcatPartitions/concat",
+        },
+        lookup = "FFN/",
+        norms = {
+            {
+                weight = tensorflow
+                    .. "Layer_%d/TransformerLayer/layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat",
+                bias = tensorflow
+                    .. "Layer_%d/TransformerLayer/layer_prepostprocess/layer_norm/layer_norm_bias/ConcatPartitions/concat",
+            },
+            {
+                weight = tensorflow
+                    .. "Layer_%d/TransformerLayer/FFN/layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat",
+                bias = tensorflow
+                    .. "Layer_%d/TransformerLayer/FFN/layer_prepostprocess/layer_norm/layer_norm_bias/ConcatPartitions/concat",
+            },
+        },
     },
 }
 
--- Ends of names of buffers that some versions save beside the weights; they hold no weights.
+-- The words of the model file's key `checkpoint`.
+checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
+
+-- Ends of names of buffers that some versions save beside the weights, and of copies; they hold no weights of their own.
 local buffers = {
     "%.rotary_emb%.inv_freq$",
     "%.position_ids$",
     "%.embeddings%.token_type_ids$",
     "%.attention%.bias$",
     "%.attention%.masked_bias$",
+    "%.attn%.bias$",
+    "%.attn%.masked_bias$",
+    "/TimingSignal/ExpandDims_1$",
+    "/mul/y$",
+    "/Cast/x$",
+    "/Maximum/y$",
+}
+
+-- Names of the same tensor, of which a file may have either or both.
+local synonyms = {
+    { "%.LayerNorm%.weight$", ".LayerNorm.gamma" },
+    { "%.LayerNorm%.bias$", ".LayerNorm.beta" },
+    { "^lm_head%.bias$", "lm_head.decoder.bias" },
+    { "^cls%.predictions%.bias$", "cls.predictions.decoder.bias" },
 }
 
 function checkpoint.family(m) return families[m.checkpoint] end
 
--- Whether a tensor only repeats what the model file says.
+-- The name of the matrix that makes logits, where kind and model have one.
+function checkpoint.head(m)
+    local head = families[m.checkpoint].output.head
+    return head and (type(head) == "table" and head.weight or head .. ".weight")
+end
+
+-- Whether a tensor only repeats what the model file says, or another tensor.
 function checkpoint.is_buffer(name)
     for _, pattern in ipairs(buffers) do
         if ("." .. name):find(pattern) then return true end
+    end
+    for _, row in ipairs(synonyms) do
+        if name:sub(-#row[2]) == row[2] then return true end
     end
     return false
 end
@@ -80,20 +252,103 @@ end
 -- What the names of the tensors of all blocks start with.
 function checkpoint.blocks_prefix(m) return (families[m.checkpoint].layer:match "^(.-)%%d") end
 
+-- What files may have before all names, and instead of the row's `base`.
+local wrappers = { "", "model.", "module.", "_orig_mod." }
+local bases = { bert = { "electra." } }
+
+-- How the checkpoint with the tensors `found`, by name, spells the names of model `m`: a function from a name to that in
+-- the file, which is the same where the file has neither, and one back.
+function checkpoint.spelling(m, found)
+    local family = families[m.checkpoint]
+    local function starts(name, start) return name:sub(1, #start) == start end
+    local function spelled(wrapper, base, name)
+        local inside = family.base ~= "" and starts(name, family.base)
+        return wrapper .. (inside and base .. name:sub(#family.base + 1) or name)
+    end
+    -- Blocks may stand without embeddings: then any block's tensor decides.
+    local blocks = checkpoint.blocks_prefix(m)
+    local function fits(wrapper, base)
+        if found[spelled(wrapper, base, family.embeddings.word)] then return true end
+        local start = spelled(wrapper, base, blocks)
+        for name in pairs(found) do
+            if starts(name, start) then return true end
+        end
+        return false
+    end
+    local wrapper, base
+    for _, one in ipairs(wrappers) do
+        for _, other in ipairs { family.base, "", table.unpack(bases[m.checkpoint] or {}) } do
+            if not wrapper and fits(one, other) then
+                wrapper, base = one, other
+            end
+        end
+    end
+    wrapper, base = wrapper or "", base or family.base
+    local function to_file(name)
+        local own = spelled(wrapper, base, name)
+        for _, row in ipairs(found[own] and {} or synonyms) do
+            local other = spelled(wrapper, base, (name:gsub(row[1], row[2])))
+            if found[other] then return other end
+        end
+        return own
+    end
+    local function from_file(name)
+        local rest = starts(name, wrapper) and name:sub(#wrapper + 1) or name
+        for _, start in ipairs(family.behind) do
+            if not starts(start, family.base) and starts(rest, start) then return rest end
+        end
+        return base ~= family.base and starts(rest, base) and family.base .. rest:sub(#base + 1) or rest
+    end
+    return to_file, from_file
+end
+
+-- A copy of steps, pieces or maps whose tensors are called spell(name).
+function checkpoint.respelled(value, spell)
+    if type(value) ~= "table" then return value end
+    local copy = {}
+    for key, inner in pairs(value) do
+        local name = (key == "tensor" or key == "prefix") and type(inner) == "string"
+        copy[key] = name and spell(inner) or checkpoint.respelled(inner, spell)
+    end
+    return copy
+end
+
 -- Names of norms that some models have inside attention.
 local inner_norms = { "[qk]_norm%.", "[qk]_layernorm%.", "query_norm%.", "key_norm%.", "query_layernorm%." }
+
+-- How many blocks a model has, equal or not.
+local function blocks_of(m)
+    if math.type(m.layers) == "integer" then return m.layers end
+    local count = 0
+    for _, entry in ipairs(m.layers) do
+        count = count + (entry.count or 1)
+    end
+    return count
+end
+
+-- The stems of a name, which may be two.
+local function stems_of(name)
+    if type(name) == "string" then return { name .. "." } end
+    return name and { name.weight, name.bias } or {}
+end
 
 -- Why model `m` leaves a tensor out, or what would help; nil: nobody knows. Behind it true, if that also explains why
 -- others are missing.
 function checkpoint.left_out(m, name)
     local family, prefix = families[m.checkpoint], checkpoint.blocks_prefix(m)
-    local number, rest = name:match("^(%d+)%.(.*)$", name:sub(1, #prefix) == prefix and #prefix + 1 or #name + 1)
+    local at = select(2, name:find(prefix, 1, true))
+    local number, rest = name:match("^(%d+)[./](.*)$", at and at + 1 or #name + 1)
     rest = rest or name
-    local function is_of(map) return map and rest:sub(1, #map + 1) == map .. "." end
+    local function is_of(map)
+        for _, stem in ipairs(stems_of(map)) do
+            if rest:sub(1, #stem) == stem or number and name == stem:gsub("%%d", number) then return true end
+        end
+        return false
+    end
     local trained_so = m.skip or m.norm or m.parallel and m.attention.eliminate:find("P", 1, true)
-    if number and tonumber(number) >= m.layers then return "the model file has layers = " .. m.layers end
+    if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
     for letter in m.attention.eliminate:gmatch "%u" do
-        if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed) then
+        if is_of(family[letter:lower()]) or letter ~= "P" and is_of(family.packed and family.packed.name) then
             if not trained_so then return "run lookupc fuse first", true end
             return string.format(
                 'the model file has attention.eliminate = "%s", with which such a model is trained',
@@ -106,7 +361,7 @@ function checkpoint.left_out(m, name)
     end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
     for _, norm in ipairs(family.norms) do
-        if m.norm and m.norm.kind == "rmsnorm" and rest == norm .. ".bias" then
+        if m.norm and m.norm.kind == "rmsnorm" and type(norm) == "string" and rest == norm .. ".bias" then
             return 'the model file has norm.kind = "rmsnorm", which has no bias'
         end
     end
@@ -124,11 +379,39 @@ function checkpoint.is_behind(m, name)
     return false
 end
 
-local function with_bias(name, shape, rows, columns, layout)
-    layout = layout or {}
-    local function view(suffix, of, width)
+-- A tensor of that shape as a matrix of its own.
+local function whole(tensor, shape)
+    local rows = 1
+    for i = 1, #shape - 1 do
+        rows = rows * shape[i]
+    end
+    if #shape == 1 then return { tensor = tensor, shape = shape, rows = shape[1], columns = 1 } end
+    return { tensor = tensor, shape = shape, rows = rows, columns = shape[#shape] }
+end
+
+-- The names of the tensors of a map or norm, and what both have in common.
+local function names_of(name, prefix, layer)
+    if type(name) == "string" then
+        name = prefix .. name
+        return name .. ".weight", name .. ".bias", name
+    end
+    local weight = name.weight:gsub("%%d", tostring(layer))
+    return weight, name.bias:gsub("%%d", tostring(layer)), weight
+end
+
+-- The linear map of that name, `rows` by `columns`. layout: { transposed, leading, parts = how many stand in the tensor,
+-- group, stride, offset of its rows }.
+local function map_of(name, prefix, layer, rows, columns, layout)
+    local weight, bias, stem = names_of(name, prefix, layer)
+    local all, shape = rows * (layout.parts or 1), { rows, columns }
+    if layout.transposed then
+        shape = layout.leading and { 1, 1, columns, all } or { columns, all }
+    else
+        shape[1] = all
+    end
+    local function view(tensor, of, width)
         return {
-            tensor = name .. suffix,
+            tensor = tensor,
             shape = of,
             rows = rows,
             columns = width,
@@ -137,74 +420,140 @@ local function with_bias(name, shape, rows, columns, layout)
             offset = layout.offset,
         }
     end
-    local bias_shape = { table.unpack(shape, 1, #shape - 1) }
-    return { weight = view(".weight", shape, columns), bias = view(".bias", bias_shape, 1) }
+    local map = { weight = view(weight, shape, columns), bias = view(bias, { all }, 1), name = stem }
+    map.weight.transposed = layout.transposed
+    return map
 end
 
--- The linear map `letter`, "Q", "K", "V", "P" or "O", of layer `layer` (from 0) of `rows` by `columns`: { weight, bias,
--- name }, views as gen/weights/lua_fuse.c wants them; `name` is what it is called when it stands alone.
+local function norm_of(name, prefix, layer, width)
+    local gain, offset, stem = names_of(name, prefix, layer)
+    return { gain = whole(gain, { width }), offset = whole(offset, { width }), name = stem }
+end
+
+-- The linear map `letter`, "Q", "K", "V", "P", "O", or "S" of the skip connection, of layer `layer` (from 0) of `rows`
+-- by `columns`: { weight, bias, name }, views as gen/weights/view.h reads them; `name` is what it is called when it
+-- stands alone.
 function checkpoint.linear(m, layer, letter, rows, columns)
     local family, key = families[m.checkpoint], letter:lower()
     local prefix = family.layer:format(layer)
-    local map
-    if family.packed and (key == "q" or key == "k" or key == "v") then
-        local width, part = m.d // m.heads, ({ q = 0, k = 1, v = 2 })[key]
-        map = with_bias(
-            prefix .. family.packed,
-            { 3 * m.d, m.d },
-            rows,
-            columns,
-            { group = width, stride = 3 * width, offset = part * width }
-        )
-    else
-        map = with_bias(prefix .. family[key], { rows, columns }, rows, columns)
+    local part = family.packed and ({ q = 0, k = 1, v = 2 })[key]
+    if not part then
+        local leading = type(family[key]) == "table" and family[key].leading
+        return map_of(family[key], prefix, layer, rows, columns, { transposed = family.transposed, leading = leading })
     end
+    local group = family.packed.parts and rows or rows // m.heads
+    local map = map_of(family.packed.name, prefix, layer, rows, columns, {
+        transposed = family.transposed,
+        leading = family.packed.leading,
+        parts = 3,
+        group = group,
+        stride = 3 * group,
+        offset = part * group,
+    })
     map.name = prefix .. family[key]
     return map
 end
 
--- The same map where it stands alone: as fuse leaves what was packed.
+-- The same map as fuse leaves it: what was packed stands alone, [out][in].
 function checkpoint.alone(map)
-    if not map.weight.group then return map end
+    if not map.weight.group and not map.weight.transposed then return map end
     local rows, columns = map.weight.rows, map.weight.columns
-    local copy = with_bias(map.name, { rows, columns }, rows, columns)
-    copy.name = map.name
+    local stem = map.weight.group and map.name or map.name:gsub("%.weight$", "")
+    local copy = map_of(stem, "", 0, rows, columns, {})
+    if not map.weight.group then
+        copy.weight.tensor, copy.bias.tensor = map.weight.tensor, map.bias.tensor
+    end
     return copy
 end
 
--- The name of the first or second norm of a layer.
-function checkpoint.norm(m, layer, which)
+-- The first or second norm of a layer, of so many elements: { gain, offset, name }.
+function checkpoint.norm(m, layer, which, width)
     local family = families[m.checkpoint]
-    return family.layer:format(layer) .. family.norms[which]
+    local name = family.norms[which]
+    if which == 2 and m.ffn.kind ~= "lookup" then name = family.mlp_norm or name end
+    return norm_of(name, family.layer:format(layer), layer, width)
 end
 
 -- The maps that read the FFN's input, [f][d] each.
 function checkpoint.inputs(m, layer)
     local family, list = families[m.checkpoint], {}
     for i, name in ipairs(family[m.ffn.kind] or {}) do
-        local full = family.layer:format(layer) .. name
-        list[i] = with_bias(full, { m.ffn.f, m.d }, m.ffn.f, m.d)
-        list[i].name = full
+        list[i] = map_of(name, family.layer:format(layer), layer, m.ffn.f, m.d, { transposed = family.transposed })
     end
     return list
 end
 
--- Why checkpoints of the model's family cannot hold the model: a key chain and a rule, or nil.
+-- What stands before the first block, whose input is `input` wide, with rows of `width`: { word, positions, token_types,
+-- norm, map }, those that the model has.
+function checkpoint.embeddings(m, width, input)
+    local names, embedding = families[m.checkpoint].embeddings, m.embedding or {}
+    local function rows_of(name, count) return name and count and whole(name, { count, width }) or nil end
+    return {
+        word = rows_of(names.word, m.vocab),
+        positions = rows_of(names.positions, m.positions),
+        token_types = rows_of(names.token_types, m.token_types),
+        norm = embedding.norm and names.norm and norm_of(names.norm, "", 0, width) or nil,
+        map = input ~= width and names.map and map_of(names.map, "", 0, input, width, {}) or nil,
+    }
+end
+
+-- What the names of the output's parts are, or nil.
+local function output_names(m)
+    local names, output = families[m.checkpoint].output, m.output or {}
+    local own = not output.pool and names.lm or output.classes and names.classified or names.pooled
+    return {
+        norm = output.norm and (names.norm or false),
+        dense = output.dense and (own and own.dense or names.dense or false),
+        dense_norm = output.dense and output.dense.norm and (own and own.norm or false),
+        head = output.head and (names.head or false),
+        classes = output.classes and (not output.dense and names.tokens or names.classes or false),
+    }
+end
+
+-- What stands behind the last block, whose output is `width` wide: { norm, dense, dense_norm, head, classes }, those
+-- that the model has. A tied head's matrix is the word embedding.
+function checkpoint.output(m, width)
+    local names, output = output_names(m), m.output or {}
+    local transposed = m.checkpoint == "use"
+    local last = output.dense and output.dense.width or width
+    local function norm(name, of) return name and norm_of(name, "", 0, of) or nil end
+    local function map(name, rows, columns)
+        return name and map_of(name, "", 0, rows, columns, { transposed = transposed or nil }) or nil
+    end
+    local parts = {
+        norm = norm(names.norm, width),
+        dense = map(names.dense, last, width),
+        dense_norm = norm(names.dense_norm, last),
+        head = map(names.head, m.vocab, last),
+        classes = map(names.classes, output.classes, last),
+    }
+    if parts.head and m.tied then
+        parts.head.weight = whole(families[m.checkpoint].embeddings.word, { m.vocab, last })
+    end
+    return parts
+end
+
+-- Why checkpoints of the model's kind cannot hold the model: a key chain, a value and a rule, or nil.
 function checkpoint.misfit(m)
     local family = families[m.checkpoint]
-    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then
-        return { "ffn", "kind" }, m.ffn.kind, m.checkpoint .. " checkpoints have no such FFN"
-    end
+    local function none(chain, value, what) return chain, value, m.checkpoint .. " checkpoints have no such " .. what end
+    if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none({ "ffn", "kind" }, m.ffn.kind, "FFN") end
     if family.packed and m.kv_heads ~= m.heads then
         return { "kv_heads" },
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
     end
     for _, key in ipairs { "positions", "token_types" } do
-        if m[key] and not family.embeddings[key] then
-            return { key }, m[key], m.checkpoint .. " checkpoints have no such embeddings"
-        end
+        if m[key] and not family.embeddings[key] then return none({ key }, m[key], "embeddings") end
     end
+    if m.embedding and m.embedding.norm and not family.embeddings.norm then
+        return none({ "embedding", "norm" }, nil, "norm")
+    end
+    local names = output_names(m)
+    for _, key in ipairs { "norm", "dense", "head", "classes" } do
+        if names[key] == false then return none({ "output", key }, nil, "tensors") end
+    end
+    if names.dense_norm == false then return none({ "output", "dense", "norm" }, nil, "norm") end
 end
 
 return checkpoint

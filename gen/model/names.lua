@@ -42,6 +42,7 @@ function names.public(model)
         model = model,
         prefix = "", -- of the constants of a part
         macro = function(word) return upper .. "_" .. word end,
+        constant = function(word) return upper .. "_" .. word end, -- a constant of this part
         weights = model .. "_weights",
         bind = model .. "_bind",
         bind_linked = model .. "_bind_linked",
@@ -68,7 +69,9 @@ end
 -- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
-    part.header, part.runtime, part.macro, part.prefix = of.header, of.runtime, of.macro, word:upper() .. "_"
+    part.header, part.runtime, part.macro, part.prefix =
+        of.header, of.runtime, of.macro, of.prefix .. word:upper() .. "_"
+    part.constant = function(name) return of.macro(part.prefix .. name) end
     return part
 end
 

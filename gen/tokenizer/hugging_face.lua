@@ -108,15 +108,18 @@ local function base64(text)
     return table.concat(parts)
 end
 
-local normalizers = {}
-
-local function add_normalizer(path, object, chain, steps)
+-- Adds an object by the function of its type among `known`; `noun`: what they are.
+local function add_by_type(known, noun, path, object, chain, to)
     local r = reader(path, object, chain)
     local kind = r.get("type", "string")
-    if not normalizers[kind] then r.refuse("type", kind, "is no normalizer that is supported") end
-    normalizers[kind](r, steps)
+    if not known[kind] then r.refuse("type", kind, "is no " .. noun .. " that is supported") end
+    known[kind](r, to)
     r.done()
 end
+
+local normalizers = {}
+
+local function add_normalizer(...) add_by_type(normalizers, "normalizer", ...) end
 
 function normalizers.Sequence(r, steps)
     for i, object in ipairs(r.get("normalizers", "table")) do
@@ -175,13 +178,7 @@ end
 -- What a pre-tokenizer adds to the record: a split, steps behind those of the normalizer, bytes as symbols.
 local pre_tokenizers = {}
 
-local function add_pre_tokenizer(path, object, chain, found)
-    local r = reader(path, object, chain)
-    local kind = r.get("type", "string")
-    if not pre_tokenizers[kind] then r.refuse("type", kind, "is no pre-tokenizer that is supported") end
-    pre_tokenizers[kind](r, found)
-    r.done()
-end
+local function add_pre_tokenizer(...) add_by_type(pre_tokenizers, "pre-tokenizer", ...) end
 
 -- Notes a split; raises one line for the second.
 local function split(r, found, name)

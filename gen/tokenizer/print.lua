@@ -34,7 +34,13 @@ local function parts_of(facts, splits)
     if copies then add "copy.c" end
     if uses.orders then add "put.c" end
     if uses.classes or uses.orders then add "property.c" end
-    if maps or uses.added or facts.whole_words or facts.kind == "bpe" and uses.pieces then add "trie.c" end
+    local longest = maps
+        or uses.added
+        or facts.whole_words
+        or facts.kind == "wordpiece"
+        or facts.kind == "bpe" and uses.pieces
+    if longest or facts.kind == "unigram" then add "child.c" end
+    if longest then add "trie.c" end
     if uses.compositions or facts.kind == "bpe" then add "pairs.c" end
     if begins then add "begins.c" end
     if maps then add("map.c", { broken = facts.broken, hangul = splits.hangul, darts = false }) end

@@ -8,6 +8,7 @@
 #include "gen/weights/matmul.h"
 #include "gen/weights/quantise.h"
 #include "gen/weights/shards.h"
+#include "gen/weights/view.h"
 
 #include <errno.h>
 #include <lauxlib.h>
@@ -25,13 +26,6 @@ enum {
     DEEP = 128,             /* rows of the other factor that are read at a time */
     MOST_REFINEMENTS = 3,
 };
-
-/* Rows of a tensor as a matrix [rows][columns]: row r is the tensor's row r / group * stride + offset + r % group. */
-typedef struct {
-    const safetensors *file;
-    const safetensors_tensor *tensor;
-    size_t rows, columns, group, stride, offset;
-} view;
 
 /* What a fusion in progress holds; freed in one place. */
 typedef struct {
@@ -98,23 +92,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
 {
     lua_State *L = f->L;
     *there = lua_getfield(L, step, name) == LUA_TTABLE;
-    bool good = true;
-    if (*there) {
-        int64_t shape[SAFETENSORS_MAX_RANK];
-        const int at = lua_gettop(L), rank = field_dimensions(L, at, "shape", shape, SAFETENSORS_MAX_RANK);
-        v->rows = (size_t)field_integer(L, at, "view.", "rows", 1, 0);
-        v->columns = (size_t)field_integer(L, at, "view.", "columns", 1, 1);
-        v->group = (size_t)field_integer(L, at, "view.", "group", 1, (lua_Integer)v->rows);
-        v->stride = (size_t)field_integer(L, at, "view.", "stride", 0, 0);
-        v->offset = (size_t)field_integer(L, at, "view.", "offset", 0, 0);
-        v->tensor = shards_expect(f->in, "", field_text(L, at, "view.", "tensor", NULL), shape, rank, &v->file, f->error, sizeof f->error);
-        good = v->tensor != NULL;
-        luaL_argcheck(L,
-                      !good || v->tensor->count == 0 ||
-                          ((v->rows - 1) / v->group * v->stride + v->offset + (v->rows - 1) % v->group + 1) * v->columns <=
-                              v->tensor->count,
-                      1, "view");
-    }
+    const bool good = !*there || view_at(L, lua_gettop(L), "tensor", f->in, "", v, f->error, sizeof f->error);
     lua_pop(L, 1);
     return good;
 }
@@ -122,14 +100,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
 /* out[count][columns] <- rows first ... first + count - 1. */
 static bool read_rows(fusion *f, const view *v, size_t first, size_t count, double *out)
 {
-    for (size_t row = first; row < first + count;) {
-        const size_t inside = row % v->group, left = v->group - inside, wanted = first + count - row, run = left < wanted ? left : wanted;
-        const size_t at = (row / v->group * v->stride + v->offset + inside) * v->columns;
-        if (!safetensors_read(v->file, v->tensor, at, run * v->columns, out + (row - first) * v->columns, f->error, sizeof f->error))
-            return false;
-        row += run;
-    }
-    return true;
+    return view_read(v, first, count, out, f->error, sizeof f->error);
 }
 
 /* ---- writing ---- */
@@ -237,7 +208,21 @@ static bool step_factor(fusion *f, int step, int results)
     return true;
 }
 
-/* {"copy", from}: the tensor as it is. */
+/* A transposed view as a matrix of its own, in the dtype of its tensor. */
+static bool copy_rows(fusion *f, int step, const view *v)
+{
+    if (!room(f, &f->work[0], CHUNK_ROWS, v->columns))
+        return false;
+    for (size_t row = 0; row < v->rows; row += CHUNK_ROWS) {
+        const size_t count = v->rows - row < CHUNK_ROWS ? v->rows - row : CHUNK_ROWS;
+        if (!read_rows(f, v, row, count, f->work[0]) || !write_values(f, step, "dtype", f->work[0], count * v->columns) ||
+            !tick(f, (double)(count * v->columns)))
+            return false;
+    }
+    return true;
+}
+
+/* {"copy", from}: the tensor as it is; of a transposed view the matrix, [rows][columns]. */
 static bool step_copy(fusion *f, int step, int results)
 {
     (void)results;
@@ -245,6 +230,8 @@ static bool step_copy(fusion *f, int step, int results)
     bool there;
     if (!open_view(f, step, "from", &v, &there))
         return false;
+    if (v.transposed)
+        return copy_rows(f, step, &v);
     const size_t width = v.tensor->count ? v.tensor->bytes / v.tensor->count : 0, most = 1 << 20;
     if (!room(f, &f->work[0], most, 1) || !room(f, &f->work[1], most, 1))
         return false;

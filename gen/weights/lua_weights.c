@@ -8,6 +8,7 @@
 #include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
 #include "gen/weights/shards.h"
+#include "gen/weights/view.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -193,23 +194,6 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
                        field_string(L, section, "from"), field_string(L, section, "type"));
 }
 
-/* Reads `count` elements from `first` on; of a matrix that lies in a larger tensor, all of its rows. */
-static bool read_elements(packing *p, int section, const safetensors_tensor *tensor, size_t first, size_t count)
-{
-    lua_State *L = p->L;
-    const size_t group = field_size(L, section, where, "group");
-    if (!group)
-        return safetensors_read(p->file, tensor, first, count, p->data, p->error, sizeof p->error);
-    const size_t rows = field_size(L, section, where, "rows"), columns = field_size(L, section, where, "columns");
-    const size_t stride = field_size(L, section, where, "stride"), offset = field_size(L, section, where, "offset");
-    luaL_argcheck(L, rows * columns == count, 1, "rows");
-    for (size_t row = 0; row < rows; row += group)
-        if (!safetensors_read(p->file, tensor, (row / group * stride + offset) * columns, group * columns, p->data + row * columns,
-                              p->error, sizeof p->error))
-            return false;
-    return true;
-}
-
 /* Fills a section with the cosines or sines of rotary positions, [rows][half], a row every `step`
    positions: angle i of a position is position theta^(-i / half). */
 static void fill_angles(packing *p, int section, const char *word)
@@ -261,12 +245,16 @@ static bool pack_section(packing *p, int section, int errors)
     lua_pop(L, 1);
     if (optional && !shards_have(p->checkpoint, field_string(L, section, "from")))
         return true;
-    const safetensors_tensor *tensor = find_tensor(p, section, "from");
+    view v;
+    const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
+    if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
+        return false;
+    const safetensors_tensor *tensor = part ? v.tensor : find_tensor(p, section, "from");
     if (!tensor)
         return false;
     const size_t slices = field_size(L, section, where, "slices") ? field_size(L, section, where, "slices") : 1;
-    const bool part = field_size(L, section, where, "group") != 0;
-    const size_t count = part ? field_size(L, section, where, "rows") * field_size(L, section, where, "columns") : tensor->count / slices;
+    const size_t count = part ? v.rows * v.columns : tensor->count / slices;
+    luaL_argcheck(L, !part || slices == 1, 1, "slices");
     const size_t elements = field_size(L, section, where, "elements"), at = field_size(L, section, where, "at");
     const size_t block = field_size(L, section, where, "blocks");
     luaL_argcheck(L, at + elements * quantise_bytes(type) <= p->blob_bytes, 1, "at");
@@ -276,7 +264,8 @@ static bool pack_section(packing *p, int section, int errors)
         return files_error(p->error, sizeof p->error, "%s: not enough memory", p->path);
     p->tally = (quantise_tally){0};
     for (size_t slice = 0; slice < slices; ++slice) {
-        if (!read_elements(p, section, tensor, slice * count, count))
+        if (part ? !view_read(&v, 0, v.rows, p->data, p->error, sizeof p->error)
+                 : !safetensors_read(p->file, tensor, slice * count, count, p->data, p->error, sizeof p->error))
             return false;
         if (block && p->blocks_in_out)
             fold_transpose_blocks(p->data, count, block);
@@ -595,6 +584,7 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
     const double mean = field_number(L, tensor, where, "mean"), deviation = field_number(L, tensor, where, "deviation");
     const size_t zero_every = field_size(L, tensor, where, "zero_every"), columns = field_size(L, tensor, where, "diagonal");
     const size_t group = field_size(L, tensor, where, "group"), stride = field_size(L, tensor, where, "stride");
+    const size_t width = field_size(L, tensor, where, "transposed");
     for (size_t done = 0; done < count;) {
         const size_t n = count - done < 4096 ? count - done : 4096;
         random_fill(random, values, n, mean, deviation);
@@ -602,8 +592,9 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
             if ((done + i) % zero_every == 0)
                 values[i] = 0;
         for (size_t i = 0; columns && i < n; ++i) {
-            const size_t row = (done + i) / columns, own = stride ? row / stride * group + row % group : row;
-            if ((done + i) % columns == own % columns)
+            const size_t at = done + i, row = width ? at % width : at / columns, column = width ? at / width : at % columns;
+            const size_t own = stride ? row / stride * group + row % group : row;
+            if (column == own % columns)
                 values[i] += 1.0f;
         }
         if (!safetensors_append(writer, values, n * sizeof *values, error, ERROR_SIZE))
@@ -614,7 +605,8 @@ static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, 
 }
 
 /* weights.sample(path, prefix, tensors, seed) -> true | nil, message; tensors = { { name, shape, mean, deviation, zero_every,
-   diagonal, group, stride } }: with diagonal = d, ones are added along the diagonal of a matrix of d columns, or of its groups of rows. */
+   diagonal, group, stride, transposed } }: with diagonal = d, ones are added along the diagonal of a matrix of d columns, or of its groups
+   of rows; transposed: how many rows there are in all of a matrix that is stored [d][rows]. */
 static int weights_sample(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *prefix = luaL_checkstring(L, 2);

@@ -47,16 +47,17 @@ function compile.failures(commands, timeout)
     return list
 end
 
--- All flags of what needs the flags of `unit`, such as an instruction set.
-function compile.flags(unit, cflags)
+-- The words of several lists in one, for a command.
+function compile.joined(...)
     local list = {}
-    for _, flags in ipairs { base_flags, unit.flags, words(cflags) } do
-        for _, flag in ipairs(flags) do
-            list[#list + 1] = flag
-        end
+    for _, part in ipairs { ... } do
+        table.move(part, 1, #part, #list + 1, list)
     end
     return list
 end
+
+-- All flags of what needs the flags of `unit`, such as an instruction set.
+function compile.flags(unit, cflags) return compile.joined(base_flags, unit.flags, words(cflags)) end
 
 -- The compiler's own first line of --version.
 function compile.version(cc) return compile.call { cc, "--version" }:match("[^\n]+") end

@@ -11,16 +11,8 @@ local toolchain = {}
 -- own so that the object files tell who calls whom.
 toolchain.flags = { "-std=c99", "-O2", "-ffreestanding", "-ffunction-sections" }
 
-local function joined(...)
-    local list = {}
-    for _, words in ipairs { ... } do
-        table.move(words, 1, #words, #list + 1, list)
-    end
-    return list
-end
-
 -- The flags of every file of plan `p`'s bundle.
-function toolchain.target_flags(p) return joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
+function toolchain.target_flags(p) return compile.joined(toolchain.flags, p.target.flags, p.variants[1].isa.flags) end
 
 -- Who calls whom in WebAssembly's text: { [function] = { names } }.
 local function calls_in(assembly)
@@ -80,12 +72,12 @@ function toolchain.objects(p, files, directory)
     for _, file in ipairs(files) do
         if file.name:find("%.c$") then
             local path = directory .. "/" .. file.name:gsub("[/.]", "_") .. ".o"
-            local command = joined(
+            local command = compile.joined(
                 { p.target.compiler },
                 toolchain.target_flags(p),
                 { "-fstack-usage", "-I" .. directory .. "/inc", directory .. "/" .. file.name }
             )
-            compile.call(joined(command, { "-c", "-o", path }))
+            compile.call(compile.joined(command, { "-c", "-o", path }))
             local object = {
                 name = file.name,
                 object = assert(host.read(path, 1 << 28)),
@@ -94,7 +86,7 @@ function toolchain.objects(p, files, directory)
             local elf_object = p.target.object == "elf"
             local assembly = ""
             if not elf_object or p.target.vector_bytes then
-                compile.call(joined(command, { "-S", "-o", path .. ".s" }))
+                compile.call(compile.joined(command, { "-S", "-o", path .. ".s" }))
                 assembly = assert(host.read(path .. ".s", 1 << 28))
             end
             object.references = elf_object and elf.references(object.object) or calls_in(assembly)

@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* row[columns] <- row number `from` of the map's tensor. */
+static bool read_row(const reference_map *map, size_t from, double *row, char *error, size_t size)
+{
+    if (!map->transposed)
+        return safetensors_read(map->file, map->weight, from * map->columns, map->columns, row, error, size);
+    const size_t pitch = map->weight->count / map->columns;
+    for (size_t i = 0; i < map->columns; ++i)
+        if (!safetensors_read(map->file, map->weight, i * pitch + from, 1, row + i, error, size))
+            return false;
+    return true;
+}
+
 /* y[tokens][rows] = the map of x[tokens][columns], one row of W at a time. */
 static bool apply(const reference_transformer *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
                   size_t size)
@@ -18,7 +30,7 @@ static bool apply(const reference_transformer *model, const reference_map *map, 
     for (size_t r = 0; r < map->rows; ++r) {
         const size_t from = map->group ? r / map->group * map->stride + map->offset + r % map->group : r;
         double bias = 0.0;
-        if (!safetensors_read(map->file, map->weight, from * columns, columns, row, error, size) ||
+        if (!read_row(map, from, row, error, size) ||
             (map->bias && !safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size))) {
             free(row);
             return false;

@@ -12,12 +12,13 @@ typedef double reference_activation(double x);
 /* The activation of that name; NULL if there is none. */
 reference_activation *reference_activation_named(const char *name);
 
-/* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements. weight
-   NULL: there is no such map, y = x; bias NULL: b = 0. */
+/* y = W x + b, W and b in a file: W's row r is the tensor's row r / group * stride + offset + r % group, of `columns` elements, or its
+   column of that number if it is `transposed`. weight NULL: there is no such map, y = x; bias NULL: b = 0. */
 typedef struct {
     const safetensors *file, *bias_file;
     const safetensors_tensor *weight, *bias;
     size_t rows, columns, group, stride, offset;
+    bool transposed;
 } reference_map;
 
 /* gain NULL: there is no such norm; offset may be NULL. */

@@ -231,6 +231,7 @@ static bool map_at(lua_State *L, const shards *checkpoint, const char *name, ref
         map->group = field_size(L, view, where, "group");
         map->stride = field_size(L, view, where, "stride");
         map->offset = field_size(L, view, where, "offset");
+        map->transposed = field_flag(L, view, "transposed");
         map->weight = view_at(L, checkpoint, view, &map->file, error);
         lua_getfield(L, layer + 1, "bias");
         const int bias = lua_gettop(L);

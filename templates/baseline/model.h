@@ -18,15 +18,7 @@
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
-$(include("templates/bundle/statuses.h"))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-$(include("templates/bundle/weights.h"))
-
-$(include("templates/bundle/bind.h"))
+$(include("templates/bundle/binding.h"))
 
 /* x [tokens][$(shape.d)], y [tokens][$(shape.d_out)]; nothing may overlap. Cannot fail. */
 void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);

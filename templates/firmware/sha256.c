@@ -51,6 +51,8 @@ static int $(model)_is_whole(const unsigned char *const part[3], const size_t pa
 //$ lines("        ", firmware.sha256_start_lines)
     };
     const uint32_t zero = (uint32_t) $hidden_integer(0); /* times a place: not the same byte everywhere */
+    /* two words: shifts of 64 bits are library calls on CPUs of 32 */
+    const uint32_t bits[2] = { (uint32_t) ((uint64_t) $(names.macro("WEIGHTS_BYTES")) >> 29), (uint32_t) $(names.macro("WEIGHTS_BYTES")) << 3 };
     uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
@@ -75,7 +77,7 @@ static int $(model)_is_whole(const unsigned char *const part[3], const size_t pa
     for (; left < 56; ++left)
         block[left] = (unsigned char) (zero * left);
     for (i = 0; i < 8; ++i)
-        block[56 + i] = (unsigned char) (((uint64_t) $(names.macro("WEIGHTS_BYTES")) * 8 + zero) >> (56 - 8 * i));
+        block[56 + i] = (unsigned char) ((bits[i / 4] + zero) >> (24 - 8 * (i % 4)));
     $(model)_sha256_block(state, block);
     for (k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];

@@ -30,15 +30,7 @@ $(include("templates/lookup/shape.h"))
 #endif
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
-$(include("templates/bundle/statuses.h"))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-$(include("templates/bundle/weights.h"))
-
-$(include("templates/bundle/bind.h"))
+$(include("templates/bundle/binding.h"))
 
 $(include("templates/lookup/ffn.h"))
 

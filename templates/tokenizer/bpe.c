@@ -51,7 +51,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
     size_t most = 0;
 //$ if facts.whole_words then
     size_t length = 0;
-    const uint32_t whole = $(model)_longest(weights->pieces, word, bytes, &length);
+    const uint32_t whole = $(model)_longest(weights->pieces, 0, word, bytes, &length);
     if (whole != $(names.macro("NONE")) && length == bytes) {
         $(model)_put(whole, ids);
         return 0;
@@ -81,7 +81,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
     for (size_t in = 0, size; in < bytes; in += size) {
         size_t found = 0;
         (void) $(model)_character(word + in, bytes - in, &size);
-        const uint32_t id = $(model)_longest(weights->pieces, word + in, size, &found);
+        const uint32_t id = $(model)_longest(weights->pieces, 0, word + in, size, &found);
         if (id != $(names.macro("NONE")) && found == size) {
             s.id[s.count++] = id;
         } else {

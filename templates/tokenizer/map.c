@@ -18,7 +18,7 @@ static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsig
         if (value >= texts_size)
             value = $(names.macro("NONE"));
 //$ else
-        const uint32_t value = $(model)_longest(trie, from + in, bytes - in, &length);
+        const uint32_t value = $(model)_longest(trie, 0, from + in, bytes - in, &length);
 //$ end
 //$ if hangul then
         unsigned char letters[12];

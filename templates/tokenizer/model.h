@@ -11,15 +11,7 @@
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 $(include("templates/tokenizer/tokenizer.h"))
 
-$(include("templates/bundle/statuses.h"))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-$(include("templates/bundle/weights.h"))
-
-$(include("templates/bundle/bind.h"))
+$(include("templates/bundle/binding.h"))
 
 $(include("templates/tokenizer/functions.h"))
 

@@ -97,7 +97,7 @@ ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, s
         size_t length = 0, end;
         uint32_t found = $(names.macro("NONE"));
         for (; at < bytes; ++at) {
-            found = $(model)_longest(weights->added, from + at, bytes - at, &length);
+            found = $(model)_longest(weights->added, 0, from + at, bytes - at, &length);
             if (found != $(names.macro("NONE")))
                 break;
         }

@@ -27,11 +27,9 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
         int known = 0;
         (void) $(model)_character(word + at, bytes - at, &length);
         for (size_t end = at; end < bytes;) {
-            const uint32_t next = trie[3 * (size_t) node] ^ word[end];
-            if (trie[3 * (size_t) next + 1] != node)
+            node = $(model)_child(trie, node, word[end++]);
+            if (node == $(names.macro("NONE")))
                 break;
-            node = next;
-            ++end;
             id = trie[3 * (size_t) node + 2];
             if (id != $(names.macro("NONE"))) {
                 const double sum = (double) weights->scores[id] + score;

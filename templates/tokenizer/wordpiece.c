@@ -11,33 +11,15 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
     for (at = 0; at < bytes; ++at)
         characters += (word[at] & 0xc0u) != 0x80u;
     for (at = 0; characters <= $(facts.longest) && at < bytes; at += length) {
-        const uint32_t *trie = weights->pieces;
-        uint32_t node = 0, id = $(names.macro("NONE"));
+        uint32_t node = 0, id;
 //$ if facts.prefix ~= "" then
-        size_t k;
-//$ end
-        length = 0;
-//$ if facts.prefix ~= "" then
-        for (k = 0; at > 0 && k < $(#facts.prefix); ++k) {
-            const uint32_t next = trie[3 * (size_t) node] ^ prefix[k];
-            if (trie[3 * (size_t) next + 1] != node)
-                break;
-            node = next;
-        }
-        if (at > 0 && k < $(#facts.prefix))
+        for (size_t k = 0; at > 0 && k < $(#facts.prefix) && node != $(names.macro("NONE")); ++k)
+            node = $(model)_child(weights->pieces, node, prefix[k]);
+        if (node == $(names.macro("NONE")))
             break;
 //$ end
-        for (size_t end = at; end < bytes;) {
-            const uint32_t next = trie[3 * (size_t) node] ^ word[end];
-            if (trie[3 * (size_t) next + 1] != node)
-                break;
-            node = next;
-            ++end;
-            if (trie[3 * (size_t) node + 2] != $(names.macro("NONE"))) {
-                id = trie[3 * (size_t) node + 2];
-                length = end - at;
-            }
-        }
+        length = 0;
+        id = $(model)_longest(weights->pieces, node, word + at, bytes - at, &length);
         if (id == $(names.macro("NONE")))
             break;
         $(model)_put(id, ids);

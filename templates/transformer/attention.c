@@ -85,7 +85,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)(const float *restr
 //$ end
 //$ end
     for (size_t k = 0; k < count; ++k) {
-        const $(cache_type.storage) *own = value + k * $(names.macro("VALUE_PITCH"));
+        const $(cache_type.storage) *own = value + k * $(names.constant("VALUE_PITCH"));
 //$ prefetch_at("        ", block.prefetch, "", "k")
 //$ for n = 0, block.vectors - 1 do
         const $(isa.vector) v$(n) = $(load_cached("own", n * lanes));
@@ -200,21 +200,21 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
         largest[r] = -3e38f;
     for (size_t i = 0; i < $(lanes > 1 and "rows * " .. lanes or "rows"); ++i)
         total[i] = zero;
-    for (size_t i = 0; i < rows * $(names.macro("VALUE_PITCH")); ++i)
+    for (size_t i = 0; i < rows * $(names.constant("VALUE_PITCH")); ++i)
         sums[i] = zero;
 //$ local oldest = shape.window and "begin / " .. keys .. " * " .. keys or 0
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"
-//$ local function in_ring(name) return shape.ring and name .. " % " .. names.macro("CACHE_POSITIONS") or name end
+//$ local function in_ring(name) return shape.ring and name .. " % " .. names.constant("CACHE_POSITIONS") or name end
 //$ if shape.ring then
         const size_t place = $(in_ring("tile"));
 //$ end
 //$ if #score_prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last head there may be nothing. */
-        const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.macro("CACHE_POSITIONS") or names.macro("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
-        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and shape.width or "(" .. shape.width .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next * (" .. names.macro("VALUE_PITCH") .. " * sizeof *value)" or "");
+        const size_t next = tile + $(keys) < $(stop) ? $(in_ring(shape.ring and "(tile + " .. keys .. ")" or "tile + " .. keys)) : $(oldest == 0 and names.constant("CACHE_POSITIONS") or names.constant("CACHE_POSITIONS") .. " + " .. in_ring(oldest));
+        const uintptr_t next_key = (uintptr_t) key + next * $(bytes == 1 and shape.width or "(" .. shape.width .. " * sizeof *key)")$(#score_prefetch.bases > 1 and ", next_value = (uintptr_t) value + next * (" .. names.constant("VALUE_PITCH") .. " * sizeof *value)" or "");
 //$ end
-        const $(cache_type.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(names.macro("VALUE_PITCH"));
+        const $(cache_type.storage) *tile_key = key + $(place) * $(shape.width), *tile_value = value + $(place) * $(names.constant("VALUE_PITCH"));
         const size_t count = $(stop) - tile < $(keys) ? $(stop) - tile : $(keys);
         size_t row = 0;
 
@@ -250,7 +250,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
         row = 0;
 //$ for _, rows in ipairs(attention.rows) do
         $(over_rows(rows))
-            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.macro("VALUE_PITCH")));
+            $(helper)_sums_$(rows)(score + row * $(keys), factor + row, tile_value, count, $(prefetch_arguments(sum_blocks[1].prefetch, from))sums + row * $(names.constant("VALUE_PITCH")));
 //$ end
     }
     for (size_t r = 0; r < rows; ++r) {
@@ -260,7 +260,7 @@ void $(symbol)($(attention_parameters), float *restrict sums, float *restrict sc
         const $(step.type) $(step.name) = $(step.value);
 //$ end
         const float share = 1.0f / $(result);
-        for (size_t i = 0; i < $(names.macro("VALUE_PITCH")); ++i)
-            sums[r * $(names.macro("VALUE_PITCH")) + i] *= share;
+        for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
+            sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;
     }
 }

@@ -1,6 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d,
 //$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of
-//$ local macro = names.macro
+//$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
 //$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end

@@ -48,15 +48,7 @@
 //$ end
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
-$(include("templates/bundle/statuses.h"))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-$(include("templates/bundle/weights.h"))
-
-$(include("templates/bundle/bind.h"))
+$(include("templates/bundle/binding.h"))
 
 //$ if shape.causal then
 /* The blocks for one token, which attends to the tokens before it$(shape.window and ", the last " .. names.macro("WINDOW") .. " of them," or "") and itself.

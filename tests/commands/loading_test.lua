@@ -66,6 +66,10 @@ local eliminations = {
     { "Q", "m.parallel = true m.checkpoint = 'gpt_neox'" },
     { "K", "m.parallel = true m.checkpoint = 'roberta' m.tied = true" },
     { "V", "m.parallel = true" },
+    { "VP", "m.checkpoint = 'gpt2' m.positions = 8 m.tied = true" },
+    { "Q", "m.parallel = true m.checkpoint = 'mingpt'" },
+    { "KP", "m.checkpoint = 'bert' m.positions = 8 m.token_types = 2" },
+    { "QP", "m.checkpoint = 'lookupffn' m.positions = 8" },
     { "Q", lookup },
     { "QP", lookup },
     { "QKV", lookup },
@@ -209,11 +213,74 @@ function test.what_may_lie_beside()
             "lm_head.dense.bias",
             "classifier.out_proj.bias",
         },
+        bert = { "bert.embeddings.LayerNorm.gamma", "cls.predictions.decoder.bias", "bert.pooler.dense.weight" },
+        gpt2 = { "transformer.h.1.attn.bias", "transformer.h.0.attn.masked_bias", "transformer.ln_f.weight" },
+        lookupffn = { "roberta.encoder.LayerNorm.weight", "lm_head.bias" },
     } do
         local model, weights = transformer(kind, "m.checkpoint = '" .. kind .. "'"), path_of "k.safetensors"
         works { "sample", model, "-o", weights }
         works { "pack", model, "--weights", with(weights, names), "-o", path_of "b.bin" }
     end
+end
+
+-- A copy of the checkpoint `from` whose names are changed by gsub(pattern, by), in Python's words.
+local function renamed(from, pattern, by)
+    local to = path_of "renamed.safetensors"
+    program.python(
+        [[
+import re
+save(sys.argv[2], {re.sub(sys.argv[3], sys.argv[4], name): tensor for name, tensor in load(sys.argv[1]).items()})
+]],
+        from,
+        to,
+        pattern,
+        by
+    )
+    return to
+end
+
+-- Bare models lack the prefix of their names, other programs put one before all, and old files have other norms: the
+-- blob is the same.
+function test.spellings()
+    for _, case in ipairs {
+        { "roberta", "^roberta[.]", "" },
+        { "roberta", "^", "model." },
+        { "lookupffn", "^(?:roberta[.])?", "_orig_mod." },
+        { "gpt2", "^transformer[.]", "" },
+        { "bert", "LayerNorm[.]weight", "LayerNorm.gamma" },
+        { "bert", "LayerNorm[.]bias", "LayerNorm.beta" },
+    } do
+        local kind, pattern, by = table.unpack(case)
+        local norm = "m.skip = true m.norm = { kind = 'layernorm' }"
+        local model = transformer("s", norm .. " m.checkpoint = '" .. kind .. "'")
+        local weights, wanted, found = path_of "s.safetensors", path_of "wanted.bin", path_of "found.bin"
+        works { "sample", model, "-o", weights }
+        works { "pack", model, "--weights", weights, "-o", wanted }
+        works { "pack", model, "--weights", renamed(weights, pattern, by), "-o", found }
+        check.equal(host.read(found), host.read(wanted))
+    end
+    -- What is left out is called as in the file, and explained.
+    local model, weights = transformer("b", "m.checkpoint = 'roberta'"), path_of "b.safetensors"
+    works { "sample", model, "-o", weights }
+    weights = renamed(with(weights, { "roberta.encoder.layer.2.output.dense.weight" }), "^roberta[.]", "")
+    refuses(
+        1,
+        ": tensor encoder.layer.2.output.dense.weight: is no part of model b: the model file has layers = 2",
+        { "pack", model, "--weights", weights, "-o", path_of "never" }
+    )
+end
+
+-- Fused files keep the spelling of theirs.
+function test.spellings_of_fused_files()
+    local model, weights = transformer("f", "m.checkpoint = 'roberta' m.attention.eliminate = 'QP'"), path_of "f.st"
+    works { "sample", model, "--unfused", "-o", weights }
+    works { "fuse", model, "--weights", renamed(weights, "^roberta[.]", ""), "-o", path_of "g.st" }
+    check.equal(shapes(path_of "g.st")["encoder.layer.1.attention.self.key.weight"], "16 16")
+    works { "fuse", model, "--weights", weights, "-o", path_of "h.st" }
+    works { "pack", model, "--weights", path_of "g.st", "-o", path_of "g.bin" }
+    works { "pack", model, "--weights", path_of "h.st", "-o", path_of "h.bin" }
+    check.equal(host.read(path_of "g.bin"), host.read(path_of "h.bin"))
+    works { "verify", model, "--isa", "scalar", "--weights", path_of "renamed.safetensors" }
 end
 
 -- What is missing is said first, unless what is left out explains it: Q alone of a tensor of q, k and v is fused away.

@@ -1,6 +1,7 @@
 -- Firmware bundles run on every target, most of them in emulation: no output is wrong, and no more flash, RAM and stack
 -- is taken than declared.
 local check = require "tests.support.check"
+local compile = require "harness.base.compile"
 local effort = require "tests.effort"
 local elf = require "harness.base.elf"
 local host = require "host"
@@ -8,6 +9,7 @@ local json = require "json"
 local process = require "process"
 local target_list = require "gen.plan.target"
 local toolchain = require "harness.firmware.toolchain"
+local warnings = require "tests.support.warnings"
 
 local test = {}
 
@@ -28,32 +30,6 @@ local cases = { -- of every target; soft: also where there is no FPU
 
 -- Beside the dense FFN, by target.
 local counted_cases = { ["cortex-m4f"] = "kws i8", ["cortex-m55"] = "kws int" }
-
-local warnings = {
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wsign-conversion",
-    "-Wshadow",
-    "-Wdouble-promotion",
-    "-Wstrict-prototypes",
-    "-Wmissing-prototypes",
-    "-Wundef",
-    "-Wcast-qual",
-    "-Wvla",
-    "-Wfloat-conversion",
-    "-Wswitch-default",
-    "-Werror",
-}
-
-local function joined(...)
-    local list = {}
-    for _, words in ipairs { ... } do
-        table.move(words, 1, #words, #list + 1, list)
-    end
-    return list
-end
 
 local function call(arguments)
     local result = assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } }))
@@ -76,7 +52,7 @@ end
 local function bundle(case, target, folder)
     local weights, path = folder .. ".safetensors", case.path or "gen/models/" .. case.model .. ".lua"
     call { check.lookupc, "sample", path, "-o", weights }
-    call(joined({
+    call(compile.joined({
         check.lookupc,
         "emit",
         path,
@@ -121,24 +97,26 @@ local function objects(b, model, target, folder, more)
     local own, all = {}, {}
     local include = { "-I" .. folder .. "/inc", "-I" .. folder .. "/src", "-I" .. folder .. "/test", "-I." }
     local macros = macros_of(model, model .. "_selftest.h", b.integer)
-    local function compile(path, object, extra)
-        call(joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
+    local function compile_one(path, object, extra)
+        call(compile.joined({ target.compiler }, b.flags, extra, include, { "-c", path, "-o", object }))
         all[#all + 1] = object
     end
     for i, source in ipairs(b.sources) do
         own[i] = folder .. "/own_" .. source:gsub("[/.]", "_") .. ".o"
-        compile(folder .. "/" .. source, own[i], source:find("%.c$") and warnings or {})
+        compile_one(folder .. "/" .. source, own[i], source:find("%.c$") and warnings or {})
     end
-    compile(folder .. "/test/" .. model .. "_selftest.c", folder .. "/selftest.o", warnings)
-    compile("tests/firmware/boards/run.c", folder .. "/run.o", joined({ "-std=c11" }, macros, more or {}))
-    if target.start then compile("tests/firmware/boards/" .. target.start, folder .. "/start.o", { "-std=gnu11" }) end
+    compile_one(folder .. "/test/" .. model .. "_selftest.c", folder .. "/selftest.o", warnings)
+    compile_one("tests/firmware/boards/run.c", folder .. "/run.o", compile.joined({ "-std=c11" }, macros, more or {}))
+    if target.start then
+        compile_one("tests/firmware/boards/" .. target.start, folder .. "/start.o", { "-std=gnu11" })
+    end
     return own, all
 end
 
 local function link(b, target, all, program)
     local script = target.script and { "-T", "tests/firmware/boards/" .. target.script } or {}
     call(
-        joined(
+        compile.joined(
             { target.compiler },
             b.flags,
             target.link,
@@ -251,8 +229,8 @@ local function run(case, target, folder)
     local own, all = objects(b, model, target, folder)
     link(b, target, all, folder .. "/program")
     local mismatches, stack = 0, 0
-    for _, emulator in ipairs(joined({ target.emulator or {} }, target.others or {})) do
-        local output = call(joined(emulator, { folder .. "/program" }))
+    for _, emulator in ipairs(compile.joined({ target.emulator or {} }, target.others or {})) do
+        local output = call(compile.joined(emulator, { folder .. "/program" }))
         local wrong, deep = output:match("mismatches (%w+)\nstack (%w+)")
         if not deep then error(target.name .. ": " .. output, 0) end
         mismatches, stack =
@@ -348,7 +326,7 @@ local function baseline_instructions(target, arithmetic)
         folder .. "/dense",
     }
     call { check.lookupc, "pack", model, "--baseline", "--arithmetic", arithmetic, "--weights", weights, "-o", blob }
-    local flags = joined(
+    local flags = compile.joined(
         toolchain.flags,
         target.flags,
         { "-DRUN_TRACE", "-I" .. folder .. "/dense", "-I.", '-DWEIGHTS="' .. blob .. '"' },
@@ -363,7 +341,7 @@ local function baseline_instructions(target, arithmetic)
     for i, source in ipairs(sources) do
         objects[i] = folder .. "/" .. i .. ".o"
         call(
-            joined(
+            compile.joined(
                 { target.compiler },
                 flags,
                 source:find("^tests") and { "-std=gnu11" } or {},
@@ -396,8 +374,7 @@ end
 
 test.z_float_kws_takes_at_most_two_fifths_of_the_instructions_of_the_dense_ffn =
     at_least_fewer("cortex-m4f", "float", 2.5)
-test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn =
-    at_least_fewer("cortex-m55", "integer", 2)
+test.z_integer_kws_takes_at_most_half_of_the_instructions_of_the_dense_ffn = at_least_fewer("cortex-m55", "integer", 2)
 
 function test.zz_table()
     host.print(

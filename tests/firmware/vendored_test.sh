@@ -32,13 +32,14 @@ bundle array kws --arithmetic integer --weights-array --without-misra
 
 # ## Compiling
 
+compilers=$(lua5.4 tests/effort.lua consumer_compilers)
 for name in tiny kws i8 array; do
     include=(-I"$work/$name/inc" -I"$work/$name/src" -I"$work/$name/test")
     for cc in gcc clang; do
         align=-Wcast-align
         [[ $cc == gcc ]] && align=-Wcast-align=strict
         for optimise in -O2 -Os; do
-            [[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 || $cc$optimise == gcc-O2 || $cc$optimise == clang-Os ]] || continue
+            [[ $compilers == 2 || $cc$optimise == gcc-O2 || $cc$optimise == clang-Os ]] || continue
             for file in "$work/$name"/{src,test}/*.[cS] "$work/$name/example_main.c"; do
                 [[ -e $file ]] || continue
                 object=$work/$name/$(basename "$file").$cc$optimise.o

@@ -15,24 +15,7 @@ local target_list = require "gen.plan.target"
 
 local test = {}
 
-local warnings = {
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wsign-conversion",
-    "-Wshadow",
-    "-Wcast-align",
-    "-Wcast-qual",
-    "-Wdouble-promotion",
-    "-Wfloat-conversion",
-    "-Wmissing-prototypes",
-    "-Wstrict-prototypes",
-    "-Wswitch-default",
-    "-Wundef",
-    "-Wvla",
-    "-Werror",
-}
+local warnings = compile.joined(require "tests.support.warnings", { "-Wcast-align" })
 local standards = { "-std=c99", "-std=c11" }
 
 -- Every compiler, or way to check weights, at every level: { { one, level } }.
@@ -49,19 +32,11 @@ end
 -- All of them with effort full, otherwise the one whose turn it is.
 local function some(list, turn) return effort.full and list or { list[turn % #list + 1] } end
 
-local function joined(...)
-    local list = {}
-    for _, words in ipairs { ... } do
-        table.move(words, 1, #words, #list + 1, list)
-    end
-    return list
-end
-
 -- The symbols that objects import beside those with the model's prefix, as lines; `known`: a pattern of others that may
 -- be there.
 local function imports(nm, objects, model, known)
     local lines = {}
-    for line in compile.call(joined({ nm, "-u", "-A" }, objects)):gmatch "[^\n]+" do
+    for line in compile.call(compile.joined({ nm, "-u", "-A" }, objects)):gmatch "[^\n]+" do
         local name = line:match "U ([%w_]+)$"
         if name and not name:find("^" .. model .. "_") and not (known and name:find(known)) then
             lines[#lines + 1] = line
@@ -76,7 +51,7 @@ local function compiled(paths, cc, flags, more)
     local commands, objects, failures = {}, {}, {}
     for i, path in ipairs(paths) do
         objects[i] = path .. ".o"
-        commands[i] = joined({ cc }, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
+        commands[i] = compile.joined({ cc }, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
     end
     for i, failure in ipairs(compile.failures(commands, compile.timeout)) do
         if failure then failures[#failures + 1] = paths[i]:match "[^/]+$" .. ": " .. failure end
@@ -100,9 +75,9 @@ local function wrong(p, directory, cc, level, standard)
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
     assert(host.write_file(directory .. "/main.cc", text))
     local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
-    failures[1] = compile.failures({ joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" }) })[1]
+    failures[1] = compile.failures({ compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" }) })[1]
         or nil
-    return joined(failures, imports("nm", objects, p.model.name))
+    return compile.joined(failures, imports("nm", objects, p.model.name))
 end
 
 local function refuse(failures)
@@ -138,7 +113,7 @@ end
 local function firmware(target, model, options, folder)
     local weights = folder .. ".safetensors"
     compile.call { check.lookupc, "sample", model, "-o", weights }
-    compile.call(joined({
+    compile.call(compile.joined({
         check.lookupc,
         "emit",
         model,
@@ -181,7 +156,7 @@ end
 -- -ffreestanding it might not call what it would call for a user.
 local function header_flags(target, directory)
     assert(host.write_file(directory .. "/probe.c", "#include <stdint.h>\n"))
-    local probe = joined({ target.compiler }, target.flags, { "-fsyntax-only", directory .. "/probe.c" })
+    local probe = compile.joined({ target.compiler }, target.flags, { "-fsyntax-only", directory .. "/probe.c" })
     if assert(process.run(probe)).status == 0 then return {} end
     assert(host.write_directory(directory .. "/headers", { ["stdint.h"] = "#include <stdint-gcc.h>\n" }, true))
     return { "-isystem", directory .. "/headers" }
@@ -203,7 +178,7 @@ function test.firmware_has_no_warning_and_imports_nothing()
                     paths,
                     target.compiler,
                     flags,
-                    joined(target.flags, header_flags(target, directory), {
+                    compile.joined(target.flags, header_flags(target, directory), {
                         level,
                         standards[(turn + i) % 2 + 1],
                         "-I" .. folder .. "/inc",

@@ -43,7 +43,7 @@ local function drawn(random)
     if random(0, 2) == 0 then
         m.norm = { kind = one_of { "layernorm", "rmsnorm" }, place = m.skip and one_of { "pre", "post" } or nil }
     end
-    m.checkpoint = one_of { "llama", "llama", "gpt_neox", "roberta" }
+    m.checkpoint = one_of { "llama", "llama", "llama", "gpt_neox", "roberta", "gpt2", "mingpt", "lookupffn", "use" }
     m.attention = { eliminate = one_of(eliminations), context = random(1, 120), causal = random(0, 3) > 0 }
     if random(0, 2) == 0 then m.attention.window = random(1, m.attention.context) end
     if random(0, 3) == 0 then m.attention.scale = 0.25 end

@@ -1,6 +1,7 @@
 -- Every word of every instruction set does what the portable one does: a C program for each set, written with the words
 -- themselves, runs here or in the set's emulator.
 local check = require "tests.support.check"
+local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
 local expression = require "gen.isa.expression"
@@ -743,14 +744,6 @@ end
 
 -- Running it --
 
-local function joined(...)
-    local list = {}
-    for _, part in ipairs { ... } do
-        table.move(part, 1, #part, #list + 1, list)
-    end
-    return list
-end
-
 local function has(program)
     return assert(process.run({ "sh", "-c", 'command -v "$1"', "sh", program }, { timeout = 60 })).status == 0
 end
@@ -781,12 +774,12 @@ local function run(set, without)
     local wasm = target.object == "wasm"
     local built = assert(
         process.run(
-            joined(
+            compile.joined(
                 { target.compiler, "-std=gnu11", "-O1", "-ffp-contract=off", "-ffreestanding", "-I.", "-w" },
                 target.flags,
                 set.flags,
                 wasm and { "-nostdlib", "-Wl,--no-entry", "-Wl,--export=run", "-Wl,--allow-undefined", source }
-                    or joined(target.link, { "-nostdlib" }, script, start, { source }),
+                    or compile.joined(target.link, { "-nostdlib" }, script, start, { source }),
                 { "-o", program }
             ),
             { timeout = 300, env = { LD_PRELOAD = "" } }
@@ -794,7 +787,8 @@ local function run(set, without)
     )
     if built.status ~= 0 then error(set.name .. ": " .. built.output, 0) end
     for _, emulator in ipairs(list) do
-        local result = assert(process.run(joined(emulator, { program }), { timeout = 120, env = { LD_PRELOAD = "" } }))
+        local result =
+            assert(process.run(compile.joined(emulator, { program }), { timeout = 120, env = { LD_PRELOAD = "" } }))
         if result.output ~= "all right\n" then
             error(set.name .. ": " .. table.concat(emulator, " ") .. ":\n" .. result.output, 0)
         end

@@ -1,5 +1,6 @@
 -- On CPUs that lack what this one has, in emulation, a bundle chooses what they can run, and its kernels pass verify.
 local check = require "tests.support.check"
+local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -16,21 +17,13 @@ local function call(arguments)
     return result.output
 end
 
-local function joined(...)
-    local list = {}
-    for _, part in ipairs { ... } do
-        table.move(part, 1, #part, #list + 1, list)
-    end
-    return list
-end
-
 -- Whether the emulator of the command is there and knows its CPU; says so if not.
 local function can_emulate(emulator)
     if cpu.describe().architecture ~= "x86_64" then
         host.print("skipped: " .. table.concat(emulator, " ") .. ": runs programs of x86-64")
         return false
     end
-    if run(joined({ "sh", "-c", '"$@"', "sh" }, emulator, { check.lookupc, "--version" })).status ~= 0 then
+    if run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { check.lookupc, "--version" })).status ~= 0 then
         host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here")
         return false
     end
@@ -54,7 +47,8 @@ for _, name in ipairs(isa.names) do
         test["verify_passes_on_a_CPU_of_" .. name .. "_" .. title] = function()
             if not can_emulate(set.emulator) then return end
             local model, options = "gen/models/" .. case[1] .. ".lua", table.move(case, 2, #case, 1, {})
-            local output = call(joined(set.emulator, { check.lookupc, "verify", model, "--isa", name }, options))
+            local output =
+                call(compile.joined(set.emulator, { check.lookupc, "verify", model, "--isa", name }, options))
             check.matches(output, "\n" .. name .. " +%a+ +ok ")
             check.equal(output:find "FAILED", nil)
         end
@@ -84,7 +78,7 @@ function test.a_bundle_chooses_what_the_CPU_runs()
     for _, file in ipairs(json.decode(assert(host.read(folder .. "/tiny/MANIFEST.json"))).files) do
         if file.name:find "%.c$" then
             objects[#objects + 1] = folder .. "/" .. file.name .. ".o"
-            call(joined({ "gcc", "-O1", "-ffp-contract=off" }, file.flags or {}, {
+            call(compile.joined({ "gcc", "-O1", "-ffp-contract=off" }, file.flags or {}, {
                 "-c",
                 folder .. "/tiny/" .. file.name,
                 "-o",
@@ -92,9 +86,9 @@ function test.a_bundle_chooses_what_the_CPU_runs()
             }))
         end
     end
-    call(joined({ "gcc", "-static", "-o", folder .. "/dispatch" }, objects))
+    call(compile.joined({ "gcc", "-static", "-o", folder .. "/dispatch" }, objects))
     local function chosen(emulator)
-        local number, result = call(joined(emulator, { folder .. "/dispatch", blob })):match "(%d+) (%a+)\n$"
+        local number, result = call(compile.joined(emulator, { folder .. "/dispatch", blob })):match "(%d+) (%a+)\n$"
         check.equal(result, "right")
         return isa.names[math.tointeger(tonumber(number)) + 1]
     end

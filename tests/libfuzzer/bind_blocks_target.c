@@ -1,10 +1,11 @@
 /* The blob of a transformer: what <model>_bind accepts can decode and prefill, whatever its weights are. */
-#include "tests/libfuzzer/fuzz.h"
-
 #include "small_blocks.h"
 
-#include <stdlib.h>
-#include <string.h>
+#define MODEL(word) small_blocks_##word
+#define MACRO(word) SMALL_BLOCKS_##word
+#define BLOB "small_blocks.bin"
+
+#include "tests/libfuzzer/bind.h"
 
 enum { TOKENS = 9 };
 
@@ -21,30 +22,4 @@ static void run(const small_blocks_weights *weights)
     free(decode_scratch);
     free(scratch);
     free(cache);
-}
-
-/* Binds the blob, which is freed, and runs it if it is accepted. Returns what bind returned. */
-static int bind(unsigned char *blob, size_t size)
-{
-    small_blocks_weights weights, untouched;
-    memset(&weights, 0x55, sizeof weights);
-    untouched = weights;
-    const int code = small_blocks_bind(blob, size, &weights);
-    if (code == SMALL_BLOCKS_OK) {
-        FUZZ_CHECK(size == SMALL_BLOCKS_WEIGHTS_BYTES);
-        run(&weights);
-    } else {
-        FUZZ_CHECK(code > SMALL_BLOCKS_OK && code <= SMALL_BLOCKS_ERROR_CPU);
-        FUZZ_CHECK(memcmp(&weights, &untouched, sizeof weights) == 0);
-    }
-    free(blob);
-    return code;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    bind(fuzz_blob(data, size), size);
-    FUZZ_CHECK(bind(fuzz_mended_blob("small_blocks.bin", SMALL_BLOCKS_WEIGHTS_BYTES, data, size), SMALL_BLOCKS_WEIGHTS_BYTES) ==
-               SMALL_BLOCKS_OK);
-    return 0;
 }

@@ -1,4 +1,5 @@
 """What the Python tests share: the program under test, and a checkpoint out of arrays."""
+import functools
 import json
 import os
 import struct
@@ -13,9 +14,11 @@ def run(*arguments):
     return subprocess.run([LOOKUPC, *arguments], capture_output=True, text=True)
 
 
+@functools.lru_cache(maxsize=None)
 def effort(name):
-    """A number of tests/effort.lua."""
-    return int(subprocess.run(["lua5.4", "tests/effort.lua", name], check=True, capture_output=True, text=True).stdout)
+    """A number of tests/effort.lua, or a word."""
+    value = subprocess.run(["lua5.4", "tests/effort.lua", name], check=True, capture_output=True, text=True).stdout.strip()
+    return int(value) if value.isdigit() else value
 
 
 def instruction_sets():
@@ -25,8 +28,7 @@ def instruction_sets():
 
 def in_turn(sets, number):
     """Of the instruction sets those that case `number` is for: all, or with effort quick one."""
-    every = subprocess.run(["lua5.4", "tests/effort.lua", "instruction_sets"], check=True, capture_output=True, text=True).stdout.strip() == "all"
-    return sets if every else [sets[number % len(sets)]]
+    return sets if effort("instruction_sets") == "all" else [sets[number % len(sets)]]
 
 
 def bf16(values):

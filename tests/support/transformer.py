@@ -86,7 +86,10 @@ NAMES = {
                 "token_types": "roberta.embeddings.token_type_embeddings.weight", "head": "lm_head.decoder.weight", "layer": "roberta.encoder.layer.%d.",
                 "Q": "attention.self.query", "K": "attention.self.key", "V": "attention.self.value", "P": "attention.output.dense",
                 "M": "intermediate.dense", "O": "output.dense", "lookup": "FFN."},
+    "gpt2": {"word": "transformer.wte.weight", "positions": "transformer.wpe.weight", "head": "lm_head.weight", "layer": "transformer.h.%d.",
+             "Q": "attn.query", "K": "attn.key", "V": "attn.value", "P": "attn.c_proj", "M": "mlp.c_fc", "O": "mlp.c_proj", "lookup": "mlp."},
 }
+NAMES["mingpt"] = NAMES["gpt2"]
 LOOKUP = {"T": "tables", "T.bias": "bias", "R": "hash.projection.weight", "R.bias": "hash.projection.bias"}
 
 
@@ -102,8 +105,10 @@ def name_of(shape, key, layer):
 
 
 def to_checkpoint(shape, model):
-    """{ tensor name: array }; GPT-NeoX packs q, k and v as [heads][3][d / heads][d]."""
+    """{ tensor name: array }; GPT-NeoX packs q, k and v as [heads][3][d / heads][d], minGPT as [3][d][d], and GPT-2 stores that and all
+    maps transposed."""
     tensors = {}
+    gpt = shape.family in ("gpt2", "mingpt")
     for (key, layer), values in model.items():
         if shape.tied and key == "head":
             continue
@@ -114,7 +119,14 @@ def to_checkpoint(shape, model):
                 packed = np.concatenate(parts, axis=1).reshape(3 * shape.d, -1)
                 tensors["gpt_neox.layers.%d.attention.query_key_value" % layer + end] = packed if end == ".weight" else packed[:, 0]
             continue
-        tensors[name_of(shape, key, layer)] = values
+        if gpt and key[0] in "QKV" and key[1:] in ("", ".bias"):
+            if key[0] == "Q":
+                packed = np.concatenate([model[letter + key[1:], layer] for letter in "QKV"])
+                name = "transformer.h.%d.attn.c_attn" % layer + (".bias" if "." in key else ".weight")
+                tensors[name] = packed.T.copy() if shape.family == "gpt2" else packed
+            continue
+        linear = shape.family == "gpt2" and key in ("P", "M", "O")
+        tensors[name_of(shape, key, layer)] = values.T.copy() if linear else values
     return tensors
 
 

@@ -101,7 +101,7 @@ function test.rules()
                 eliminated',
         },
         { "t.norm = { kind = 'batchnorm' }", 'norm.kind = "batchnorm": must be "layernorm" or "rmsnorm"' },
-        { "t.checkpoint = 'bert'", 'checkpoint = "bert": must be "llama" or' },
+        { "t.checkpoint = 't5'", 'checkpoint = "t5": must be "llama" or' },
         { "t.tau = 3", "tau = 3: unknown key; the keys are name, d, heads" },
     } do
         local good, message = pcall(load, case[1])
@@ -310,6 +310,98 @@ local roberta = {
     pad_token_id = 1,
     layer_norm_eps = 1e-05,
 }
+
+-- Where the parts of whole models are found, by kind of checkpoint: names, and shapes where they are unusual.
+function test.names_of_whole_models()
+    local checkpoint = require "gen.model.checkpoint_names"
+    local function whole(kind, output, more)
+        local m = {
+            checkpoint = kind,
+            d = 8,
+            heads = 2,
+            kv_heads = 2,
+            layers = 2,
+            vocab = 20,
+            positions = kind ~= "llama" and kind ~= "use" and 16 or nil,
+            token_types = kind:find "bert" and 2 or nil,
+            attention = { eliminate = "none" },
+            ffn = { kind = "mlp", f = 12 },
+            norm = { kind = "layernorm" },
+            embedding = { norm = kind:find "bert" and { kind = "layernorm" } or nil },
+            output = output,
+        }
+        for key, value in pairs(more or {}) do
+            m[key] = value
+        end
+        check.equal(checkpoint.misfit(m), nil)
+        local parts, list = checkpoint.output(m, 8), {}
+        for _, key in ipairs { "norm", "dense", "dense_norm", "head", "classes" } do
+            local part = parts[key]
+            local first, second = part and (part.gain or part.weight), part and (part.offset or part.bias)
+            list[#list + 1] = part and key .. " " .. first.tensor .. " " .. second.tensor or nil
+        end
+        return list, checkpoint.embeddings(m, 8, 8), m
+    end
+    local norm = { kind = "layernorm" }
+    local lm = { dense = { width = 8, norm = norm }, head = { bias = true } }
+    local list, embeddings = whole("bert", lm)
+    check.equal(list, {
+        "dense cls.predictions.transform.dense.weight cls.predictions.transform.dense.bias",
+        "dense_norm cls.predictions.transform.LayerNorm.weight cls.predictions.transform.LayerNorm.bias",
+        "head cls.predictions.decoder.weight cls.predictions.bias",
+    })
+    check.equal(embeddings.norm.gain.tensor, "bert.embeddings.LayerNorm.weight")
+    check.equal(embeddings.token_types.shape, { 2, 8 })
+    check.equal(whole("bert", { pool = "first", dense = { width = 8 }, classes = 3 }), {
+        "dense bert.pooler.dense.weight bert.pooler.dense.bias",
+        "classes classifier.weight classifier.bias",
+    })
+    check.equal(whole("roberta", { pool = "first", dense = { width = 8 }, classes = 3 }), {
+        "dense classifier.dense.weight classifier.dense.bias",
+        "classes classifier.out_proj.weight classifier.out_proj.bias",
+    })
+    check.equal(whole("roberta", { classes = 3 }), { "classes classifier.weight classifier.bias" })
+    check.equal(whole("roberta", { pool = "first", dense = { width = 8 } }), {
+        "dense roberta.pooler.dense.weight roberta.pooler.dense.bias",
+    })
+    lm.norm = norm
+    check.equal(whole("lookupffn", lm, { embedding = {} }), {
+        "norm roberta.encoder.LayerNorm.weight roberta.encoder.LayerNorm.bias",
+        "dense lm_head.dense.weight lm_head.dense.bias",
+        "dense_norm lm_head.layer_norm.weight lm_head.layer_norm.bias",
+        "head lm_head.decoder.weight lm_head.bias",
+    })
+    local plain = { norm = norm, head = {} }
+    check.equal(whole("gpt2", plain, { tied = true }), {
+        "norm transformer.ln_f.weight transformer.ln_f.bias",
+        "head transformer.wte.weight lm_head.bias",
+    })
+    check.equal(whole("mingpt", plain)[2], "head lm_head.weight lm_head.bias")
+    check.equal(whole("llama", plain), {
+        "norm model.norm.weight model.norm.bias",
+        "head lm_head.weight lm_head.bias",
+    })
+    local _, _, use = whole("use", { pool = "mean", dense = { width = 8 } })
+    local query, skip = checkpoint.linear(use, 1, "Q", 8, 4), checkpoint.linear(use, 0, "S", 8, 4)
+    check.equal(query.weight.shape, { 1, 1, 4, 24 })
+    check.equal({ query.weight.transposed, query.weight.group, query.bias.group }, { true, 8, 8 })
+    check.matches(skip.weight.tensor, "/Layer_0/TransformerLayer/dense/kernel/")
+    check.equal(skip.weight.shape, { 4, 8 })
+    check.equal(checkpoint.output(use, 8).dense.weight.transposed, true)
+
+    -- What a kind has no tensors for.
+    for _, case in ipairs {
+        { "llama", "output.dense", { dense = { width = 8 } } },
+        { "roberta", "output.norm", { norm = norm } },
+        { "gpt2", "output.dense", { pool = "last", dense = { width = 8 } } },
+        { "use", "output.head", { head = {} } },
+        { "roberta", "output.dense.norm", { pool = "first", dense = { width = 8, norm = norm } } },
+    } do
+        local m = select(3, whole(case[1], {}))
+        m.output = case[3]
+        check.equal(table.concat(checkpoint.misfit(m), "."), case[2])
+    end
+end
 
 function test.import()
     local m, text = imported(mistral, "--skipless", "--eliminate", "QP")

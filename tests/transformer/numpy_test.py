@@ -116,6 +116,11 @@ def check_left_out():
 def check_families():
     check_case(next(seeds), "VP", family="gpt_neox", rope=0.25, bias=True)
     check_case(next(seeds), "none", family="gpt_neox", rope=0.5, bias=True, parallel=True)
+    check_case(next(seeds), "none", family="mingpt", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "QP", family="mingpt", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "none", family="gpt2", rope=0, positions=20, bias=True)
+    check_case(next(seeds), "KP", family="gpt2", rope=0, positions=20, bias=True, tied=True)
+    check_case(next(seeds), "Q", family="gpt2", rope=0, positions=20, bias=True, parallel=True)
     check_case(next(seeds), "QP", family="roberta", rope=0, causal=False, positions=20, token_types=2, bias=True, kv_heads=2)
     print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
 

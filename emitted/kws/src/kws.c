@@ -72,6 +72,8 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
         0x5be0cd19u,
     };
     const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* times a place: not the same byte everywhere */
+    /* two words: shifts of 64 bits are library calls on CPUs of 32 */
+    const uint32_t bits[2] = { (uint32_t) ((uint64_t) KWS_WEIGHTS_BYTES >> 29), (uint32_t) KWS_WEIGHTS_BYTES << 3 };
     uint32_t state[8];
     unsigned char block[64];
     uint32_t differing = 0;
@@ -96,7 +98,7 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
     for (; left < 56; ++left)
         block[left] = (unsigned char) (zero * left);
     for (i = 0; i < 8; ++i)
-        block[56 + i] = (unsigned char) (((uint64_t) KWS_WEIGHTS_BYTES * 8 + zero) >> (56 - 8 * i));
+        block[56 + i] = (unsigned char) ((bits[i / 4] + zero) >> (24 - 8 * (i % 4)));
     kws_sha256_block(state, block);
     for (k = 0; k < 8; ++k)
         differing |= state[k] ^ expected[k];

@@ -51,11 +51,11 @@ return function(p, v, symbol)
         y_rows = buffers.rows(shape.d_out, shape.y_step),
         slots_text = "[" .. shape.h .. "]" .. (shape.neighbours > 1 and "[" .. shape.neighbours .. "]" or ""),
         lane_axis = few and "" or "[" .. v.tile .. "]",
-        constant = function(name) return p.names.macro(p.names.prefix .. name) end,
+        constant = p.names.constant,
         -- The buffer of that name in scratch, as a pointer to `type`.
         in_scratch = function(name, type)
             if v.scratch[name] == 0 then return type == "void" and "scratch" or "(" .. type .. " *) scratch" end
-            local at = "(unsigned char *) scratch + " .. p.names.macro(p.names.prefix .. v.constants .. name:upper())
+            local at = "(unsigned char *) scratch + " .. p.names.constant(v.constants .. name:upper())
             return type == "void" and at or "(" .. type .. " *) (void *) (" .. at .. ")"
         end,
         barriers = function(list) return barriers(p, v.isa, list) end,

@@ -126,8 +126,8 @@ function block_lookup.prefix(m, layer)
 end
 
 -- Adds the sections of `parts` by add(name, dtype, elements, doc), and what the packer fills them with by
--- piece(section, index, elements, more).
-function block_lookup.add_sections(m, parts, add, piece)
+-- piece(section, index, elements, more); layer 0 is number `first` in the checkpoint.
+function block_lookup.add_sections(m, parts, first, add, piece)
     for _, part in ipairs(parts) do
         for _, section in ipairs(part.sections) do
             if section.own then
@@ -151,8 +151,8 @@ function block_lookup.add_sections(m, parts, add, piece)
             if section.own and of.from then
                 for index = 0, section.layers - 1 do
                     piece(section.placed, index, section.stride, {
-                        name = section.name .. " of layer " .. section.first + index,
-                        from = block_lookup.prefix(m, section.first + index) .. of.from,
+                        name = section.name .. " of layer " .. first + section.first + index,
+                        from = block_lookup.prefix(m, first + section.first + index) .. of.from,
                         shape = of.shape,
                         slices = of.slices,
                         steps = of.steps,

@@ -43,16 +43,26 @@ local function builder(found, dtype)
         return own
     end
 
+    local function alone_names(map)
+        local alone = checkpoint.alone(map)
+        return alone.weight.tensor, alone.bias.tensor
+    end
+
     function b.copy(view, name)
         if not found[view.tensor] then
             push { op = "copy", from = use(view) } -- says that it is missing
             return
         end
-        local shape, count = view.shape, 1
+        local shape, count = view.transposed and { view.rows, view.columns } or view.shape, 1
         for _, n in ipairs(shape) do
             count = count * n
         end
-        b.tensors[#b.tensors + 1] = { name = name or view.tensor, shape = shape, dtype = found[view.tensor].dtype }
+        name = name or view.tensor
+        if view.transposed then
+            push({ op = "copy", from = use(view), name = name, dtype = writes(name, shape, view) }, count)
+            return
+        end
+        b.tensors[#b.tensors + 1] = { name = name, shape = shape, dtype = found[view.tensor].dtype }
         push({ op = "copy", from = use(view) }, count)
     end
     function b.copy_map(map)
@@ -80,13 +90,11 @@ local function builder(found, dtype)
     -- Behind a linear map `map` comes the matrix; `add`: its offset as well.
     function b.left(map, add)
         local v = map.weight
-        local own = writes(map.name .. ".weight", { b.rows, v.columns }, v)
-        push(
-            { op = "left", from = use(v), name = map.name .. ".weight", dtype = own },
-            2 * b.rows * b.columns * v.columns
-        )
+        local name, bias = alone_names(map)
+        local own = writes(name, { b.rows, v.columns }, v)
+        push({ op = "left", from = use(v), name = name, dtype = own }, 2 * b.rows * b.columns * v.columns)
         local from = present(map.bias)
-        if from or (add and b.offset) then b.vector(from, map.name .. ".bias", add, from or v) end
+        if from or (add and b.offset) then b.vector(from, bias, add, from or v) end
     end
     function b.vector(from, name, add, like)
         push { op = "vector", from = use(from), add_offset = add, name = name, dtype = writes(name, { b.rows }, like) }
@@ -104,11 +112,12 @@ local function builder(found, dtype)
     -- The matrix, or its inverse, is in front of a linear map.
     local function in_front(op, map, work, offset_matters)
         local v = map.weight
-        local step = { op = op, from = use(v), name = map.name .. ".weight" }
+        local name, bias = alone_names(map)
+        local step = { op = op, from = use(v), name = name }
         step.dtype = writes(step.name, { v.rows, b.columns }, v)
         step.bias = present(map.bias)
         step.with_bias = step.bias ~= nil or offset_matters
-        if step.with_bias then step.bias_dtype = writes(map.name .. ".bias", { v.rows }, step.bias or v) end
+        if step.with_bias then step.bias_dtype = writes(bias, { v.rows }, step.bias or v) end
         push(step, work)
     end
     function b.solve(map) in_front("solve", map, 10 * map.weight.rows * b.columns ^ 2, b.offset) end
@@ -232,11 +241,9 @@ local function add_end(b, m, found, p, o)
         end
         b.copy { tensor = name, shape = shape, rows = math.max(count, 1), columns = 1 }
     end
-    if not found[family.head] and m.tied then
-        b.copy(
-            { tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d },
-            family.head
-        )
+    local head = checkpoint.head(m)
+    if head and not found[head] and m.tied then
+        b.copy({ tensor = family.embeddings.word, shape = { m.vocab, m.d }, rows = m.vocab, columns = m.d }, head)
     end
 end
 
@@ -281,27 +288,36 @@ end
 
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
 -- else.
-local function check_unused(b, m, found, options)
-    local family, names = checkpoint.family(m), {}
-    if family.needs_head and not found[family.head] and not m.tied then
+local function check_unused(b, m, found, options, spell)
+    local family, names, known = checkpoint.family(m), {}, {}
+    if family.needs_head and not found[checkpoint.head(m)] and not m.tied then
         error(
             options.weights
                 .. ": tensor "
-                .. family.head
+                .. checkpoint.head(m)
                 .. " is missing; a model whose output embedding is its input embedding says tied = true",
             0
         )
     end
     for name in pairs(found) do
-        if not b.used[name] and not checkpoint.is_buffer(name) then names[#names + 1] = name end
+        if not b.used[name] and not checkpoint.is_buffer(name) then
+            names[#names + 1] = spell(name)
+            known[spell(name)] = name
+        end
     end
-    leftovers.refuse(options.weights, m, leftovers.without(names, options.ignore), checkpoint.left_out)
+    local function reason(of, name) return checkpoint.left_out(of, known[name]) end
+    leftovers.refuse(options.weights, m, leftovers.without(names, options.ignore), reason)
 end
 
 -- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without
--- the projections of the word options.eliminate. found: the tensors of the checkpoint options.weights by name; those
+-- the projections of the word options.eliminate. tensors: those of the checkpoint options.weights by name; those
 -- that options.ignore names are left out; dtype: that of merged tensors, nil for that of those they replace.
-function fuse.steps(m, found, options, dtype)
+function fuse.steps(m, tensors, options, dtype)
+    local spell, model_name = checkpoint.spelling(m, tensors)
+    local found = {}
+    for name, tensor in pairs(tensors) do
+        found[model_name(name)] = tensor
+    end
     local b = builder(found, dtype)
     local eliminate = options.eliminate
     local p, first = nil, eliminate:sub(1, 1)
@@ -318,7 +334,11 @@ function fuse.steps(m, found, options, dtype)
         p = add_layer(b, m, layer, eliminate, p, layer > 0 and output(layer - 1))
     end
     add_end(b, m, found, p, output(m.layers - 1))
-    check_unused(b, m, found, options)
+    check_unused(b, m, found, options, spell)
+    b.steps = checkpoint.respelled(b.steps, spell)
+    for _, tensor in ipairs(b.tensors) do
+        tensor.name = spell(tensor.name)
+    end
     return b
 end
 

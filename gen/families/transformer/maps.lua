@@ -4,8 +4,9 @@ local layout = require "gen.families.transformer.layout"
 
 local maps = {}
 
--- The linear maps that a block has: { letter, field, inputs, outputs, panels, words of a layer, view(layer) }.
-function maps.of(m, shape)
+-- The linear maps that a block has: { letter, field, inputs, outputs, panels, words of a layer, view(layer) }; layer 0
+-- is number `first` in the checkpoint.
+function maps.of(m, shape, first)
     local list, by_letter = {}, {}
     local function add(letter, inputs, outputs, view)
         local map = {
@@ -20,23 +21,31 @@ function maps.of(m, shape)
         map.words = map.pitch * inputs
         list[#list + 1], by_letter[letter] = map, map
     end
+    -- What fuse leaves of packed and transposed tensors stands alone.
+    local function left(map) return m.attention.eliminate == "none" and map or checkpoint.alone(map) end
     local widths = { Q = shape.d, K = shape.e, V = shape.e, P = shape.d }
     for _, letter in ipairs { "Q", "K", "V", "P" } do
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
         if not gone then
-            add(letter, shape.d, widths[letter], function(layer)
-                local map = checkpoint.linear(m, layer, letter, widths[letter], shape.d)
-                -- What fuse leaves of a packed tensor stands alone.
-                return m.attention.eliminate == "none" and map or checkpoint.alone(map)
-            end)
+            add(
+                letter,
+                shape.d,
+                widths[letter],
+                function(layer) return left(checkpoint.linear(m, first + layer, letter, widths[letter], shape.d)) end
+            )
         end
     end
     if shape.lookup then return list, by_letter end
     -- The first input of a gated FFN is its gate.
     for i, letter in ipairs(shape.gated and { "G", "M" } or { "M" }) do
-        add(letter, shape.d, shape.f, function(layer) return checkpoint.inputs(m, layer)[i] end)
+        add(letter, shape.d, shape.f, function(layer) return left(checkpoint.inputs(m, first + layer)[i]) end)
     end
-    add("O", shape.f, shape.d, function(layer) return checkpoint.linear(m, layer, "O", shape.d, shape.f) end)
+    add(
+        "O",
+        shape.f,
+        shape.d,
+        function(layer) return left(checkpoint.linear(m, first + layer, "O", shape.d, shape.f)) end
+    )
     return list, by_letter
 end
 

@@ -1,5 +1,6 @@
 -- The model file of a transformer: its keys, and the rules between them. Q, K, V and P are the attention's projections,
 -- M and O the FFN's input and output (arXiv 2404.12362).
+local checkpoint = require "gen.model.checkpoint_names"
 local lookup_model = require "gen.families.lookup.model"
 local schema = require "gen.model.schema"
 
@@ -137,7 +138,7 @@ transformer_model.keys = {
     { key = "norm", rule = schema.table("kind, eps, place", norm_keys), optional = true, doc = "normalisation" },
     {
         key = "checkpoint",
-        rule = schema.choice("llama", "gpt_neox", "roberta"),
+        rule = schema.choice(table.unpack(checkpoint.kinds)),
         default = "llama",
         doc = "whose tensor names the weights have",
     },

@@ -58,7 +58,9 @@ end
 -- The offsets and strides that kernels use by name: { name, value, doc }. All instruction sets share them.
 local function constants_of(p)
     local list, shape, buffers = {}, p.shape, p.variants[1].buffers
-    local function add(name, value, doc) list[#list + 1] = { name = name, value = value, doc = doc } end
+    local prefix = p.names.prefix
+    local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
+    if prefix ~= "" then add("D", shape.d, "width of a token") end
     for _, map in ipairs(p.maps) do
         add(map.letter .. "_INPUTS", map.inputs, "inputs of " .. map.letter)
         add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
@@ -126,14 +128,18 @@ end
 
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights
 -- and cache (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
--- after), for timing: what is left of linear maps and steps.
+-- after), for timing: what is left of linear maps and steps. Of blocks that are a part of a model: names, of the part
+-- (names.part); first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the
+-- blob.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
     local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
-    local own_maps, has = maps_of.of(m, shape)
+    local first_layer = options.first_layer or 0
+    local own_maps, has = maps_of.of(m, shape, first_layer)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
-    local public, types, sets, choices, wanted = names.public(m.name), { shape.type }, {}, {}, options.schedule or {}
+    local public, types, sets, choices, wanted =
+        options.names or names.public(m.name), { shape.type }, {}, {}, options.schedule or {}
     if shape.cache.type ~= shape.type then types[2] = shape.cache.type end
     for i, isa in ipairs(isas) do
         for _, one in ipairs(types) do
@@ -159,7 +165,7 @@ function transformer_plan.build(m, isas, options)
     if options.part then
         own_maps, before, after = options.part(own_maps, before, after)
     end
-    local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts)
+    local sections, pieces, bytes = sections_of.of(m, shape, own_maps, parts, first_layer, options.at)
     local p = {
         family = "transformer",
         model = m,
@@ -172,8 +178,8 @@ function transformer_plan.build(m, isas, options)
         tensors = tensors_of(pieces),
         blocks_prefix = checkpoint.blocks_prefix(m), -- the checkpoint's tensors under it are all the model's
         own = own, -- an architecture of its own, that no unfused checkpoint becomes
-        samples = samples.of(m, shape, m.attention.eliminate ~= "none", own), -- of the checkpoint that pack reads
-        unfused_samples = not own and samples.of(m, shape, false) or nil,
+        samples = samples.of(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
+        unfused_samples = not own and samples.of(m, shape, false, false, options.first_layer) or nil,
         packed_bytes = bytes,
         digest = digest_of(m, sections, parts),
         before = before,
@@ -190,7 +196,7 @@ function transformer_plan.build(m, isas, options)
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
     }
     for i, isa in ipairs(sets) do
-        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i)
+        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.names ~= nil)
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

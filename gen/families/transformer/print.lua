@@ -88,7 +88,7 @@ local function blocks_values(p, v, values)
         for n, section in ipairs(part.sections) do
             list[n] = "weights->"
                 .. section.name
-                .. (section.layers == 1 and "" or " + layer * " .. p.names.macro(section.name:upper() .. "_LAYER"))
+                .. (section.layers == 1 and "" or " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER"))
         end
         return list
     end

@@ -7,8 +7,9 @@ local samples = {}
 -- Every tensor of a checkpoint of the model as weights.sample writes them: of the one that `pack` reads, without what
 -- is eliminated, if it is `fused`, else of the one that `fuse` reads. own: the model is an architecture of its own,
 -- whose checkpoint nobody fused. Square maps are near 1, so that values neither grow nor shrink much from block to
--- block and what is inverted is well-conditioned.
-function samples.of(m, shape, fused, own)
+-- block and what is inverted is well-conditioned. first: the number of the first layer, of blocks that are a part of a
+-- model, whose embeddings are not theirs.
+function samples.of(m, shape, fused, own, first)
     local family, list, known = checkpoint.family(m), {}, {}
     local function add(name, tensor_shape, deviation, more)
         if known[name] then return end
@@ -18,14 +19,17 @@ function samples.of(m, shape, fused, own)
             list[#list][key] = value
         end
     end
+    local function left(map) return fused and checkpoint.alone(map) or map end
     local biased = m.checkpoint ~= "llama"
     local function add_map(map, deviation, diagonal, bias)
         local v = map.weight
-        add(v.tensor, v.shape, deviation, diagonal and { diagonal = shape.d, group = v.group, stride = v.stride })
+        local width = v.transposed and v.shape[#v.shape] or nil
+        local ones = { diagonal = shape.d, group = v.group, stride = v.stride, transposed = width }
+        add(v.tensor, v.shape, deviation, diagonal and ones)
         if biased or bias then add(map.bias.tensor, map.bias.shape, bias or 0.1) end
     end
     for _, row in ipairs { { "word", m.vocab }, { "positions", m.positions }, { "token_types", m.token_types } } do
-        if row[2] then
+        if row[2] and not first then
             add(
                 family.embeddings[row[1]],
                 { row[2], fused and shape.input or shape.d },
@@ -33,35 +37,36 @@ function samples.of(m, shape, fused, own)
             )
         end
     end
-    for layer = 0, m.layers - 1 do
+    for layer = first or 0, (first or 0) + m.layers - 1 do
         for _, letter in ipairs { "Q", "K", "V", "P" } do
             local map =
                 checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
             if not (fused and m.attention.eliminate:find(letter, 1, true)) then
-                add_map(fused and checkpoint.alone(map) or map, 0.3 * shape.d ^ -0.5, true)
+                add_map(left(map), 0.3 * shape.d ^ -0.5, true)
             end
         end
         if shape.lookup then
-            local delivers = fused and shape.delivered and layer < m.layers - 1
+            local delivers = fused and shape.delivered and layer < (first or 0) + m.layers - 1
             for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.input or shape.d)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
         else
             local inputs = checkpoint.inputs(m, layer)
-            add_map(inputs[#inputs], 1.5 * shape.d ^ -0.5)
+            add_map(left(inputs[#inputs]), 1.5 * shape.d ^ -0.5)
             -- A gate that is mostly its bias: products of two values of the input would grow or vanish from block to
             -- block.
-            if shape.gated then add_map(inputs[1], 0.3 * shape.d ^ -0.5, false, 1.0) end
-            add_map(checkpoint.linear(m, layer, "O", shape.d, shape.f), shape.f ^ -0.5)
+            if shape.gated then add_map(left(inputs[1]), 0.3 * shape.d ^ -0.5, false, 1.0) end
+            add_map(left(checkpoint.linear(m, layer, "O", shape.d, shape.f)), shape.f ^ -0.5)
         end
         for i = 1, m.norm and 2 or 0 do
-            local name = checkpoint.norm(m, layer, i)
-            add(name .. ".weight", { shape.d }, 0.1, { mean = 1.0 })
-            if m.norm.kind == "layernorm" then add(name .. ".bias", { shape.d }, 0.1) end
+            local norm = checkpoint.norm(m, layer, i, shape.d)
+            add(norm.gain.tensor, norm.gain.shape, 0.1, { mean = 1.0 })
+            if m.norm.kind == "layernorm" then add(norm.offset.tensor, norm.offset.shape, 0.1) end
         end
     end
     -- What fuse merges into the embeddings parts them from a tied head.
-    if not m.tied or fused and not own then add(family.head, { m.vocab, shape.d }, shape.d ^ -0.5) end
+    local head = checkpoint.head(m)
+    if head and not first and (not m.tied or fused and not own) then add(head, { m.vocab, shape.d }, shape.d ^ -0.5) end
     return list
 end
 

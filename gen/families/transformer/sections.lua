@@ -9,9 +9,10 @@ local maps = require "gen.families.transformer.maps"
 local sections = {}
 
 -- The sections of the blob, each with the layers of one kind of weights behind each other, and the pieces that the
--- packer fills them with.
-function sections.of(m, shape, list_of_maps, parts)
-    local list, pieces, at = {}, {}, blob.header_bytes
+-- packer fills them with: from place `at` on, behind the header if absent; layer 0 is number `first` in the checkpoint.
+function sections.of(m, shape, list_of_maps, parts, first, at)
+    local list, pieces = {}, {}
+    at = at or blob.header_bytes
     local f32 = dtype.get "f32"
     local function add(name, type, elements, doc)
         local section = {
@@ -31,7 +32,7 @@ function sections.of(m, shape, list_of_maps, parts)
     end
     local function piece(section, layer, elements, more)
         local p = {
-            name = section.name .. " of layer " .. layer,
+            name = section.name .. " of layer " .. first + layer,
             dtype = section.dtype,
             type = section.type,
             elements = elements,
@@ -79,18 +80,19 @@ function sections.of(m, shape, list_of_maps, parts)
                     group = part.group,
                     stride = part.stride,
                     offset = part.offset,
+                    transposed = part.transposed,
                 }
             end
             local weights, offsets = of(view.weight), of(view.bias)
             weights.row = map.inputs
-            weights.boxes, weights.slices = maps.boxes(map, not weights.group)
+            weights.boxes, weights.slices = maps.boxes(map, not weights.group and not weights.transposed)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = whole(map.outputs), true
             piece(bias, layer, map.pitch, offsets)
         end
     end
-    block_lookup.add_sections(m, parts, add, piece)
+    block_lookup.add_sections(m, parts, first, add, piece)
     if m.norm then
         for i, word in ipairs { "first", "second" } do
             local gain = add(
@@ -102,16 +104,10 @@ function sections.of(m, shape, list_of_maps, parts)
             local offset = m.norm.kind == "layernorm"
                 and add(word .. "_norm_offset", f32, m.layers * shape.d, "its offsets")
             for layer = 0, m.layers - 1 do
-                local name = checkpoint.norm(m, layer, i)
-                piece(gain, layer, shape.d, { from = name .. ".weight", shape = { shape.d }, boxes = whole(shape.d) })
-                if offset then
-                    piece(
-                        offset,
-                        layer,
-                        shape.d,
-                        { from = name .. ".bias", shape = { shape.d }, boxes = whole(shape.d) }
-                    )
-                end
+                local norm = checkpoint.norm(m, first + layer, i, shape.d)
+                local function of(view) return { from = view.tensor, shape = view.shape, boxes = whole(shape.d) } end
+                piece(gain, layer, shape.d, of(norm.gain))
+                if offset then piece(offset, layer, shape.d, of(norm.offset)) end
             end
         end
     end

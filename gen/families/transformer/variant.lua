@@ -48,8 +48,9 @@ local function buffers_of(shape, before, after, lanes)
     return buffers
 end
 
--- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`.
-function variant.of(m, shape, before, after, isa, choices, parts, number)
+-- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`; part:
+-- whether its blocks are a part of another model.
+function variant.of(m, shape, before, after, isa, choices, parts, number, part)
     local v = {
         isa = isa,
         schedule = choices,
@@ -73,7 +74,7 @@ function variant.of(m, shape, before, after, isa, choices, parts, number)
     v.names = {
         product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
         attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
-        blocks = names.variant(m.name, "blocks", isa.name),
+        blocks = names.variant(m.name, part and "run" or "blocks", isa.name),
     }
     return v
 end

@@ -106,18 +106,24 @@ end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
 
+-- The tensors of the checkpoint `path`, by name.
+local function tensors_of(path)
+    local found, message = weights.tensors(path)
+    if not found then error(message, 0) end
+    return found
+end
+
 -- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
 local function reference_job(p, path, type, cache, without)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
+    local function left(map) return without == "" and map or checkpoint.alone(map) end
     for layer = 0, m.layers - 1 do
         local maps = {}
         for _, letter in ipairs { "Q", "K", "V", "P" } do
             local rows = (letter == "K" or letter == "V") and s.e or s.d
             local map = checkpoint.linear(m, layer, letter, rows, s.d)
-            if not without:find(letter, 1, true) then
-                maps[letter:lower()] = without == "" and map or checkpoint.alone(map)
-            end
+            if not without:find(letter, 1, true) then maps[letter:lower()] = left(map) end
         end
         maps.input = delivered and s.input or s.d
         if s.lookup then
@@ -127,20 +133,18 @@ local function reference_job(p, path, type, cache, without)
             }
         else
             local inputs = checkpoint.inputs(m, layer)
-            maps.m, maps.g, maps.o =
-                inputs[#inputs], s.gated and inputs[1] or nil, checkpoint.linear(m, layer, "O", s.d, s.f)
+            maps.m, maps.g = left(inputs[#inputs]), s.gated and left(inputs[1]) or nil
+            maps.o = left(checkpoint.linear(m, layer, "O", s.d, s.f))
         end
         for i, key in ipairs { "first", "second" } do
             if m.norm then
-                local name = checkpoint.norm(m, layer, i)
-                maps[key] = {
-                    gain = { tensor = name .. ".weight", shape = { s.d } },
-                    offset = m.norm.kind == "layernorm" and { tensor = name .. ".bias", shape = { s.d } } or nil,
-                }
+                local norm = checkpoint.norm(m, layer, i, s.d)
+                maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
         layers[layer + 1] = maps
     end
+    layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
     local rope = m.attention.rope
     return {
         weights = path,
@@ -173,9 +177,14 @@ end
 -- The inputs of the first block, of so many values a token, for token numbers out of a checkpoint.
 local function embedded(p, path, numbers, width)
     local m, names = p.model, checkpoint.family(p.model).embeddings
-    local tensors = { { name = names.word, rows = m.vocab } }
-    if m.positions then tensors[2] = { name = names.positions, rows = m.positions, by_position = true, first = 0 } end
-    if m.token_types then tensors[#tensors + 1] = { name = names.token_types, rows = m.token_types, fixed = true } end
+    local spell = checkpoint.spelling(m, tensors_of(path))
+    local tensors = { { name = spell(names.word), rows = m.vocab } }
+    if m.positions then
+        tensors[2] = { name = spell(names.positions), rows = m.positions, by_position = true, first = 0 }
+    end
+    if m.token_types then
+        tensors[#tensors + 1] = { name = spell(names.token_types), rows = m.token_types, fixed = true }
+    end
     return assert(runner.rows(path, tensors, numbers, width))
 end
 
@@ -245,10 +254,10 @@ local widest_merged = 512
 
 -- Whether the checkpoint `path` still has one of the maps that model `m` eliminates.
 local function is_unfused(m, path)
-    local found, message = weights.tensors(path)
-    if not found then error(message, 0) end
+    local found = tensors_of(path)
+    local spell = checkpoint.spelling(m, found)
     for letter in m.attention.eliminate:gmatch "%u" do
-        if found[checkpoint.linear(m, 0, letter, m.d, m.d).weight.tensor] then return true end
+        if found[spell(checkpoint.linear(m, 0, letter, m.d, m.d).weight.tensor)] then return true end
     end
     return false
 end
