@@ -118,7 +118,7 @@ function gather.streams(shape, isa, choices)
     if shape.d_out % floats > 0 or shape.y_step % floats > 0 or choices["gather.columns"] % floats > 0 then
         return false
     end
-    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables end
+    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables(shape) end
     return choices["gather.group"] >= shape.h or gather.sums_wait(shape, choices)
 end
 
