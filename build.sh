@@ -106,7 +106,7 @@ quietly() {
 configure() {
     install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
 }
 
 build() {

@@ -1,14 +1,22 @@
 -- The commands of lookupc: one table says their arguments, options and help, one parser reads them.
+local completion = require "commands.completion"
 local host = require "host"
 local dtype = require "gen.plan.dtype"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
+local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
 local target = require "gen.plan.target"
+local words = require "commands.words"
 local wrap = require "gen.emit.wrap"
 
-local isa_option = { name = "isa", value = "LIST", doc = "instruction sets, of " .. table.concat(isa.names, ",") }
+local isa_option = {
+    name = "isa",
+    value = "LIST",
+    values = isa.names,
+    doc = "instruction sets, of " .. table.concat(isa.names, ","),
+}
 local output_option = { name = "o", value = "PATH", required = true }
 local weights_option = {
     name = "weights",
@@ -36,18 +44,24 @@ local schedule_option = {
 }
 local tuned_option =
     { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
-local arithmetic_option =
-    { name = "arithmetic", value = "KIND", doc = "float, or integer: kernels without floating point; default float" }
+local arithmetic_option = {
+    name = "arithmetic",
+    value = "KIND",
+    values = { "float", "integer" },
+    doc = "float, or integer: kernels without floating point; default float",
+}
 local baseline_option =
     { name = "baseline", doc = "instead of the model the dense FFN d -> 4d -> d_out that it replaces" }
 local tables_option = {
     name = "tables",
     value = "TYPE",
+    values = dtype.names,
     doc = "type of the tables' elements: " .. table.concat(dtype.names, ", ") .. "; default f32",
 }
 local projection_option = {
     name = "projection",
     value = "TYPE",
+    values = dtype.projection_names,
     doc = "type of the projection's weights: "
         .. table.concat(dtype.projection_names, ", ")
         .. "; default f32; with integer arithmetic "
@@ -57,11 +71,13 @@ local projection_option = {
 local type_option = {
     name = "type",
     value = "TYPE",
+    values = dtype.names,
     doc = "type of a transformer's weights: " .. table.concat(dtype.names, ", ") .. "; default f32",
 }
 local cache_option = {
     name = "cache",
     value = "TYPE",
+    values = dtype.cache_names,
     doc = "type of a transformer's cached keys and values: "
         .. table.concat(dtype.cache_names, ", ")
         .. "; default f32",
@@ -136,9 +152,15 @@ local commands = {
             {
                 name = "profile",
                 value = "firmware",
+                values = { "firmware" },
                 doc = "for microcontrollers: one token at a time, weights linked in, sizes as macros, a self-test",
             },
-            { name = "target", value = "NAME", doc = "of the firmware: " .. table.concat(target.names, ", ") },
+            {
+                name = "target",
+                value = "NAME",
+                values = target.names,
+                doc = "of the firmware: " .. table.concat(target.names, ", "),
+            },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware" }),
             prefix_option,
             ignore_option,
@@ -151,6 +173,7 @@ local commands = {
             {
                 name = "wrap",
                 value = "LIST",
+                values = wrap.names,
                 doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
             },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
@@ -205,10 +228,11 @@ local commands = {
         name = "run",
         arguments = { "MODEL.lua" },
         from = "commands.execute",
-        doc = "apply a model to a .npy file, [tokens][d] float32",
+        doc = "apply a model to a .npy file, [tokens][d] float32, or a whole model to ids",
         options = {
             weights_option,
-            { name = "input", value = "X.npy", required = true, doc = "float32 [tokens][d]" },
+            { name = "input", value = "X.npy", doc = "float32 [tokens][d]; of a whole model --ids instead" },
+            { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
             isa_option,
             prefix_option,
@@ -218,7 +242,7 @@ local commands = {
             tuned_option,
             arithmetic_option,
             type_options,
-            { name = "decode", doc = "a transformer: give it its tokens one by one" },
+            { name = "decode", doc = "a transformer or whole model: give it its tokens one by one" },
             compiler_option,
             flags_option,
         },
@@ -439,7 +463,20 @@ local commands = {
             json_option,
         },
     },
-    { name = "help", arguments = { "[COMMAND]" }, doc = "print this, or all about one command", options = {} },
+    {
+        name = "completion",
+        arguments = { "SHELL" },
+        values = completion.shells,
+        doc = "print what completes command lines in " .. table.concat(completion.shells, ", "),
+        options = {},
+    },
+    { name = "version", arguments = {}, doc = "print the version", options = {} },
+    {
+        name = "help",
+        arguments = { "[COMMAND]" },
+        doc = "print this, or all about one command",
+        options = { { name = "man", value = "DIR", doc = "write the man pages, one a command, into a folder instead" } },
+    },
 }
 
 for _, command in ipairs(commands) do
@@ -456,11 +493,11 @@ local function find(name)
     end
 end
 
--- The command that `words` start with, of one word or two, and how many that is.
-local function first_command(words)
-    local two = words[2] and find(words[1] .. " " .. words[2])
+-- The command that `given` starts with, of one word or two, and how many that is.
+local function first_command(given)
+    local two = given[2] and find(given[1] .. " " .. given[2])
     if two then return two, 2 end
-    return words[1] and find(words[1]), 1
+    return given[1] and find(given[1]), 1
 end
 
 -- The commands that start with the word `name`, such as tuned.
@@ -472,20 +509,16 @@ local function family(name)
     return list
 end
 
-local function dashes(option) return (#option.name == 1 and "-" or "--") .. option.name end
-
 local usage_kind = { __name = "usage" }
 local function usage_error(text, command) return setmetatable({ text = text, command = command }, usage_kind) end
 
-local function option_words(option) return dashes(option) .. (option.value and " " .. option.value or "") end
-
 local function usage(command)
-    local words = { "lookupc", command.name, table.unpack(command.arguments) }
+    local list = { "lookupc", command.name, table.unpack(command.arguments) }
     for _, option in ipairs(command.options) do
-        local text = option_words(option)
-        words[#words + 1] = option.required and text or "[" .. text .. "]"
+        local text = words.option(option)
+        list[#list + 1] = option.required and text or "[" .. text .. "]"
     end
-    return table.concat(words, " ")
+    return table.concat(list, " ")
 end
 
 local function help_all()
@@ -496,7 +529,7 @@ local function help_all()
             string.format("  %-12s %-12s %s", command.name, table.concat(command.arguments, " "), command.doc)
     end
     lines[#lines + 1] = ""
-    lines[#lines + 1] = "  --version            print the version"
+    lines[#lines + 1] = "  -V, --version        print the version"
     lines[#lines + 1] =
         "  --tree DIR           take Lua modules and templates from DIR, a checkout, instead of from the program"
     lines[#lines + 1] = ""
@@ -511,23 +544,28 @@ local function help_command(command)
     local lines = { "usage: " .. usage(command), "", command.doc .. "." }
     if #command.options > 0 then lines[#lines + 1] = "" end
     for _, option in ipairs(command.options) do
-        local default = option.default ~= nil and option.default ~= "" and " (" .. option.default .. ")" or ""
-        lines[#lines + 1] = string.format("  %-22s %s%s", option_words(option), option.doc, default)
+        lines[#lines + 1] = string.format("  %-22s %s%s", words.option(option), option.doc, words.default(option))
     end
     return table.concat(lines, "\n")
 end
 
-local function parse(command, words)
+local function parse(command, given)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
     for _, option in ipairs(command.options) do
-        by_name[dashes(option)] = option
-        list[#list + 1] = dashes(option)
+        by_name[words.dashes(option)] = option
+        list[#list + 1] = words.dashes(option)
     end
-    while i <= #words do
-        local word = words[i]
-        if word:find("^%-.") then
+    local only_arguments = false -- behind --
+    while i <= #given do
+        local word = given[i]
+        if word == "--" and not only_arguments then
+            only_arguments = true
+        elseif word:find("^%-.") and not only_arguments then
             local name, value = word:match("^(%-%-[^=]+)=(.*)$")
+            if not name and by_name[word:sub(1, 2)] then -- -oDIR
+                name, value = word:match("^(%-%a)(.+)$")
+            end
             name = name or word
             local option = by_name[name]
             if not option then
@@ -538,7 +576,7 @@ local function parse(command, words)
             if option.value then
                 if not value then
                     i = i + 1
-                    value = words[i]
+                    value = given[i]
                 end
                 if value == nil or value == "" and option.required then
                     return nil, usage_error(name .. ": needs a value, " .. option.value, command)
@@ -563,23 +601,27 @@ local function parse(command, words)
         end
         i = i + 1
     end
-    for _, option in ipairs(command.options) do
-        if options[option.name] == nil then options[option.name] = option.default end
-        if option.required and options[option.name] == nil then
-            return nil, usage_error(dashes(option) .. " is missing", command)
-        end
-    end
     local takes, last = #command.arguments, command.arguments[#command.arguments] or ""
     local optional, repeats = last:find("^%["), last:find("...", 1, true)
-    if #arguments > takes and not repeats or #arguments < takes and not optional then
+    if #arguments < takes - (optional and 1 or 0) then
+        return nil, usage_error(command.arguments[#arguments + 1]:gsub("%.%.%.$", "") .. " is missing", command)
+    end
+    if #arguments > takes and not repeats then
         return nil,
             usage_error(
                 "takes "
                     .. (takes == 0 and "no argument" or table.concat(command.arguments, " "))
                     .. ", got "
-                    .. (#arguments == 0 and "nothing" or table.concat(arguments, " ")),
+                    .. table.concat(arguments, " "),
                 command
             )
+    end
+    for _, option in ipairs(command.options) do
+        if options[option.name] == nil then options[option.name] = option.default end
+        if option.required and options[option.name] == nil then
+            local text = words.option(option) .. " is missing" .. (option.doc and ": " .. option.doc or "")
+            return nil, usage_error(text, command)
+        end
     end
     return arguments, options
 end
@@ -614,16 +656,48 @@ local function unknown_command(name, next_word)
     return usage_error('unknown command "' .. name .. '"' .. (near and "; did you mean " .. near .. "?" or ""))
 end
 
-return function(words)
-    local name = words[1]
-    if name == "--version" then
-        host.print("lookupc " .. host.version)
+-- The commands about lookupc itself.
+local own = {}
+
+function own.version()
+    host.print("lookupc " .. host.version)
+    return 0
+end
+
+function own.completion(arguments)
+    local shell = completion[arguments[1]]
+    if not shell then
+        local list = table.concat(completion.shells, ", ")
+        return fail_usage(usage_error(arguments[1] .. ": must be of " .. list, find "completion"))
+    end
+    host.print(table.concat(shell(commands), "\n"))
+    return 0
+end
+
+function own.help(arguments, options)
+    if options.man then
+        assert(host.write_directory(options.man, man.pages(commands)))
         return 0
     end
-    if name == nil or name == "--help" or name == "-h" then name = "help" end
-    local command, used = first_command { name, table.unpack(words, 2) }
-    if not command then return fail_usage(unknown_command(name, words[2])) end
-    local rest = { table.unpack(words, used + 1) }
+    local about = arguments[1] and find(arguments[1])
+    local members = family(arguments[1] or "")
+    if arguments[1] and not about and not members[1] then return fail_usage(unknown_command(arguments[1])) end
+    for i, member in ipairs(members) do
+        host.print((i > 1 and "\n" or "") .. help_command(member))
+    end
+    if members[1] then return 0 end
+    host.print(about and help_command(about) or help_all())
+    return 0
+end
+
+-- Options that stand for a command.
+local short = { ["--version"] = "version", ["-V"] = "version", ["--help"] = "help", ["-h"] = "help" }
+
+return function(given)
+    local name = short[given[1] or "--help"] or given[1]
+    local command, used = first_command { name, table.unpack(given, 2) }
+    if not command then return fail_usage(unknown_command(name, given[2])) end
+    local rest = { table.unpack(given, used + 1) }
     if command.name == "help" and family(rest[1] or "")[1] then rest = { table.concat(rest, " ") } end
     if command.name ~= "help" and (rest[1] == "--help" or rest[1] == "-h") then
         host.print(help_command(command))
@@ -631,16 +705,6 @@ return function(words)
     end
     local arguments, options = parse(command, rest)
     if not arguments then return fail_usage(options) end
-    if command.name == "help" then
-        local about = arguments[1] and find(arguments[1])
-        local members = family(arguments[1] or "")
-        if arguments[1] and not about and not members[1] then return fail_usage(unknown_command(arguments[1])) end
-        for i, member in ipairs(members) do
-            host.print((i > 1 and "\n" or "") .. help_command(member))
-        end
-        if members[1] then return 0 end
-        host.print(about and help_command(about) or help_all())
-        return 0
-    end
-    return require(command.from)[command.name:match("%S+$")](arguments, options)
+    local run = own[command.name] or require(command.from)[command.name:match "%S+$"]
+    return run(arguments, options)
 end

@@ -2,6 +2,7 @@
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
+local measure = require "harness.measure.measure"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
 
@@ -16,9 +17,18 @@ end
 
 function commands.run(arguments, options)
     local path = arguments[1]
-    file_rules.not_over("--output", options.output, { path, options.weights, options.input, options.tuned })
+    local family = family_of(path, options)
+    local wanted = family.run_option or "input"
+    for _, name in ipairs { "input", "ids" } do
+        if name == wanted and not options[name] then error("--" .. name .. ": is missing", 0) end
+        if name ~= wanted and options[name] then
+            error(string.format("--%s: %s: %s takes --%s instead", name, options[name], path, wanted), 0)
+        end
+    end
+    local inputs = { path, options.weights, options.input or options.ids, options.tuned }
+    file_rules.not_over("--output", options.output, inputs)
     assert(host.check_output(options.output))
-    return family_of(path, options).run(path, options)
+    return family.run(path, options)
 end
 
 function commands.verify(arguments, options) return family_of(arguments[1], options).verify(arguments[1], options) end
@@ -28,6 +38,7 @@ function commands.bench(arguments, options)
     local family, m = family_of(arguments[1], options)
     if options.html then file_rules.can_become("--html", options.html) end
     options.batches = setting.batches(options.batch or family.bench_batches(m, options))
+    measure.program()
     return family.bench(arguments[1], options)
 end
 

@@ -12,5 +12,6 @@ const luaL_Reg harness_modules[] = {
     {"transformer", luaopen_transformer},
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},
+    {"whole", luaopen_whole},
     {NULL, NULL},
 };

@@ -10,6 +10,7 @@ local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
 local lookup = require "harness.families.lookup.execute"
+local measure = require "harness.measure.measure"
 local page = require "harness.tune.page"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -349,6 +350,7 @@ function tune.tune(arguments, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
     local o = settings(path, m, family, hooks, options)
+    if o.seconds > 0 then measure.program() end
     local sets = runnable.sets(options.isa, family.isa_types(options))
     if not options.isa then sets = { sets[#sets] } end
     local run = {

@@ -6,6 +6,7 @@ local dtype = require "gen.plan.dtype"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
+local inputs = require "gen.model.inputs"
 local isa = require "gen.isa.list"
 local sandbox = require "sandbox"
 local schema = require "gen.model.schema"
@@ -85,7 +86,7 @@ end
 -- Reads and validates a tuned file; raises one line "path:line: field = value: rule". Returns the data and the context
 -- of the file.
 function tuned.load(path)
-    local given, source = sandbox.load(path)
+    local given, source = sandbox.load(inputs.note(path))
     if not given then error(source, 0) end
     return validate(given, source, path)
 end

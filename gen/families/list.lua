@@ -30,6 +30,7 @@ families.rows = {
     require "gen.families.baseline.family",
     require "gen.families.transformer.family",
     (require "gen.families.tokenizer.family"),
+    (require "gen.families.whole.family"),
 }
 
 -- The family of that name.

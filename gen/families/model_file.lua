@@ -1,5 +1,6 @@
 -- From a model file to a validated model, or one line that says what is wrong.
 local families = require "gen.families.list"
+local inputs = require "gen.model.inputs"
 local sandbox = require "sandbox"
 local schema = require "gen.model.schema"
 local validated = require "gen.model.validated"
@@ -27,7 +28,7 @@ end
 
 -- Reads and validates a model file; raises one line "path:line: field = value: rule".
 function model_file.load(path)
-    local given, source = sandbox.load(path)
+    local given, source = sandbox.load(inputs.note(path))
     if not given then
         local json = path:find "%.json$" and ": lookupc import makes model files of a checkpoint's config.json" or ""
         error(source .. json, 0)

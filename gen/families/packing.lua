@@ -2,6 +2,7 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local families = require "gen.families.list"
+local inputs = require "gen.model.inputs"
 local leftovers = require "gen.model.leftovers"
 local weights = require "weights"
 
@@ -68,6 +69,7 @@ end
 -- Returns the relative errors that rounding made, by section; raises one line.
 function packing.pack(p, files)
     if families.get(p.family).without_weights then return assert(weights.pack(blob.packing(p, files))) end
+    inputs.note_checkpoint(files.weights)
     local own, model_name = spelled(p, files)
     check_leftovers(own, files, model_name)
     return assert(weights.pack(blob.packing(own, files)))

@@ -151,9 +151,7 @@ local function common(r, kind, options)
         r.refuse("hidden_act", activation, "must be one of " .. table.concat(sorted(activations), ", "))
     end
     local width = r.integer("head_dim", 0)
-    if width ~= 0 and width * m.heads ~= m.d then
-        r.refuse("head_dim", width, string.format("must be hidden_size / num_attention_heads = %g", m.d / m.heads))
-    end
+    if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
     return m
 end
 

@@ -30,6 +30,7 @@ local function bert(base)
         p = "attention.output.dense",
         mlp = { "intermediate.dense" },
         o = "output.dense",
+        s = "skip.dense",
         lookup = "FFN.",
         norms = { "attention.output.LayerNorm", "output.LayerNorm" },
     }
@@ -82,6 +83,7 @@ local families = {
         mlp = { "mlp.up_proj" },
         glu = { "mlp.gate_proj", "mlp.up_proj" },
         o = "mlp.down_proj",
+        s = "skip_proj",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
@@ -99,6 +101,7 @@ local families = {
         p = "attention.dense",
         mlp = { "mlp.dense_h_to_4h" },
         o = "mlp.dense_4h_to_h",
+        s = "skip",
         lookup = "mlp.",
         norms = { "input_layernorm", "post_attention_layernorm" },
     },
@@ -543,6 +546,7 @@ function checkpoint.misfit(m)
             m.kv_heads,
             "must be heads: " .. m.checkpoint .. " checkpoints hold q, k and v of equal widths"
     end
+    if m.d_in and m.skip and not family.s then return none({ "d_in" }, m.d_in, "map of a skip connection") end
     for _, key in ipairs { "positions", "token_types" } do
         if m[key] and not family.embeddings[key] then return none({ key }, m[key], "embeddings") end
     end

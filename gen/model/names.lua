@@ -51,6 +51,11 @@ function names.public(model)
         decode = model .. "_decode",
         prefill = model .. "_prefill",
         encode = model .. "_encode",
+        encode_batch = model .. "_encode_batch",
+        start = model .. "_start",
+        prefill_all = model .. "_prefill_all",
+        step = model .. "_step",
+        position = model .. "_position",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
         ffn_openmp = model .. "_ffn_openmp",
@@ -58,6 +63,10 @@ function names.public(model)
         header = model .. ".h",
         source = model .. ".c",
         runtime = model .. "_runtime.h",
+        -- The file of all kernels for the instruction set of that name, or of firmware, which has one.
+        kernels = function(isa) return model .. "__" .. (isa or "kernels") .. ".c" end,
+        linked = model .. "_linked.h",
+        linked_source = model .. "_linked.c",
         manifest = "MANIFEST.json",
         licence = "LICENSE",
         -- What the names of static functions in kernel files begin with.

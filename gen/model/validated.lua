@@ -11,6 +11,12 @@ function validated.note(m, context)
     return m
 end
 
+-- Notes that `part` is a part of model `m`.
+function validated.note_part(part, m)
+    contexts[part] = contexts[m]
+    return part
+end
+
 -- Raises one line for the key chain of the validated model `m`.
 function validated.refuse(m, chain, value, rule) schema.refuse(contexts[m], chain, value, rule) end
 

@@ -1,5 +1,6 @@
 -- From a file of a tokenizer to its record, whatever its format.
 local host = require "host"
+local inputs = require "gen.model.inputs"
 local hugging_face = require "gen.tokenizer.hugging_face"
 local json = require "json"
 local lists = require "gen.tokenizer.word_lists"
@@ -11,7 +12,7 @@ local read = {}
 local most_bytes = 1 << 28
 
 local function contents(path)
-    local bytes, message = host.read(path, most_bytes)
+    local bytes, message = host.read(inputs.note(path), most_bytes)
     if not bytes then error(message, 0) end
     return bytes
 end

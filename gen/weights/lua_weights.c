@@ -211,6 +211,25 @@ static void fill_angles(packing *p, int section, const char *word)
     }
 }
 
+/* Fills a section with sines and cosines of positions, [rows][columns]: angle i of a position is position max^(-i / steps_of); `order`:
+   "halves", all sines and then all cosines, or "interleaved". */
+static void fill_sinusoids(packing *p, int section, const char *order)
+{
+    lua_State *L = p->L;
+    const size_t columns = field_size(L, section, where, "columns"), elements = field_size(L, section, where, "elements"),
+                 at = field_size(L, section, where, "at");
+    const size_t steps = field_size(L, section, where, "steps_of"), half = columns / 2;
+    const double max = field_number(L, section, where, "max");
+    const bool halves = strcmp(order, "halves") == 0;
+    luaL_argcheck(L, half && steps && columns % 2 == 0 && at + elements * sizeof(float) <= p->blob_bytes, 1, "sinusoids");
+    float *to = (float *)(void *)(p->blob + at);
+    for (size_t k = 0; k < elements; ++k) {
+        const size_t column = k % columns, i = halves ? column % half : column / 2;
+        const double angle = (double)(k / columns) * pow(max, -(double)i / (double)steps);
+        to[k] = (float)((halves ? column < half : column % 2 == 0) ? sin(angle) : cos(angle));
+    }
+}
+
 /* Fills a section with the bytes on top of the stack. */
 static bool copy_text(packing *p, int section)
 {
@@ -232,6 +251,12 @@ static bool pack_section(packing *p, int section, int errors)
     lua_pop(L, 1);
     if (angles)
         return true;
+    if (lua_getfield(L, section, "sinusoids") == LUA_TSTRING) {
+        fill_sinusoids(p, section, lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return true;
+    }
+    lua_pop(L, 1);
     if (lua_getfield(L, section, "text") == LUA_TSTRING)
         return copy_text(p, section);
     lua_pop(L, 1);

@@ -3,6 +3,7 @@
 -- A record has
 --   name                   of the family
 --   run, verify, bench (path, options)   the commands; return the exit status
+--   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
@@ -32,6 +33,7 @@ local rows = {
     require "harness.families.integer.family",
     require "harness.families.transformer.family",
     (require "harness.families.tokenizer.family"),
+    (require "harness.families.whole.family"),
 }
 
 -- The record of the family of that name.

@@ -54,6 +54,13 @@ local function alone(stop)
     end
 end
 
+-- The path of the measuring process; raises one line if it is not there: a lookupc built without LOOKUPC_BENCH has none.
+function measure.program()
+    local path = process.executable():gsub("[^/]*$", "lookupc-measure")
+    if host.kind(path) == "file" then return path end
+    error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
+end
+
 -- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
 -- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned.
 -- All else raises one line.
@@ -62,7 +69,7 @@ function measure.run(job, options)
     local directory = process.temporary_directory()
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
-    local program = process.executable():gsub("[^/]*$", "lookupc-measure")
+    local program = measure.program()
     local threads = tostring(job.threads)
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()

@@ -125,17 +125,17 @@ static void turn(const reference_transformer *model, double *head, size_t positi
 static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
 {
-    const size_t width = model->d / model->heads, e = width * model->kv_heads;
+    const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
     for (size_t t = 0; t < tokens; ++t)
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
             const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
             const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
-            double largest = -INFINITY, sum = 0.0, *out = y + t * model->d + head * width;
+            double largest = -INFINITY, sum = 0.0, *out = y + t * all + head * width;
             for (size_t s = first; s <= last; ++s) {
                 score[s] = 0.0;
                 for (size_t i = 0; i < width; ++i)
-                    score[s] += q[t * model->d + head * width + i] * k[s * e + shared + i];
+                    score[s] += q[t * all + head * width + i] * k[s * e + shared + i];
                 score[s] *= model->scale;
                 largest = fmax(largest, score[s]);
             }
@@ -151,15 +151,16 @@ static void attend(const reference_transformer *model, const double *q, const do
         }
 }
 
-static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t tokens)
+/* x[tokens][width], every row by itself. */
+static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t width, size_t tokens)
 {
     for (size_t t = 0; norm->gain && t < tokens; ++t) {
-        double *row = x + t * model->d, mean = 0.0, square = 0.0;
-        for (size_t i = 0; model->mean && i < model->d; ++i)
-            mean += row[i] / (double)model->d;
-        for (size_t i = 0; i < model->d; ++i)
-            square += (row[i] - mean) * (row[i] - mean) / (double)model->d;
-        for (size_t i = 0; i < model->d; ++i)
+        double *row = x + t * width, mean = 0.0, square = 0.0;
+        for (size_t i = 0; model->mean && i < width; ++i)
+            mean += row[i] / (double)width;
+        for (size_t i = 0; i < width; ++i)
+            square += (row[i] - mean) * (row[i] - mean) / (double)width;
+        for (size_t i = 0; i < width; ++i)
             row[i] = (row[i] - mean) / sqrt(square + model->eps) * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
     }
 }
@@ -174,24 +175,24 @@ static void add(double *to, const double *x, size_t count)
 static double *attention(const reference_transformer *model, const reference_block *block, const double *x, size_t tokens, char *error,
                          size_t size)
 {
-    const size_t d = model->d, width = d / model->heads, e = width * model->kv_heads;
-    const bool given = block->in > d;
-    double *q = given ? part_of(x, block->in, 0, d, tokens, error, size) : mapped(model, &block->q, x, d, tokens, error, size);
-    double *k = given ? part_of(x, block->in, d, e, tokens, error, size) : mapped(model, &block->k, x, d, tokens, error, size);
-    double *v = given ? part_of(x, block->in, d + e, e, tokens, error, size) : mapped(model, &block->v, x, d, tokens, error, size);
-    double *mixed = malloc((tokens * d + tokens) * sizeof *mixed), *y = NULL;
+    const size_t in = block->in, width = model->width, all = width * model->heads, e = width * model->kv_heads;
+    const bool given = block->delivered;
+    double *q = given ? part_of(x, in, 0, all, tokens, error, size) : mapped(model, &block->q, x, in, tokens, error, size);
+    double *k = given ? part_of(x, in, all, e, tokens, error, size) : mapped(model, &block->k, x, in, tokens, error, size);
+    double *v = given ? part_of(x, in, all + e, e, tokens, error, size) : mapped(model, &block->v, x, in, tokens, error, size);
+    double *mixed = malloc((tokens * all + tokens) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         for (size_t t = 0; t < tokens; ++t) {
             for (size_t head = 0; head < model->heads; ++head)
-                turn(model, q + t * d + head * width, t);
+                turn(model, q + t * all + head * width, t);
             for (size_t head = 0; head < model->kv_heads; ++head) {
                 turn(model, k + t * e + head * width, t);
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, q, k, v, mixed, mixed + tokens * d, tokens);
-        y = mapped(model, &block->p, mixed, d, tokens, error, size);
+        attend(model, q, k, v, mixed, mixed + tokens * all, tokens);
+        y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);
     free(k);
@@ -229,6 +230,17 @@ static double *ffn(const reference_transformer *model, const reference_block *bl
     return y;
 }
 
+/* to[tokens][d] += the skip connection of the block's input x. */
+static bool add_skipped(const reference_transformer *model, const reference_block *block, const double *x, double *to, size_t tokens,
+                        char *error, size_t size)
+{
+    double *skipped = mapped(model, &block->s, x, block->in, tokens, error, size);
+    if (skipped)
+        add(to, skipped, tokens * model->d);
+    free(skipped);
+    return skipped != NULL;
+}
+
 size_t reference_block_out(const reference_transformer *model, const reference_block *block)
 {
     return block->lookup ? reference_block_lookup_out(block->lookup) : model->d;
@@ -237,18 +249,18 @@ size_t reference_block_out(const reference_transformer *model, const reference_b
 bool reference_block_run(const reference_transformer *model, const reference_block *block, reference_ties *ties, double *x, size_t tokens,
                          char *error, size_t error_size)
 {
-    const size_t count = tokens * model->d;
-    double *in = malloc((tokens * block->in + 1) * sizeof *in), *mixed = NULL, *out = NULL;
+    const size_t count = tokens * model->d, widest = block->in > model->d ? block->in : model->d;
+    double *in = malloc((tokens * widest + 1) * sizeof *in), *mixed = NULL, *out = NULL;
     if (!in)
         return files_error(error, error_size, "not enough memory for %zu tokens", tokens);
     memcpy(in, x, tokens * block->in * sizeof *in);
     if (!model->post)
-        normalise(model, &block->first, in, tokens);
+        normalise(model, &block->first, in, block->in, tokens);
     mixed = attention(model, block, in, tokens, error, error_size);
     if (mixed && model->parallel) {
         if (!model->post && block->second.gain) {
             memcpy(in, x, count * sizeof *in);
-            normalise(model, &block->second, in, tokens);
+            normalise(model, &block->second, in, model->d, tokens);
         }
         out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out) {
@@ -256,20 +268,18 @@ bool reference_block_run(const reference_transformer *model, const reference_blo
             if (model->skip)
                 add(out, x, count);
         }
-    } else if (mixed) {
-        if (model->skip)
-            add(mixed, x, count);
+    } else if (mixed && (!model->skip || add_skipped(model, block, x, mixed, tokens, error, error_size))) {
         if (model->post)
-            normalise(model, &block->first, mixed, tokens);
+            normalise(model, &block->first, mixed, model->d, tokens);
         memcpy(in, mixed, count * sizeof *in);
         if (!model->post)
-            normalise(model, &block->second, in, tokens);
+            normalise(model, &block->second, in, model->d, tokens);
         out = ffn(model, block, ties, in, tokens, error, error_size);
         if (out && model->skip)
             add(out, mixed, count);
     }
     if (out && model->post)
-        normalise(model, &block->second, out, tokens);
+        normalise(model, &block->second, out, model->d, tokens);
     if (out)
         memcpy(x, out, tokens * reference_block_out(model, block) * sizeof *x);
     free(in);

@@ -23,11 +23,12 @@ typedef struct {
 
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {
-    double *gain, *offset; /* [d] */
+    double *gain, *offset; /* [d], or as wide as the block's input where that is normalised */
 } reference_block_norm;
 
 typedef struct {
     size_t d, heads, kv_heads, f;
+    size_t width; /* of a head */
     double scale; /* of q k */
     bool causal;
     size_t window; /* a token attends to positions nearer than this; 0: to all */
@@ -42,9 +43,11 @@ typedef struct {
 } reference_transformer;
 
 typedef struct {
-    size_t number; /* of the layer */
-    size_t in;     /* width of the block's input: d, or that of q, k and v side by side, which then have no maps */
+    size_t number;  /* of the layer */
+    size_t in;      /* width of the block's input */
+    bool delivered; /* it is q, k and v side by side, which then have no maps */
     reference_map q, k, v, p, g, m, o;
+    reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;
 } reference_block;

@@ -3,10 +3,10 @@
 
    transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width
    of x), context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } transformer.reference(job, x)
-   -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, f, scale, causal, window, half, theta, interleaved,
-   gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), q = { weight = view, bias = view }, …, first = {
-   gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties }, views as
-   gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path,
+   -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, width, f, scale, causal, window, half, theta,
+   interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view,
+   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties }, views
+   as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path,
    tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count,
    below) -> list transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
@@ -270,6 +270,7 @@ static reference_transformer model_at(lua_State *L, int job)
     const reference_transformer model = {
         .d = field_size(L, job, where, "d"),
         .heads = field_size(L, job, where, "heads"),
+        .width = field_size(L, job, where, "width"),
         .kv_heads = field_size(L, job, where, "kv_heads"),
         .f = field_size(L, job, where, "f"),
         .scale = field_number(L, job, where, "scale"),
@@ -357,13 +358,13 @@ static void push_ties(lua_State *L, const reference_ties *ties)
 static bool run_layer(lua_State *L, const shards *checkpoint, const reference_transformer *model, const reference_model *lookup_model,
                       size_t number, reference_ties *ties, double *x, size_t tokens, char *error)
 {
-    reference_block block = {.number = number, .in = field_size(L, -1, where, "input")};
-    reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.g, &block.m, &block.o};
+    reference_block block = {.number = number, .in = field_size(L, -1, where, "input"), .delivered = field_flag(L, -1, "delivered")};
+    reference_map *maps[] = {&block.q, &block.k, &block.v, &block.p, &block.s, &block.g, &block.m, &block.o};
     reference_block_lookup *lookup;
     bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
-        ok = map_at(L, checkpoint, (const char[]){"qkvpgmo"[k], 0}, maps[k], error);
+        ok = map_at(L, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error);
     ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
     ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
     reference_block_lookup_close(lookup);

@@ -1,10 +1,10 @@
-//$ takes
+//$ takes struct_of_weights
 $(include("templates/bundle/statuses.h"))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-$(include("templates/bundle/weights.h"))
+$(include(struct_of_weights))
 
 $(include("templates/bundle/bind.h"))

@@ -4,6 +4,7 @@
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
 //$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
+//$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
 //$ lines("", prologue)
 
 #define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
@@ -301,29 +302,33 @@ $(i)}
 //$ end
     }
 }
+//$ local widths = shape.norm and shape.norm_widths[1] ~= shape.norm_widths[2]
 //$ if shape.norm then
 //$ local layernorm = shape.norm.kind == "layernorm"
+//$ local width = widths and "width" or shape.d
+//$ local mean_of = widths and "/= (double) width" or "*= " .. one_over_d
+//$ local share = widths and "/ (double) width" or "* " .. one_over_d
 
 /* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. */
-static void $(helper)_norm(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t tokens)
+static void $(helper)_norm(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(widths and "size_t width, " or "")size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, x += x_step, y += y_step) {
         float factor[$(lanes)];
         double square = 0.0;
 //$ if layernorm then
         double mean = 0.0;
-        for (size_t i = 0; i < $(shape.d); ++i)
+        for (size_t i = 0; i < $(width); ++i)
             mean += (double) x[i];
-        mean *= $(one_over_d);
-        for (size_t i = 0; i < $(shape.d); ++i)
+        mean $(mean_of);
+        for (size_t i = 0; i < $(width); ++i)
             square += ((double) x[i] - mean) * ((double) x[i] - mean);
 //$ else
-        for (size_t i = 0; i < $(shape.d); ++i)
+        for (size_t i = 0; i < $(width); ++i)
             square += (double) x[i] * (double) x[i];
 //$ end
-        const float variance = (float) (square * $(one_over_d)) + $(eps);
+        const float variance = (float) (square $(share)) + $(eps);
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
-        for (size_t i = 0; i < $(shape.d); ++i)
+        for (size_t i = 0; i < $(width); ++i)
 //$ if layernorm then
             y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
 //$ else
@@ -333,18 +338,23 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 }
 //$ end
 //$ local function step_of(name) 
-//$     if name == "in" then return shape.delivered and "in_step" or macro("D") end
+//$     if name == "in" then return shape.delivered and "in_step" or d_in end
 //$     return macro(name:upper() .. "_PITCH")
 //$ end
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
-//$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.d and "IN_K" or "IN_V") end
+//$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
+//$ -- The elements of a token that a step writes.
+//$ local function width_of(step)
+//$     if not step.width or step.width == shape.d then return macro("D") end
+//$     return step.width == shape.input and d_in or step.width
+//$ end
 //$ local function one(step, i)
 //$     if step.op == "norm" then
-$(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), count);
+$(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), $(widths and width_of(step) .. ", " or "")count);
 //$     elseif step.op == "copy" then
 $(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
+$(i)    for (size_t i = 0; i < $(width_of(step)); ++i)
 $(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
 //$     elseif step.op == "product" then
 //$         local map = step.map
@@ -456,14 +466,14 @@ $(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(m
 //$ end
 //$ cache_of_layer(i)
 //$ open_chunk(i)
-$(i)    const float *in = x + at * $(macro("D"));
+$(i)    const float *in = x + at * $(d_in);
 
 //$ steps(before, i .. "    ")
 //$ if not shape.causal then
 $(i)}
 //$ open_chunk(i)
 //$ if reads_input then
-$(i)    const float *in = x + at * $(macro("D"));
+$(i)    const float *in = x + at * $(d_in);
 //$ end
 
 //$ end

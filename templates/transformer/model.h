@@ -1,6 +1,9 @@
 //$ takes promise, eliminated_text, context, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
+//$ -- Where y is wider than x, or narrower, it cannot be x.
+//$ local in_place = shape.input == shape.d or shape.delivered
+//$ local both = shape.input == shape.d and "x and y are [tokens][" .. shape.d .. "]," or "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];"
 
 /* $(model): the $(shape.layers) $(shape.parallel and "parallel" or "serial") blocks of a transformer ($(eliminated_text)"KV-weights are all you need for skipless
    transformers", arXiv 2404.12362) with their shapes compiled in. From what makes a block's input, such as an embedding's row,
@@ -27,8 +30,8 @@
 #include <stdint.h>
 
 #define $(names.macro("D")) $(shape.d) /* width of a token */
-//$ if shape.delivered then
-#define $(names.macro("D_IN")) $(shape.input) /* width of a token's input: q, k and v of the first block */
+//$ if shape.input ~= shape.d then
+#define $(names.macro("D_IN")) $(shape.input) /* width of a token's input$(shape.delivered and ": q, k and v of the first block" or "") */
 //$ end
 #define $(names.macro("LAYERS")) $(shape.layers) /* blocks */
 #define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
@@ -56,13 +59,13 @@ $(include("templates/bundle/binding.h"))
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: filled for $(shape.ring and "the positions that it attends to" or "positions 0 … position - 1") by earlier
              calls; need not be cleared before the first one. $(shape.ring and "Positions go on beyond the ring; there is no way back." or "To go back, call again with an earlier position.")
    x         [$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
-   y         [$(shape.d)] floats: the output of the last block; may be x
+   y         [$(shape.d)] floats: the output of the last block$(in_place and "; may be x" or ", elsewhere than x")
    position  of the token in its sequence, below $(names.macro("CONTEXT"))
    scratch   $(names.macro("DECODE_SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
 int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t position, void *scratch);
 
-/* The same for tokens first … first + tokens - 1 at once: $(shape.delivered and "x is [tokens][" .. shape.input .. "], y [tokens][" .. shape.d .. "];" or "x and y are [tokens][" .. shape.d .. "],") y may be x itself, otherwise no overlap; scratch has
+/* The same for tokens first … first + tokens - 1 at once: $(both) $(in_place and "y may be x itself, otherwise no overlap" or "no overlap"); scratch has
    $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
 int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
@@ -71,7 +74,7 @@ int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *
    weights   filled by $(names.bind)
    cache     $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
    x         [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
-   y         [tokens][$(shape.d)] floats: the output of the last block; may be x itself, otherwise no overlap
+   y         [tokens][$(shape.d)] floats: the output of the last block; $(in_place and "may be x itself, otherwise no overlap" or "no overlap with x")
    tokens    at most $(names.macro("CONTEXT")); of a padded sequence give those that count
    scratch   $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */

@@ -51,6 +51,12 @@ local function drawn(random)
         m.attention.rope = { share = one_of { 1, 0.5 }, pairs = one_of { "half", "interleaved" } }
     end
     m.ffn = ffn_of(random, m.d)
+    if random(0, 5) == 0 then
+        m.head_dim, m.attention.eliminate = random(1, 24), "none"
+    end
+    if random(0, 5) == 0 then
+        m.d_in, m.layers, m.attention.eliminate = random(1, 100), 1, "none"
+    end
     return m
 end
 

@@ -16,9 +16,11 @@ class Shape:
         self.d, self.heads, self.kv_heads, self.layers, self.vocab, self.f = 32, 4, 4, 2, 40, 48
         self.family, self.parallel, self.ffn, self.bias, self.rope, self.causal, self.tied = "llama", False, "mlp", False, 1.0, True, False
         self.positions = self.token_types = 0
+        self.head_dim, self.d_in, self.skip = None, None, False
         self.h, self.tau, self.projection = 6, 4, "dense"
         self.__dict__.update(given)
-        self.e = self.d // self.heads * self.kv_heads
+        self.width, self.input = self.head_dim or self.d // self.heads, self.d_in or self.d
+        self.q, self.e = self.width * self.heads, self.width * self.kv_heads
 
     def source(self, eliminate="none"):
         rope = f"rope = {{ share = {self.rope} }}, " if self.rope else ""
@@ -27,10 +29,10 @@ class Shape:
             ffn = f"kind = 'lookup', h = {self.h}, tau = {self.tau}, projection = {kind}, score = 'gelu'"
         else:
             ffn = f"kind = '{self.ffn}', f = {self.f}, activation = 'relu'"
-        optional = "".join(f"{key} = {getattr(self, key)}, " for key in ("positions", "token_types") if getattr(self, key))
+        optional = "".join(f"{key} = {getattr(self, key)}, " for key in ("positions", "token_types", "head_dim", "d_in") if getattr(self, key))
         return f"""return {{
     name = "m", d = {self.d}, heads = {self.heads}, kv_heads = {self.kv_heads}, layers = {self.layers}, vocab = {self.vocab}, {optional}
-    parallel = {str(self.parallel).lower()}, tied = {str(self.tied).lower()}, checkpoint = "{self.family}",
+    parallel = {str(self.parallel).lower()}, skip = {str(self.skip).lower()}, tied = {str(self.tied).lower()}, checkpoint = "{self.family}",
     attention = {{ eliminate = "{eliminate}", {rope}causal = {str(self.causal).lower()}, context = 64 }},
     ffn = {{ {ffn} }},
 }}
@@ -46,12 +48,14 @@ def random_model(shape, seed):
     """{ key: array } with maps as the checkpoint stores them, [out][in]; keys are ("Q", layer) and, for a bias, ("Q.bias", layer)."""
     random = np.random.default_rng(seed)
     s, model = shape, {}
-    model["word", 0] = random.standard_normal((s.vocab, s.d))
+    model["word", 0] = random.standard_normal((s.vocab, s.input))
     for key in ("positions", "token_types"):
         if getattr(s, key):
-            model[key, 0] = random.standard_normal((getattr(s, key), s.d))
+            model[key, 0] = random.standard_normal((getattr(s, key), s.input))
     for layer in range(s.layers):
-        maps = {"Q": (s.d, s.d), "K": (s.e, s.d), "V": (s.e, s.d), "P": (s.d, s.d)}
+        maps = {"Q": (s.q, s.input), "K": (s.e, s.input), "V": (s.e, s.input), "P": (s.d, s.q)}
+        if s.skip and s.d_in:
+            maps["S"] = (s.d, s.input)
         if s.ffn == "lookup":
             model["T", layer] = random.standard_normal((s.h, 1 << s.tau, s.d))
             model["T.bias", layer] = random.standard_normal(s.d)
@@ -79,12 +83,12 @@ def random_model(shape, seed):
 
 NAMES = {
     "llama": {"word": "model.embed_tokens.weight", "head": "lm_head.weight", "layer": "model.layers.%d.", "Q": "self_attn.q_proj", "K": "self_attn.k_proj",
-              "V": "self_attn.v_proj", "P": "self_attn.o_proj", "M": "mlp.up_proj", "G": "mlp.gate_proj", "O": "mlp.down_proj", "lookup": "mlp."},
+              "V": "self_attn.v_proj", "P": "self_attn.o_proj", "S": "skip_proj", "M": "mlp.up_proj", "G": "mlp.gate_proj", "O": "mlp.down_proj", "lookup": "mlp."},
     "gpt_neox": {"word": "gpt_neox.embed_in.weight", "head": "embed_out.weight", "layer": "gpt_neox.layers.%d.", "Q": "attention.query", "K": "attention.key",
-                 "V": "attention.value", "P": "attention.dense", "M": "mlp.dense_h_to_4h", "O": "mlp.dense_4h_to_h", "lookup": "mlp."},
+                 "V": "attention.value", "P": "attention.dense", "S": "skip", "M": "mlp.dense_h_to_4h", "O": "mlp.dense_4h_to_h", "lookup": "mlp."},
     "roberta": {"word": "roberta.embeddings.word_embeddings.weight", "positions": "roberta.embeddings.position_embeddings.weight",
                 "token_types": "roberta.embeddings.token_type_embeddings.weight", "head": "lm_head.decoder.weight", "layer": "roberta.encoder.layer.%d.",
-                "Q": "attention.self.query", "K": "attention.self.key", "V": "attention.self.value", "P": "attention.output.dense",
+                "Q": "attention.self.query", "K": "attention.self.key", "V": "attention.self.value", "P": "attention.output.dense", "S": "skip.dense",
                 "M": "intermediate.dense", "O": "output.dense", "lookup": "FFN."},
     "gpt2": {"word": "transformer.wte.weight", "positions": "transformer.wpe.weight", "head": "lm_head.weight", "layer": "transformer.h.%d.",
              "Q": "attn.query", "K": "attn.key", "V": "attn.value", "P": "attn.c_proj", "M": "mlp.c_fc", "O": "mlp.c_proj", "lookup": "mlp."},
@@ -105,8 +109,8 @@ def name_of(shape, key, layer):
 
 
 def to_checkpoint(shape, model):
-    """{ tensor name: array }; GPT-NeoX packs q, k and v as [heads][3][d / heads][d], minGPT as [3][d][d], and GPT-2 stores that and all
-    maps transposed."""
+    """{ tensor name: array }; GPT-NeoX packs q, k and v as [heads][3][width of a head][input], minGPT as [3][rows][input], and GPT-2
+    stores that and all maps transposed."""
     tensors = {}
     gpt = shape.family in ("gpt2", "mingpt")
     for (key, layer), values in model.items():
@@ -115,8 +119,8 @@ def to_checkpoint(shape, model):
         if shape.family == "gpt_neox" and key[0] in "QKV" and key[1:] in ("", ".bias"):
             end = ".bias" if "." in key else ".weight"
             if key[0] == "Q":
-                parts = [model[letter + key[1:], layer].reshape(shape.heads, 1, shape.d // shape.heads, -1) for letter in "QKV"]
-                packed = np.concatenate(parts, axis=1).reshape(3 * shape.d, -1)
+                parts = [model[letter + key[1:], layer].reshape(shape.heads, 1, shape.width, -1) for letter in "QKV"]
+                packed = np.concatenate(parts, axis=1).reshape(3 * shape.q, -1)
                 tensors["gpt_neox.layers.%d.attention.query_key_value" % layer + end] = packed if end == ".weight" else packed[:, 0]
             continue
         if gpt and key[0] in "QKV" and key[1:] in ("", ".bias"):
@@ -133,7 +137,7 @@ def to_checkpoint(shape, model):
 def from_fused(shape, tensors):
     """The maps of a fused checkpoint; what was eliminated is absent."""
     known = {name_of(shape, key, layer): (key, layer)
-             for layer in range(shape.layers) for end in ("", ".bias") for key in [k + end for k in "QKVPMGORT" if k in NAMES[shape.family] or k in "RT"]}
+             for layer in range(shape.layers) for end in ("", ".bias") for key in [k + end for k in "QKVPSMGORT" if k in NAMES[shape.family] or k in "RT"]}
     for key in ("word", "positions", "token_types", "head"):
         if key in NAMES[shape.family]:
             known[NAMES[shape.family][key]] = (key, 0)
@@ -151,7 +155,7 @@ def rotated(x, share):
 
 
 def attention(s, q, k, v):
-    n, width = len(q), s.d // s.heads
+    n, width = len(q), s.width
     q, k, v = q.reshape(n, s.heads, width), k.reshape(n, s.kv_heads, width), v.reshape(n, s.kv_heads, width)
     if s.rope:
         q, k = rotated(q, s.rope), rotated(k, s.rope)
@@ -161,7 +165,7 @@ def attention(s, q, k, v):
         scores += np.triu(np.full((n, n), -np.inf), 1)
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
-    return np.einsum("hij,jhw->ihw", weights, v).reshape(n, s.d)
+    return np.einsum("hij,jhw->ihw", weights, v).reshape(n, s.q)
 
 
 def projected(s, model, layer, x):
@@ -211,7 +215,7 @@ def logits(s, model, tokens, balance=False):
     if s.token_types:
         x = x + model["token_types", 0][0]
     for layer in range(s.layers):
-        if x.shape[1] > s.d:
+        if x.shape[1] > s.input:
             q, k, v = np.split(x, [s.d, s.d + s.e], axis=1)
         else:
             q, k, v = (apply(key, layer, x) for key in "QKV")
@@ -224,6 +228,8 @@ def logits(s, model, tokens, balance=False):
         mixed = apply("P", layer, mixed)
         if balance:
             mixed = mixed * scale("P", layer, 1 / size(mixed))
+        if s.skip and not s.parallel:
+            mixed = apply("S", layer, x) + mixed
         inner = x if s.parallel else mixed
         if s.ffn == "lookup":
             out = lookup_ffn(s, model, layer, inner)
@@ -232,5 +238,7 @@ def logits(s, model, tokens, balance=False):
             out = apply("O", layer, hidden * apply("M", layer, inner) if s.ffn == "glu" else hidden)
         if balance:
             out = out * scale("T" if s.ffn == "lookup" else "O", layer, 1 / size(out))
-        x = out + mixed if s.parallel else out
+        if s.skip and s.parallel:
+            mixed = x + mixed
+        x = out + mixed if s.parallel or s.skip else out
     return x @ model["head", 0].T

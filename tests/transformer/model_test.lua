@@ -65,6 +65,11 @@ function test.rules()
         't.ffn = { kind = "lookup", h = 8, tau = 4, projection = { kind = "bh4", block = 16 }, score = "gelu" } '
     for _, case in ipairs {
         { "t.heads = 7", "heads = 7: must divide d = 64" },
+        { "t.heads = 7 t.head_dim = 10", 'eliminate = "QP": needs heads * head_dim = d = 64, not 70' },
+        { "t.head_dim = 0", "head_dim = 0: must be an integer from 1 to 65536" },
+        { "t.d_in = 32", "d_in = 32: must be d = 64: the next of 2 layers reads what is d wide" },
+        { "t.layers = 1 t.d_in = 32", 'eliminate = "QP": needs d_in = d = 64, not 32' },
+        { "t.layers = 1 t.d_in = 32 t.parallel = true", "d_in = 32: must be d = 64: attention and FFN of parallel" },
         { "t.heads = 0", "heads = 0: must be an integer from 1 to 65536" },
         { "t.kv_heads = 3", "kv_heads = 3: must divide heads = 8" },
         { "t.kv_heads = 16", "kv_heads = 16: must divide heads = 8" },
@@ -77,6 +82,10 @@ function test.rules()
         {
             "t.attention.rope.share = 0.3",
             "attention.rope: rotates share = 0.3 of heads of d / heads = 8: must be an even number of elements",
+        },
+        {
+            "t.attention.eliminate = 'none' t.head_dim = 5",
+            "attention.rope: rotates share = 1 of heads of head_dim = 5: must be an even number of elements",
         },
         { "t.attention.rope.tetha = 1", 'attention.rope.tetha = 1: unknown key; did you mean "theta"?' },
         { "t.ffn.activation = 'tanh'", 'ffn.activation = "tanh": must be "gelu" or' },
@@ -109,6 +118,13 @@ function test.rules()
             error(string.format("%s: got %q, expected %q", case[1], tostring(message), case[2]))
         end
     end
+end
+
+-- The digest of a blob covers the model: a key that changes nothing would make blobs stale.
+function test.widths_that_hold_without_their_keys_make_no_other_model()
+    check.equal(load "t.head_dim = 8 t.d_in = 64", load())
+    local other = load "t.head_dim = 16 t.attention.eliminate = 'none'"
+    check.equal(other.head_dim, 16)
 end
 
 function test.an_error_names_its_line()
@@ -172,6 +188,10 @@ function test.plan_counts_what_is_eliminated()
     check.equal(
         weights "t.kv_heads = 1 t.ffn.kind = 'glu'".total,
         2 * (2 * 64 * 64 + 2 * 64 * 8 + 3 * 64 * 256) + 2 * 64 * 100
+    )
+    check.equal(
+        weights("t.head_dim = 4 t.kv_heads = 2 t.layers = 1 t.d_in = 20 t.skip = true t.attention.eliminate = 'none'").total,
+        20 * 32 + 2 * 20 * 8 + 32 * 64 + 64 * 20 + 2 * 64 * 256 + 100 * (20 + 64)
     )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.
     local lookup =
@@ -409,6 +429,8 @@ function test.import()
     expected.name, expected.attention.context, expected.attention.window = "mistral_7b_v0_1", 32768, 4096
     check.equal(m, expected)
     check.matches(text, "^%-%- From the config%.json of a mistral, without skip connections and norms%.\nreturn {\n")
+    check.equal(imported(with(mistral, { head_dim = 128 })), (imported(mistral)))
+    check.equal(imported(with(mistral, { head_dim = 256 })).head_dim, 256)
     m = imported(mistral)
     check.equal({ m.skip, m.norm }, { true, { kind = "rmsnorm", eps = 1e-5, place = "pre" } })
 
@@ -463,7 +485,7 @@ function test.import_refuses()
         { with(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },
         { with(mistral, { num_attention_heads = 33 }), "heads = 33: must divide d = 4096" },
         { with(mistral, { num_key_value_heads = 5 }), "kv_heads = 5: must divide heads = 32" },
-        { with(mistral, { head_dim = 256 }), "head_dim = 256: must be hidden_size / num_attention_heads = 128" },
+        { with(mistral, { head_dim = -1 }), "head_dim = -1: must be an integer from 1 to 65536" },
         { with(mistral, { hidden_act = "xielu" }), "hidden_act = xielu: must be one of gelu, " },
         {
             with(mistral, { rope_scaling = { rope_type = "yarn", factor = 4.0 } }),

@@ -125,6 +125,17 @@ def check_families():
     print("ok     blocks: GPT-NeoX, also packed; RoBERTa, all tokens attending to all")
 
 
+def check_widths():
+    """Heads of another width than d / heads, and an input of another width than d, with and without its skip connection."""
+    cases = ({"head_dim": 12, "kv_heads": 2, "ffn": "glu"}, {"head_dim": 5, "family": "gpt_neox", "rope": 0, "bias": True, "parallel": True},
+             {"head_dim": 2, "heads": 3, "kv_heads": 1, "causal": False, "skip": True},
+             {"d_in": 20, "layers": 1, "family": "roberta", "rope": 0, "causal": False, "bias": True, "skip": True},
+             {"d_in": 70, "layers": 1, "head_dim": 6, "family": "gpt_neox", "bias": True, "skip": True}, {"d_in": 9, "layers": 1, "ffn": "lookup"})
+    for given in cases[:: effort("numpy_stride")]:
+        check_case(next(seeds), "none", **given)
+    print("ok     blocks: heads and inputs of widths of their own")
+
+
 def check_lookups():
     worst, count = 0.0, 0
     for layers, kv_heads, projection in ((1, 4, "dense"), (3, 2, "dense"), (2, 4, "bh4"), (4, 1, "bh4"))[:: effort("numpy_stride")]:
@@ -150,13 +161,13 @@ def check_tables_deliver():
             file.write(shape.source(eliminate))
         folder = f"{WORK.name}/{eliminate}_{projection}"
         works("emit", MODEL, "-o", folder, "--isa", "scalar")
-        with open(folder + "/m_blocks__scalar.c") as file:
+        with open(folder + "/m__scalar.c") as file:
             text = file.read()
-        body = text[text.index("void m_blocks__scalar("):]
+        body = text[text.index("void m_blocks__scalar("):text.index("/* From templates/lookup")]
         calls = [name for name in re.findall(r"\b(m_\w+)\(", body)[1:] if name != "m_hidden"]
         expected = ["m_blocks_append", "m_blocks_attend", *["m_product_f32__scalar"] * len(letters), "m_lookup_ffn__scalar", "m_last_ffn__scalar"]
         check(calls == expected, f"eliminate {eliminate}: calls {calls}")
-        product = os.path.exists(folder + "/m_product_f32__scalar.c")
+        product = "/* From templates/transformer/product.c. */" in text
         check(product == bool(letters), f"eliminate {eliminate}: there is {'a' if product else 'no'} product")
     print("ok     blocks: where tables deliver q, k and v no product comes before attention")
 
@@ -168,8 +179,9 @@ def check_nothing_is_multiplied():
         with open(MODEL, "w") as file:
             file.write(shape.source(eliminate))
         works("emit", MODEL, "-o", WORK.name + "/" + eliminate, "--isa", "scalar")
-        with open(f"{WORK.name}/{eliminate}/m_blocks__scalar.c") as file:
+        with open(f"{WORK.name}/{eliminate}/m__scalar.c") as file:
             text = file.read()
+        text = text[text.index("/* From templates/transformer/blocks.c. */"):]
         found = "".join(line.strip()[3] for line in text.splitlines() if line.strip().startswith("/* ") and "inputs, " in line)
         check(found == letters and text.count("m_product_f32__scalar(") == len(letters), f"eliminate {eliminate}: products {found}")
         with open(f"{WORK.name}/{eliminate}/m.h") as file:
@@ -184,5 +196,6 @@ if __name__ == "__main__":
     check_eliminations()
     check_left_out()
     check_families()
+    check_widths()
     check_tables_deliver()
     check_lookups()

@@ -120,7 +120,7 @@ function test.a_bundle_remembers_its_schedule()
         cache = "i8",
         schedule = { avx2 = { ["attention.rows"] = 2, ["few.prefetch"] = 512 } },
     })
-    assert(assert(host.read(bundle .. "/m_product_f32__avx2.c")):find("512)", 1, true))
+    assert(assert(host.read(bundle .. "/m__avx2.c")):find("512)", 1, true))
 end
 
 function test.no_choice_changes_the_blob()

@@ -53,6 +53,35 @@ function test.norms_and_skip_connections()
     )
 end
 
+function test.widths_of_heads_and_inputs()
+    verified(
+        "narrow_heads",
+        "d = 40, heads = 3, head_dim = 6, kv_heads = 1, skip = true, norm = { kind = 'rmsnorm' }, attention = { rope = \z
+            {}, window = 9, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
+        "--cache",
+        "i8"
+    )
+    local function widened(name, more)
+        verified(
+            name,
+            "layers = 1, d = 48, d_in = 20, heads = 2, head_dim = 10, skip = true, checkpoint = 'roberta', " .. more
+        )
+    end
+    local attention = " attention = { causal = false, context = 60 },"
+    widened(
+        "widened",
+        "norm = { kind = 'layernorm', eps = 1e-6 },"
+            .. attention
+            .. "ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    widened(
+        "widened_post",
+        "norm = { kind = 'layernorm', place = 'post' },"
+            .. attention
+            .. "ffn = { kind = 'lookup', h = 7, tau = 5, projection = { kind = 'dense' }, score = 'gelu' }"
+    )
+end
+
 function test.windows_and_rotations()
     local found = verified(
         "window",

@@ -315,7 +315,7 @@ end
 
 function test.a_kernel_file_is_named_by_its_function()
     local p = plan.build(model.load("gen/models/tiny.lua"), isa.select(sets.bundled))
-    for _, file in ipairs(emit.files(p)) do
+    for _, file in ipairs(emit.sources(p, nil, true)) do
         local stem = file.name:match("^(.*)%.c$")
         if stem and file.isa then check.equal(names_in(file.text)[stem], "function") end
     end
@@ -327,6 +327,7 @@ function test.no_function_is_defined_twice()
         local owner = {}
         for _, file in ipairs(emit.files(plan.build(bundle[1], isa.select(bundle[2])))) do
             if file.name:find("%.c$") then
+                local here = {}
                 local code = parts_of(file.text):gsub("%b{}", "{}")
                 for head in ("\n" .. code):gmatch("[;}\n]([^;{}]+){}") do
                     local name = head:match("([%a_][%w_]*)%s*%(")
@@ -334,6 +335,8 @@ function test.no_function_is_defined_twice()
                         if owner[name] then error(name .. " is defined in " .. owner[name] .. " and " .. file.name) end
                         owner[name] = file.name
                     end
+                    if name and here[name] then error(name .. " is defined twice in " .. file.name) end
+                    here[name or head] = true
                 end
             end
         end

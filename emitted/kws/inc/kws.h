@@ -29,9 +29,9 @@
 #define KWS_ALIGN 64 /* of blob and scratch, in bytes */
 
 /* What it takes on cortex-m4f: upper bounds, measured with the compiler and flags that REPORT.txt names. */
-#define KWS_FLASH_BYTES 82944u /* code, constants and weights */
+#define KWS_FLASH_BYTES 83028u /* code, constants and weights */
 #define KWS_RAM_BYTES 668u /* scratch and a kws_weights; there is no static data */
-#define KWS_STACK_BYTES 104u /* that the deepest call takes below its caller */
+#define KWS_STACK_BYTES 112u /* that the deepest call takes below its caller */
 #define KWS_SCRATCH_BYTES 640u /* that kws_ffn works in */
 #define KWS_WEIGHTS_BYTES 80832u /* of a blob */
 #define KWS_TABLE_BYTES 65536u /* of them in KWS_TABLE_SECTION: a token reads 1024 bytes */

@@ -13,15 +13,23 @@ local function beside(m, path)
     return (validated.path(m):match "^(.*/)[^/]*$" or "") .. path
 end
 
--- The plan of model `m`. `facts`: those of an earlier plan, for C without its blob; nil: from the tokenizer's file.
-function plan.build(m, facts)
-    local t, contents = m.tokenizer, nil
+-- The facts of model `m`'s tokenizer, and the contents of its sections. `facts`: those of an earlier plan, for C without
+-- its blob; nil: from the tokenizer's file.
+function plan.facts(m, facts)
     if facts then
         tokenizer_plan.check(facts)
-    else
-        local record = read.record(beside(m, t.file), { kind = t.kind, merges = beside(m, t.merges), lower = t.lower })
-        facts, contents = tokenizer_plan.build(record)
+        return facts
     end
+    local t = m.tokenizer
+    return tokenizer_plan.build(
+        read.record(beside(m, t.file), { kind = t.kind, merges = beside(m, t.merges), lower = t.lower })
+    )
+end
+
+-- The plan of model `m`; `facts` as above.
+function plan.build(m, facts)
+    local contents
+    facts, contents = plan.facts(m, facts)
     local p = {
         family = "tokenizer",
         model = m,

@@ -1,29 +1,35 @@
 -- What `lookupc plan` and `lookupc pack` tell people about a transformer: the table of arXiv 2404.12362, section 4.
 local figures = require "gen.plan.figures"
 local plan = require "gen.families.transformer.plan"
+local transformer_model = require "gen.families.transformer.model"
 local weight_count = require "gen.families.transformer.weight_count"
 
 local describe = {}
 
 local function groups(m) return m.kv_heads == m.heads and "MHA" or m.kv_heads == 1 and "MQA" or "GQA" end
 
-function describe.lines(m, make)
-    local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
-    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
-    add(
-        m.name,
-        "d %d, %d layers, %s, %s %d/%d, e %d, %s%s, vocab %d",
+-- The shape of the model's blocks.
+function describe.shape_text(m)
+    return string.format(
+        "%sd %d, %d layers, %s, %s %d/%d%s, e %d, %s%s",
+        m.d_in and "d_in " .. m.d_in .. ", " or "",
         m.d,
         m.layers,
         m.parallel and "parallel" or "serial",
         groups(m),
         m.heads,
         m.kv_heads,
-        c.e,
+        m.head_dim and " of " .. m.head_dim or "",
+        transformer_model.kv_width(m),
         m.ffn.kind,
-        m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or "",
-        m.vocab
+        m.ffn.f and " " .. m.ffn.activation .. " of " .. m.ffn.f or ""
     )
+end
+
+function describe.lines(m, make)
+    local c, lines, word = weight_count.of(m), {}, m.attention.eliminate
+    local function add(name, ...) lines[#lines + 1] = string.format("%-20s ", name) .. string.format(...) end
+    add(m.name, "%s, vocab %d", describe.shape_text(m), m.vocab)
     add("Q+P per layer", "%15s", figures.grouped(c.qp))
     add("K+V per layer", "%15s", figures.grouped(c.kv))
     add("FFN per layer", "%15s", figures.grouped(c.ffn))

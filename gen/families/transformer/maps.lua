@@ -4,6 +4,19 @@ local layout = require "gen.families.transformer.layout"
 
 local maps = {}
 
+-- The linear maps of a block's attention and skip connection, { letter, rows, columns } each, before any is eliminated.
+-- S makes what is d wide of the block's input where that is not.
+function maps.of_attention(shape)
+    local input = shape.delivered and shape.d or shape.input
+    return {
+        { "Q", shape.q, input },
+        { "K", shape.e, input },
+        { "V", shape.e, input },
+        { "P", shape.d, shape.q },
+        shape.skip_map and { "S", shape.d, input } or nil,
+    }
+end
+
 -- The linear maps that a block has: { letter, field, inputs, outputs, panels, words of a layer, view(layer) }; layer 0
 -- is number `first` in the checkpoint.
 function maps.of(m, shape, first)
@@ -23,15 +36,15 @@ function maps.of(m, shape, first)
     end
     -- What fuse leaves of packed and transposed tensors stands alone.
     local function left(map) return m.attention.eliminate == "none" and map or checkpoint.alone(map) end
-    local widths = { Q = shape.d, K = shape.e, V = shape.e, P = shape.d }
-    for _, letter in ipairs { "Q", "K", "V", "P" } do
+    for _, row in ipairs(maps.of_attention(shape)) do
+        local letter, rows, columns = table.unpack(row)
         local gone = m.attention.eliminate ~= "none" and m.attention.eliminate:find(letter, 1, true)
         if not gone then
             add(
                 letter,
-                shape.d,
-                widths[letter],
-                function(layer) return left(checkpoint.linear(m, first + layer, letter, widths[letter], shape.d)) end
+                columns,
+                rows,
+                function(layer) return left(checkpoint.linear(m, first + layer, letter, rows, columns)) end
             )
         end
     end

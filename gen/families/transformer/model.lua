@@ -68,7 +68,7 @@ local attention_keys = {
         key = "scale",
         rule = schema.number("must be a number above 0, at most 1e6", function(v) return v > 0 and v <= 1e6 end),
         optional = true,
-        doc = "factor of q k; absent: 1 / sqrt(d / heads)",
+        doc = "factor of q k; absent: 1 / sqrt(width of a head)",
     },
 }
 local dense = { "mlp", "glu" }
@@ -101,13 +101,15 @@ local norm_keys = {
 transformer_model.keys = {
     lookup_model.keys[1], -- name
     { key = "d", rule = positive(65536), doc = "width of a token" },
-    { key = "heads", rule = positive(65536), doc = "heads of q, a divisor of d" },
+    { key = "heads", rule = positive(65536), doc = "heads of q, a divisor of d if there is no head_dim" },
     {
         key = "kv_heads",
         rule = positive(65536),
         default = "heads",
         doc = "heads of k and v, a divisor of heads: heads for MHA, 1 for MQA",
     },
+    { key = "head_dim", rule = positive(65536), optional = true, doc = "width of a head; absent: d / heads" },
+    { key = "d_in", rule = positive(65536), optional = true, doc = "width of the block's input; absent: d" },
     { key = "layers", rule = positive(4096), doc = "number of blocks" },
     { key = "vocab", rule = positive(1 << 24), doc = "rows of the embeddings" },
     {
@@ -144,8 +146,14 @@ transformer_model.keys = {
     },
 }
 
--- e, the width of k and v.
-function transformer_model.kv_width(m) return m.d // m.heads * m.kv_heads end
+function transformer_model.head_width(m) return m.head_dim or m.d // m.heads end
+
+-- The width of q, and e, that of k and v.
+function transformer_model.q_width(m) return transformer_model.head_width(m) * m.heads end
+function transformer_model.kv_width(m) return transformer_model.head_width(m) * m.kv_heads end
+
+-- The width of the first block's input, but where tables deliver q, k and v.
+function transformer_model.input_width(m) return m.d_in or m.d end
 
 -- Why the projections in the word `eliminate` cannot be done without in model `m`, or nil.
 function transformer_model.impossible(m, eliminate)
@@ -154,8 +162,16 @@ function transformer_model.impossible(m, eliminate)
         known[word] = true
     end
     if not known[eliminate] then return attention_keys[1].rule.words end
-    local first = eliminate:sub(1, 1)
-    if eliminate:find("QKV", 1, true) then
+    local first, q = eliminate:sub(1, 1), transformer_model.q_width(m)
+    if eliminate ~= "none" and q ~= m.d then
+        return string.format(
+            "needs heads * head_dim = d = %d, not %d: projections are merged as square matrices",
+            m.d,
+            q
+        )
+    elseif eliminate ~= "none" and m.d_in then
+        return string.format("needs d_in = d = %d, not %d: projections are merged as square matrices", m.d, m.d_in)
+    elseif eliminate:find("QKV", 1, true) then
         if m.ffn.kind ~= "lookup" or m.parallel then
             return 'needs ffn.kind = "lookup" in serial blocks, whose tables can hold q, k and v'
         end
@@ -178,11 +194,30 @@ end
 function transformer_model.check(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     if m.kv_heads == "heads" then m.kv_heads = m.heads end
-    if m.d % m.heads ~= 0 then refuse({ "heads" }, m.heads, string.format("must divide d = %d", m.d)) end
+    if not m.head_dim and m.d % m.heads ~= 0 then
+        refuse({ "heads" }, m.heads, string.format("must divide d = %d, or head_dim says how wide a head is", m.d))
+    end
+    -- A key that says what holds without it makes no other model.
+    if m.head_dim and m.head_dim * m.heads == m.d then m.head_dim = nil end
+    if m.d_in == m.d then m.d_in = nil end
     if m.heads % m.kv_heads ~= 0 then
         refuse({ "kv_heads" }, m.kv_heads, string.format("must divide heads = %d", m.heads))
     end
-    local attention, width = m.attention, m.d // m.heads
+    if m.d_in and m.layers > 1 then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: the next of %d layers reads what is d wide", m.d, m.layers)
+        )
+    end
+    if m.d_in and m.parallel then
+        refuse(
+            { "d_in" },
+            m.d_in,
+            string.format("must be d = %d: attention and FFN of parallel blocks read one input", m.d)
+        )
+    end
+    local attention, width = m.attention, transformer_model.head_width(m)
     if attention.window and attention.window > attention.context then
         refuse(
             { "attention", "window" },
@@ -197,8 +232,9 @@ function transformer_model.check(context, m)
                 { "attention", "rope" },
                 nil,
                 string.format(
-                    "rotates share = %g of heads of d / heads = %d: must be an even number of elements",
+                    "rotates share = %g of heads of %s = %d: must be an even number of elements",
                     attention.rope.share,
+                    m.head_dim and "head_dim" or "d / heads",
                     width
                 )
             )
@@ -216,6 +252,6 @@ function transformer_model.check(context, m)
 end
 
 -- Whether the table of a model file, or a validated model, is a transformer.
-function transformer_model.claims(given) return given.attention ~= nil end
+function transformer_model.claims(given) return given.attention ~= nil and given.embedding == nil end
 
 return transformer_model

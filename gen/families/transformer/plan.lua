@@ -60,7 +60,10 @@ local function constants_of(p)
     local list, shape, buffers = {}, p.shape, p.variants[1].buffers
     local prefix = p.names.prefix
     local function add(name, value, doc) list[#list + 1] = { name = prefix .. name, value = value, doc = doc } end
-    if prefix ~= "" then add("D", shape.d, "width of a token") end
+    if prefix ~= "" then
+        add("D", shape.d, "width of a token")
+        if shape.input ~= shape.d then add("D_IN", shape.input, "width of a token's input") end
+    end
     for _, map in ipairs(p.maps) do
         add(map.letter .. "_INPUTS", map.inputs, "inputs of " .. map.letter)
         add(map.letter .. "_PANELS", map.panels, "its panels of " .. layout.panel .. " outputs")
@@ -94,8 +97,8 @@ local function constants_of(p)
     add("VALUE_PITCH", shape.cache.pitch, "elements of a value, filled up")
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
     if shape.delivered then
-        add("IN_K", shape.d, "where k lies in the input of a block")
-        add("IN_V", shape.d + shape.e, "and v")
+        add("IN_K", shape.q, "where k lies in the input of a block")
+        add("IN_V", shape.q + shape.e, "and v")
     end
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()
@@ -130,7 +133,8 @@ end
 -- and cache (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
 -- after), for timing: what is left of linear maps and steps. Of blocks that are a part of a model: names, of the part
 -- (names.part); first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the
--- blob.
+-- blob; shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or
+-- nil.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -156,9 +160,9 @@ function transformer_plan.build(m, isas, options)
                 choices,
                 shape.type,
                 public,
-                shape.input,
+                shape.made,
                 variant.pitch(shape.d),
-                variant.pitch(shape.input)
+                variant.pitch(shape.made)
             )
         or {}
     local before, after = steps_of.of(shape, has, parts)
@@ -196,7 +200,7 @@ function transformer_plan.build(m, isas, options)
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
     }
     for i, isa in ipairs(sets) do
-        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.names ~= nil)
+        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.shared_product)
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

@@ -127,7 +127,7 @@ function transformer_kernels.files(p, v)
         extend(p, v, values)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
-    if #p.maps > 0 then
+    if #p.maps > 0 and not v.shares_product then
         add("templates/transformer/product.c", v.names.product, "product", transformer_kernels.product_values)
     end
     add("templates/transformer/attention.c", v.names.attention, "attention", attention_values)

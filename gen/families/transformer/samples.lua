@@ -1,6 +1,7 @@
 -- The tensors of a transformer's checkpoint with which `sample` fills one at random.
 local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
+local maps = require "gen.families.transformer.maps"
 
 local samples = {}
 
@@ -24,7 +25,7 @@ function samples.of(m, shape, fused, own, first)
     local function add_map(map, deviation, diagonal, bias)
         local v = map.weight
         local width = v.transposed and v.shape[#v.shape] or nil
-        local ones = { diagonal = shape.d, group = v.group, stride = v.stride, transposed = width }
+        local ones = { diagonal = v.columns, group = v.group, stride = v.stride, transposed = width }
         add(v.tensor, v.shape, deviation, diagonal and ones)
         if biased or bias then add(map.bias.tensor, map.bias.shape, bias or 0.1) end
     end
@@ -32,22 +33,22 @@ function samples.of(m, shape, fused, own, first)
         if row[2] and not first then
             add(
                 family.embeddings[row[1]],
-                { row[2], fused and shape.input or shape.d },
+                { row[2], (fused or not shape.delivered) and shape.input or shape.d },
                 row[1] == "word" and 1.0 or 0.3
             )
         end
     end
     for layer = first or 0, (first or 0) + m.layers - 1 do
-        for _, letter in ipairs { "Q", "K", "V", "P" } do
-            local map =
-                checkpoint.linear(m, layer, letter, (letter == "K" or letter == "V") and shape.e or shape.d, shape.d)
+        for _, row in ipairs(maps.of_attention(shape)) do
+            local letter, rows, columns = table.unpack(row)
+            local map = checkpoint.linear(m, layer, letter, rows, columns)
             if not (fused and m.attention.eliminate:find(letter, 1, true)) then
-                add_map(left(map), 0.3 * shape.d ^ -0.5, true)
+                add_map(left(map), 0.3 * columns ^ -0.5, true)
             end
         end
         if shape.lookup then
             local delivers = fused and shape.delivered and layer < (first or 0) + m.layers - 1
-            for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.input or shape.d)) do
+            for _, tensor in ipairs(block_lookup.samples(m, layer, delivers and shape.made or shape.d)) do
                 add(tensor.name, tensor.shape, tensor.deviation, tensor)
             end
         else
@@ -59,7 +60,7 @@ function samples.of(m, shape, fused, own, first)
             add_map(left(checkpoint.linear(m, layer, "O", shape.d, shape.f)), shape.f ^ -0.5)
         end
         for i = 1, m.norm and 2 or 0 do
-            local norm = checkpoint.norm(m, layer, i, shape.d)
+            local norm = checkpoint.norm(m, layer, i, shape.norm_widths[i])
             add(norm.gain.tensor, norm.gain.shape, 0.1, { mean = 1.0 })
             if m.norm.kind == "layernorm" then add(norm.offset.tensor, norm.offset.shape, 0.1) end
         end

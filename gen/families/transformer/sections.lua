@@ -95,19 +95,20 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
     block_lookup.add_sections(m, parts, first, add, piece)
     if m.norm then
         for i, word in ipairs { "first", "second" } do
+            local width = shape.norm_widths[i]
             local gain = add(
                 word .. "_norm",
                 f32,
-                m.layers * shape.d,
-                "[" .. m.layers .. "][" .. shape.d .. "] gains of the " .. word .. " norm"
+                m.layers * width,
+                "[" .. m.layers .. "][" .. width .. "] gains of the " .. word .. " norm"
             )
             local offset = m.norm.kind == "layernorm"
-                and add(word .. "_norm_offset", f32, m.layers * shape.d, "its offsets")
+                and add(word .. "_norm_offset", f32, m.layers * width, "its offsets")
             for layer = 0, m.layers - 1 do
-                local norm = checkpoint.norm(m, first + layer, i, shape.d)
-                local function of(view) return { from = view.tensor, shape = view.shape, boxes = whole(shape.d) } end
-                piece(gain, layer, shape.d, of(norm.gain))
-                if offset then piece(offset, layer, shape.d, of(norm.offset)) end
+                local norm = checkpoint.norm(m, first + layer, i, width)
+                local function of(view) return { from = view.tensor, shape = view.shape, boxes = whole(width) } end
+                piece(gain, layer, width, of(norm.gain))
+                if offset then piece(offset, layer, width, of(norm.offset)) end
             end
         end
     end

@@ -39,7 +39,7 @@ end
 
 -- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua).
 function shape.of(m, type, cache_type)
-    local width = m.d // m.heads
+    local width = transformer_model.head_width(m)
     local s = {
         type = type,
         d = m.d,
@@ -47,6 +47,7 @@ function shape.of(m, type, cache_type)
         kv_heads = m.kv_heads,
         group = m.heads // m.kv_heads,
         width = width,
+        q = transformer_model.q_width(m),
         e = transformer_model.kv_width(m),
         f = m.ffn.f,
         layers = m.layers,
@@ -64,7 +65,10 @@ function shape.of(m, type, cache_type)
     }
     -- What makes a block's input delivers its q, k and v, side by side.
     s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil
-    s.input = s.delivered and s.d + 2 * s.e or s.d
+    s.made = s.delivered and s.q + 2 * s.e or s.d -- width of what a block makes that is not the last
+    s.input = s.delivered and s.made or transformer_model.input_width(m)
+    if s.norm then s.norm_widths = { s.norm.place == "pre" and s.input or s.d, s.d } end
+    s.skip_map = s.skip and s.input ~= s.d and not s.delivered
     local rope = m.attention.rope
     if rope then
         s.rotated = math.tointeger(rope.share * width) or 0

@@ -2,7 +2,8 @@
 local steps = {}
 
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to,
--- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
+-- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache. `width`:
+-- elements of a token that a step writes, where no linear map says so.
 function steps.of(shape, has, parts)
     local before, after = {}, {}
     local function add(list, step) list[#list + 1] = step end
@@ -16,11 +17,11 @@ function steps.of(shape, has, parts)
     local function prepare(list)
         add(
             list,
-            pre and { op = "norm", which = "first", from = "in", to = source }
-                or { op = "copy", from = "in", to = source }
+            pre and { op = "norm", which = "first", from = "in", to = source, width = shape.input }
+                or { op = "copy", from = "in", to = source, width = shape.input }
         )
     end
-    local q, k, v, k_at, v_at = "in", "in", "in", shape.d, shape.d + shape.e
+    local q, k, v, k_at, v_at = "in", "in", "in", shape.q, shape.q + shape.e
     if not shape.delivered then
         prepare(before)
         k, v, k_at, v_at = product(before, "K", source, "k"), product(before, "V", source, "v"), 0, 0
@@ -32,27 +33,37 @@ function steps.of(shape, has, parts)
         if not shape.causal then prepare(after) end
         q = product(after, "Q", source, "q")
     end
-    add(
-        after,
-        { op = "attend", from = q, to = "mixed", k = shape.ring and k, k_at = k_at, v = shape.ring and v, v_at = v_at }
-    )
+    add(after, {
+        op = "attend",
+        from = q,
+        to = "mixed",
+        width = shape.q,
+        k = shape.ring and k,
+        k_at = k_at,
+        v = shape.ring and v,
+        v_at = v_at,
+    })
     local mixed = product(after, "P", "mixed", "projected")
     local inner = shape.parallel and source or mixed
     if not shape.parallel and shape.skip then
-        add(after, { op = "add", a = "in", b = mixed, to = "stream" })
+        add(after, { op = "add", a = product(after, "S", "in", "skipped"), b = mixed, to = "stream", width = shape.d })
         inner = "stream"
     end
     local stream = inner
     if post and not shape.parallel then
-        add(after, { op = "norm", which = "first", from = stream, to = "normed" })
+        add(after, { op = "norm", which = "first", from = stream, to = "normed", width = shape.d })
         inner, stream = "normed", "normed"
     elseif pre then
-        add(after, { op = "norm", which = "second", from = shape.parallel and "in" or stream, to = "normed" })
-        inner = "normed"
+        -- A buffer has rows of one width.
+        inner = shape.input == shape.d and "normed" or "inner"
+        add(
+            after,
+            { op = "norm", which = "second", from = shape.parallel and "in" or stream, to = inner, width = shape.d }
+        )
     end
     local out = "out"
     if shape.lookup then
-        add(after, { op = "lookup", parts = parts, from = inner, to = out })
+        add(after, { op = "lookup", parts = parts, from = inner, to = out, width = shape.made })
     else
         if shape.gated then product(after, "G", inner, "gate") end
         product(after, "M", inner, "hidden")
@@ -60,12 +71,12 @@ function steps.of(shape, has, parts)
         product(after, "O", "hidden", out)
     end
     if shape.parallel then
-        add(after, { op = "add", a = mixed, b = out, to = "out" })
-        if shape.skip then add(after, { op = "add", a = "in", b = out, to = "out" }) end
+        add(after, { op = "add", a = mixed, b = out, to = "out", width = shape.d })
+        if shape.skip then add(after, { op = "add", a = "in", b = out, to = "out", width = shape.d }) end
     elseif shape.skip then
-        add(after, { op = "add", a = stream, b = out, to = "out" })
+        add(after, { op = "add", a = stream, b = out, to = "out", width = shape.d })
     end
-    if post then add(after, { op = "norm", which = "second", from = "out", to = "out" }) end
+    if post then add(after, { op = "norm", which = "second", from = "out", to = "out", width = shape.d }) end
     add(after, { op = "output", from = out })
     return before, after
 end

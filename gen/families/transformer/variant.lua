@@ -22,15 +22,14 @@ local function buffers_of(shape, before, after, lanes)
     local buffers = {
         tokens = {},
         queries = {},
-        pitches = { ["in"] = shape.delivered and "in_step" or shape.d },
+        pitches = { ["in"] = shape.delivered and "in_step" or shape.input },
         token_floats = 0,
         query_floats = 0,
     }
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
             if step.to and not buffers.pitches[step.to] then
-                local pitch =
-                    variant.pitch(step.map and step.map.outputs or step.op == "lookup" and shape.input or shape.d)
+                local pitch = variant.pitch(step.map and step.map.outputs or step.width or shape.d)
                 table.insert(buffers.tokens, { name = step.to, pitch = pitch, at = buffers.token_floats })
                 buffers.pitches[step.to], buffers.token_floats = pitch, buffers.token_floats + pitch
             end
@@ -48,9 +47,9 @@ local function buffers_of(shape, before, after, lanes)
     return buffers
 end
 
--- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`; part:
--- whether its blocks are a part of another model.
-function variant.of(m, shape, before, after, isa, choices, parts, number, part)
+-- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`;
+-- shared_product: as transformer_plan.build takes it, where blocks are a part of another model.
+function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product)
     local v = {
         isa = isa,
         schedule = choices,
@@ -71,10 +70,12 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, part)
         v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
         v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
     end
+    local shared = shared_product and shared_product(number, isa, v.product)
+    v.shares_product = shared ~= nil
     v.names = {
-        product = names.variant(m.name, "product_" .. shape.type.name, isa.name),
+        product = shared or names.variant(m.name, "product_" .. shape.type.name, isa.name),
         attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
-        blocks = names.variant(m.name, part and "run" or "blocks", isa.name),
+        blocks = names.variant(m.name, shared_product and "run" or "blocks", isa.name),
     }
     return v
 end

@@ -33,8 +33,11 @@ end
 -- The counts of model `m` (validated); all but the totals and ratios are of one block. Biases and norms are not
 -- counted.
 function weight_count.of(m)
-    local d, e = m.d, transformer_model.kv_width(m)
-    local per_letter = { Q = d * d, P = d * d, K = d * e, V = d * e }
+    local d, input = m.d, transformer_model.input_width(m)
+    local q, e = transformer_model.q_width(m), transformer_model.kv_width(m)
+    local per_letter = { Q = input * q, P = q * d, K = input * e, V = input * e }
+    local qp, kv = per_letter.Q + per_letter.P, per_letter.K + per_letter.V
+    local skip_map = m.skip and m.d_in and d * m.d_in or 0
     local eliminated, word = 0, m.attention.eliminate
     if word ~= "none" then
         for letter in word:gmatch "%u" do
@@ -42,10 +45,11 @@ function weight_count.of(m)
         end
     end
     local ffn, ffn_met = ffn_weights(m)
-    local embeddings = d * (input_rows(m) + (m.tied and 0 or m.vocab))
-    local c = { e = e, qp = 2 * d * d, kv = 2 * d * e, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
+    local embeddings = input * input_rows(m) + d * (m.tied and 0 or m.vocab)
+    local c = { e = e, qp = qp, kv = kv, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
+    c.block = qp + kv + skip_map + ffn - eliminated -- what is left of it
     local tables, rows, embedding = widened(m, e)
-    c.total = m.layers * (c.qp + c.kv + ffn) + c.embeddings
+    c.total = m.layers * (qp + kv + skip_map + ffn) + c.embeddings
     c.total_without = c.total - m.layers * eliminated + tables + embedding
     c.savings = 1 - c.total_without / c.total
     local met = c.total - m.layers * (ffn - ffn_met)

@@ -180,7 +180,7 @@ local function job_of(b, type, caches, with_attention, options)
         sweep_bytes = 0,
         limits = with_attention,
         sizes = with_attention and caches or nil,
-        d = s.input,
+        d = math.max(s.input, s.d, s.q),
         cache_bytes = b.filling.cache_bytes,
         fill = "filling",
         filled = s.ring and s.cache.positions or s.context,

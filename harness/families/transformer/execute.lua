@@ -117,19 +117,22 @@ end
 local function reference_job(p, path, type, cache, without)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
+    local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
+    local q, kv = { m.heads * width, d_in }, { m.kv_heads * width, d_in }
+    local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
     local function left(map) return without == "" and map or checkpoint.alone(map) end
     for layer = 0, m.layers - 1 do
         local maps = {}
-        for _, letter in ipairs { "Q", "K", "V", "P" } do
-            local rows = (letter == "K" or letter == "V") and s.e or s.d
-            local map = checkpoint.linear(m, layer, letter, rows, s.d)
-            if not without:find(letter, 1, true) then maps[letter:lower()] = left(map) end
+        for letter, size in pairs(sizes) do
+            if size and not without:find(letter, 1, true) then
+                maps[letter:lower()] = left(checkpoint.linear(m, layer, letter, table.unpack(size)))
+            end
         end
-        maps.input = delivered and s.input or s.d
+        maps.input, maps.delivered = delivered and s.input or d_in, delivered
         if s.lookup then
             maps.lookup = {
                 prefix = block_lookup.prefix(m, layer),
-                d_out = delivered and layer < m.layers - 1 and s.input or s.d,
+                d_out = delivered and layer < m.layers - 1 and s.made or s.d,
             }
         else
             local inputs = checkpoint.inputs(m, layer)
@@ -138,7 +141,8 @@ local function reference_job(p, path, type, cache, without)
         end
         for i, key in ipairs { "first", "second" } do
             if m.norm then
-                local norm = checkpoint.norm(m, layer, i, s.d)
+                local normed = key == "first" and m.norm.place == "pre" and d_in or m.d
+                local norm = checkpoint.norm(m, layer, i, normed)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
@@ -151,16 +155,17 @@ local function reference_job(p, path, type, cache, without)
         type = type,
         cache = cache,
         d = s.d,
-        input = delivered and s.input or s.d,
+        input = delivered and s.input or d_in,
+        width = width,
         lookup = s.lookup and packed.reference_model(m.ffn, m.d, m.d) or nil,
         margin = tie_margin,
         heads = s.heads,
         kv_heads = s.kv_heads,
         f = s.f,
-        scale = m.attention.scale or (s.d / s.heads) ^ -0.5,
+        scale = m.attention.scale or width ^ -0.5,
         causal = m.attention.causal,
         window = m.attention.window,
-        half = rope and math.tointeger(rope.share * (s.d // s.heads) / 2),
+        half = rope and math.tointeger(rope.share * width / 2),
         theta = rope and rope.theta or 0,
         interleaved = rope and rope.pairs == "interleaved",
         gated = s.gated,

@@ -1,5 +1,6 @@
 -- Parts of a transformer's blocks that are timed alone: plans through the same templates with some of the steps, so
 -- that their kernels are the same.
+local transformer_model = require "gen.families.transformer.model"
 local transformer_plan = require "gen.families.transformer.plan"
 
 local parts = {}
@@ -66,7 +67,8 @@ local function without_attention(steps)
     local list = {}
     for _, step in ipairs(steps) do
         if step.op == "attend" or step.op == "lookup" then
-            list[#list + 1] = { op = "copy", from = step.from, to = step.to }
+            local width = step.op == "attend" and step.width or nil
+            list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = width }
         elseif step.op ~= "append" and step.op ~= "activate" then
             list[#list + 1] = step
         end
@@ -87,17 +89,18 @@ function parts.products(p)
     return part
 end
 
--- A model with the attention of `m` and nothing else, in so many layers.
+-- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries.
 local function alone(m, name, layers, isa, cache, append, after)
     local model = parts.changed(m, {
         name = m.name .. "_" .. name,
+        d = transformer_model.q_width(m),
         layers = layers,
         parallel = false,
         skip = false,
         ffn = { kind = "mlp", f = 1, activation = "relu" },
         checkpoint = "llama",
     }, { eliminate = "none" })
-    model.norm, model.positions, model.token_types = nil, nil, nil
+    model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return transformer_plan.build(model, { isa }, { cache = cache, part = function() return {}, append, after end })
 end
 

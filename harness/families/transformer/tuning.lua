@@ -56,7 +56,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         alike = true,
         sweep_bytes = 0,
         limits = false,
-        d = p.shape.input,
+        d = math.max(p.shape.input, p.shape.d),
         cache_bytes = p.cache_bytes,
         fill = "r1",
         filled = 0,

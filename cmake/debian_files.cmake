@@ -1,0 +1,12 @@
+# What Debian wants of a package beside the installed files: man pages and change log compressed, without a time in them.
+file(GLOB roots ${CPACK_TEMPORARY_DIRECTORY} ${CPACK_TEMPORARY_DIRECTORY}/*)
+foreach(root ${roots})
+    set(doc ${root}/usr/share/doc/lookupc)
+    if(EXISTS ${doc}/CHANGELOG.md)
+        file(RENAME ${doc}/CHANGELOG.md ${doc}/changelog)
+    endif()
+    file(GLOB plain ${root}/usr/share/man/man1/*.1 ${doc}/changelog)
+    if(plain)
+        execute_process(COMMAND gzip -9n ${plain} COMMAND_ERROR_IS_FATAL ANY)
+    endif()
+endforeach()

@@ -1,0 +1,32 @@
+-- The family of whole models; gen/families/list.lua says what its fields mean.
+local checkpoint = require "gen.model.checkpoint_names"
+local describe = require "gen.families.whole.describe"
+local plan = require "gen.families.whole.plan"
+local transformer = require "gen.families.transformer.family"
+
+local family = {
+    name = "whole",
+    noun = "whole model",
+    model = require "gen.families.whole.model",
+    options = { "type", "cache", "decode", "schedule", "tuned", "facts" }, -- facts: as of a tokenizer
+    types = transformer.types,
+    space = transformer.space,
+    print = require "gen.families.whole.print",
+    pack_options = "",
+    input = "int32_t",
+    output = "float",
+    exact = false,
+    describe = describe.lines,
+    summary = describe.summary,
+    packed_text = describe.packed_text,
+    isa_types = transformer.isa_types,
+    left_out = checkpoint.left_out,
+}
+
+function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+
+function family.build(m, isas, options, wanted)
+    return plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted, facts = options.facts })
+end
+
+return family

@@ -1,0 +1,96 @@
+-- The memory of a whole model: the state, and scratch with its buffers by lifetime.
+local blob = require "gen.plan.blob"
+local layout = require "gen.families.transformer.layout"
+local lifetimes = require "gen.plan.lifetimes"
+
+local memory = {}
+
+local most_rows = 192 -- of products outside of the blocks at a time
+
+local function pitch_of(width) return blob.round_up(width, layout.panel) end
+
+-- Buffers of a call for up to `tokens` tokens that go through all blocks together, `rows` of them at a time through
+-- what stands before and behind: { name, bytes, first, last, doc } by stage, and the names of the stages. few: one token
+-- alone.
+local function buffers_of(p, tokens, rows, few)
+    local list, stages = {}, { "embedding" }
+    local last = #p.segments + 2
+    local function add(name, floats, first, to, doc)
+        local buffer = { name = name, bytes = 4 * floats, first = first, last = to, doc = doc }
+        list[#list + 1] = buffer
+        return buffer
+    end
+    local embedding, output = p.embedding, p.output
+    if embedding.map then
+        add("embedded", rows * embedding.width, 1, 1, "rows of the embedding")
+        add("mapped", rows * pitch_of(embedding.input), 1, 1, "the same in the blocks' width")
+    end
+    local x = add("x_1", tokens * embedding.input, 1, 1, "input of the first block")
+    local number = 1
+    for i, segment in ipairs(p.segments) do
+        local own, stage = segment.plan, i + 1
+        stages[stage] = segment.word
+        x.last = stage
+        local width, input = own.shape.d, own.shape.input
+        if width ~= input then
+            number = number + 1
+            x = add("x_" .. number, tokens * width, stage, stage, "output of " .. segment.word)
+        end
+        segment.to = x.name
+        if not p.causal then add(segment.word .. "_cache", own.cache_bytes // 4, stage, stage, "keys and values") end
+        local bytes = few and own.decode_scratch_bytes or own.scratch_bytes
+        add(segment.word .. "_scratch", bytes // 4, stage, stage, "scratch of the blocks")
+    end
+    stages[last], x.last = "output", last
+    if output.pool then add("pooled", rows * output.width, last, last, "a vector for each sequence") end
+    if output.dense then add("features", rows * output.dense.pitch, last, last, "outputs of the dense map") end
+    if output.head and output.head.pitch > output.head.outputs then
+        add("rest", rows * layout.panel, last, last, "the last panel of the head")
+    end
+    -- Converting weights for several tokens takes room before and behind the blocks.
+    local unpacked = 0
+    for _, v in ipairs(p.variants) do
+        unpacked = math.max(unpacked, v.product.unpacked_floats)
+    end
+    if unpacked > 0 and not few then
+        if embedding.map then add("map_weights", unpacked, 1, 1, "weights converted to floats") end
+        if output.dense or output.head then add("weights", unpacked, last, last, "weights converted to floats") end
+    end
+    return list, stages
+end
+
+-- Gives plan `p` its state and its scratch: state_bytes, memory { buffers, stages, peaks, bytes }, step_memory, and how
+-- many tokens and rows go together. header: bytes of a state before the caches.
+function memory.plan(p, header)
+    local chunk = 1
+    for _, segment in ipairs(p.segments) do
+        for _, v in ipairs(segment.plan.variants) do
+            chunk = math.max(chunk, v.chunk)
+        end
+    end
+    p.chunk = math.min(chunk, p.context)
+    p.tokens = p.causal and p.chunk or p.context
+    p.rows = math.min(p.tokens, p.causal and p.chunk or most_rows)
+    p.state_bytes = header
+    for _, segment in ipairs(p.segments) do
+        if p.causal then
+            segment.cache_at = p.state_bytes
+            p.state_bytes = p.state_bytes + blob.round_up(segment.plan.cache_bytes, blob.align)
+        end
+    end
+    local function placed(tokens, rows, few)
+        local buffers, stages = buffers_of(p, tokens, rows, few)
+        local bytes, peaks = lifetimes.place(buffers, #stages)
+        local by_name = {}
+        for _, buffer in ipairs(buffers) do
+            by_name[buffer.name] = buffer
+        end
+        return { buffers = buffers, by_name = by_name, stages = stages, peaks = peaks, bytes = bytes }
+    end
+    p.memory = placed(p.tokens, p.rows, false)
+    p.step_memory = p.causal and placed(1, 1, true) or nil
+    p.scratch_bytes = p.memory.bytes
+    p.step_scratch_bytes = p.step_memory and p.step_memory.bytes
+end
+
+return memory

@@ -1,0 +1,173 @@
+-- From a validated whole model to its plan: the runs of blocks as parts with plans of their own, what stands before and
+-- behind them, one blob, one state and one scratch. Pure data.
+local blob = require "gen.plan.blob"
+local checkpoint = require "gen.model.checkpoint_names"
+local dtype = require "gen.plan.dtype"
+local host = require "host"
+local json = require "json"
+local layout = require "gen.families.transformer.layout"
+local memory = require "gen.families.whole.memory"
+local names = require "gen.model.names"
+local samples = require "gen.families.whole.samples"
+local sections = require "gen.families.whole.sections"
+local stages = require "gen.families.whole.stages"
+local tokenizer = require "gen.families.tokenizer.plan"
+local tokenizer_plan = require "gen.tokenizer.plan"
+local transformer = require "gen.families.transformer.plan"
+local validated = require "gen.model.validated"
+local whole_model = require "gen.families.whole.model"
+
+local plan = {}
+
+plan.state_header = blob.align -- bytes of a state before the caches: the position
+
+local function same(a, b)
+    if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+    for key, value in pairs(a) do
+        if not same(value, b[key]) then return false end
+    end
+    for key in pairs(b) do
+        if a[key] == nil then return false end
+    end
+    return true
+end
+
+-- What decides a blob's bytes but the weights.
+local function digest_of(m, own, segments)
+    local described = {}
+    for i, section in ipairs(own) do
+        described[i] = { section.name, section.type, section.elements, section.at }
+    end
+    for _, segment in ipairs(segments) do
+        described[#described + 1] = segment.plan.digest
+    end
+    return host.sha256(
+        json.encode({ format = blob.format, model = m, sections = described, panel = layout.panel }, "compact")
+    )
+end
+
+-- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
+local function shared_products(m, type)
+    local planned = {}
+    local function shared(number, isa, product)
+        planned[number] = planned[number] or product
+        return same(planned[number], product) and names.variant(m.name, "product_" .. type.name, isa.name) or nil
+    end
+    return shared, planned
+end
+
+-- The runs of blocks: { word, field, plan, cache_at: of its cache in the state }. Their sections follow place `at` of
+-- the blob. Returns also where they end.
+local function segments_of(m, isas, public, options, at, shared_product)
+    local list, first_layer = {}, 0
+    for i, model in ipairs(whole_model.segments(m)) do
+        local word = model.name:sub(#m.name + 2)
+        local p = transformer.build(validated.note_part(model, m), isas, {
+            type = options.type,
+            cache = options.cache,
+            schedule = options.schedule,
+            names = names.part(public, word),
+            first_layer = first_layer,
+            at = at,
+            shared_product = shared_product,
+        })
+        list[i] = { word = word, plan = p, first_layer = first_layer }
+        first_layer, at = first_layer + model.layers, p.packed_bytes
+    end
+    return list, at
+end
+
+-- The tokenizer's facts, and its sections behind place c.at of the blob. `facts`: those of an earlier plan.
+local function add_tokenizer(m, facts, c)
+    local contents
+    facts, contents = tokenizer.facts(m, facts)
+    for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
+        local placed = c.add("tokenizer", section.name, section.dtype, section.elements, section.doc)
+        if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
+    end
+    return facts
+end
+
+-- What all kernels of one instruction set are planned as: number `i` of the bundle.
+local function variant_of(m, segments, products, type, i)
+    local first = segments[1].plan.variants[i]
+    return {
+        isa = first.isa,
+        schedule = first.schedule,
+        schedule_text = first.schedule_text,
+        product = products[i],
+        number = i,
+        names = {
+            product = names.variant(m.name, "product_" .. type.name, first.isa.name),
+            forward = names.variant(m.name, "forward", first.isa.name),
+        },
+    }
+end
+
+-- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and caches
+-- (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
+-- its file.
+function plan.build(m, isas, options)
+    local chain, value, rule = checkpoint.misfit(m)
+    if chain then validated.refuse(m, chain, value, rule) end
+    local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
+    local c = sections.collector(blob.header_bytes, type)
+    local embedding = stages.embedding(m, widths, c)
+    local shared_product, products = shared_products(m, type)
+    local segments, at = segments_of(m, isas, public, options, c.at, shared_product)
+    c.at = at
+    local output = stages.output(m, widths, embedding, c)
+    local facts = m.tokenizer and add_tokenizer(m, options.facts, c)
+    local p = {
+        family = "whole",
+        model = m,
+        names = public,
+        type = type,
+        widths = widths,
+        embedding = embedding,
+        segments = segments,
+        output = output,
+        facts = facts or nil,
+        own_sections = c.list,
+        sections = table.move(c.list, 1, #c.list, 1, {}),
+        pieces = c.pieces,
+        tensors = {},
+        packed_bytes = c.at,
+        digest = digest_of(m, c.list, segments),
+        variants = {},
+        causal = m.attention.causal,
+        layers = whole_model.count(m),
+        weights_struct_bytes = 8 * #c.list + 8,
+        options = {
+            type = type.name,
+            cache = dtype.get(options.cache, "cache").name,
+            schedule = options.schedule or {},
+            facts = facts or nil,
+        },
+    }
+    p.context = math.min(m.attention.context, segments[1].plan.shape.context)
+    local ring = segments[1].plan.shape.ring
+    if ring and not embedding.positions then p.context = segments[1].plan.shape.context end
+    for _, segment in ipairs(segments) do
+        for _, section in ipairs(segment.plan.sections) do
+            local bound = setmetatable({ name = segment.word .. "." .. section.name }, { __index = section })
+            p.sections[#p.sections + 1] = bound
+        end
+        table.move(segment.plan.pieces, 1, #segment.plan.pieces, #p.pieces + 1, p.pieces)
+        p.weights_struct_bytes = p.weights_struct_bytes + segment.plan.weights_struct_bytes
+    end
+    for _, piece in ipairs(p.pieces) do
+        if piece.from and not piece.optional then
+            p.tensors[#p.tensors + 1] = { name = piece.from, shape = piece.shape }
+        end
+    end
+    for i = 1, #isas do
+        p.variants[i] = variant_of(m, segments, products, type, i)
+    end
+    p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = segments[1].plan.shape })
+    memory.plan(p, plan.state_header)
+    p.samples = samples.of(p)
+    return p
+end
+
+return plan

@@ -1,0 +1,55 @@
+-- The files of the user that a command has read: what a build has to look at before it runs the command again.
+local host = require "host"
+local json = require "json"
+
+local inputs = {}
+
+local list, seen = {}, {}
+
+-- Notes a file that has been read. Returns its path.
+function inputs.note(path)
+    if not seen[path] then list[#list + 1] = path end
+    seen[path] = true
+    return path
+end
+
+-- Notes the files of a checkpoint: a file, an index and the files that it names, or those of a folder.
+function inputs.note_checkpoint(path)
+    if host.kind(path) == "directory" then
+        for _, name in ipairs(host.list(path) or {}) do
+            if name:find "%.safetensors$" or name:find "%.index%.json$" then inputs.note(path .. "/" .. name) end
+        end
+        return
+    end
+    inputs.note(path)
+    local index = path:find "%.json$" and json.decode(host.read(path, 1 << 28) or "")
+    local files = {}
+    for _, file in pairs(type(index) == "table" and type(index.weight_map) == "table" and index.weight_map or {}) do
+        files[#files + 1] = path:gsub("[^/]*$", "") .. tostring(file)
+    end
+    table.sort(files)
+    for _, file in ipairs(files) do
+        inputs.note(file)
+    end
+end
+
+-- All files that have been noted, in that order.
+function inputs.list() return { table.unpack(list) } end
+
+-- A path as make and Ninja read it in a rule.
+local function escaped(path) return (path:gsub("\\", "\\\\"):gsub("[ #]", "\\%0"):gsub("%$", "$$$$")) end
+
+-- The text of a dependency file: `targets` are made from all that has been noted.
+function inputs.rule(targets)
+    local words = {}
+    for i, target in ipairs(targets) do
+        words[i] = escaped(target)
+    end
+    local lines = { table.concat(words, " ") .. ":" }
+    for _, path in ipairs(list) do
+        lines[#lines + 1] = "  " .. escaped(path)
+    end
+    return table.concat(lines, " \\\n") .. "\n"
+end
+
+return inputs

@@ -1,0 +1,55 @@
+-- Compiles an emitted whole model and runs it on this CPU.
+local host = require "host"
+local ids = require "harness.families.whole.ids"
+local library = require "harness.whole.library"
+local machine = require "harness.base.machine"
+local request = require "gen.bundle.request"
+local runnable = require "harness.base.runnable"
+local transformer = require "transformer"
+local whole = require "whole"
+local whole_family = require "gen.families.whole.family"
+
+local execute = {}
+
+-- One plan for the best instruction set that this CPU runs of those in options.isa.
+function execute.plan(path, options)
+    local sets = runnable.sets(options.isa, whole_family.isa_types(options))
+    return request.plan(path, { sets[#sets] }, options, machine.tuned_note)
+end
+
+function execute.run(path, options)
+    local p = execute.plan(path, options)
+    local list = ids.read(options.ids, p.model.vocab)
+    if #list > p.context then
+        error(string.format("%s: %d ids: must be at most attention.context = %d", options.ids, #list, p.context), 0)
+    end
+    if #list == 0 then error(options.ids .. ": has no ids", 0) end
+    local model = library.of(p, options)
+    local y
+    if not p.causal then
+        y = assert(model:encode_batch { list })
+    elseif options.decode then
+        local state, parts = model:state(), {}
+        for i, id in ipairs(list) do
+            parts[i] = assert(state:step(id))
+        end
+        y = table.concat(parts)
+    else
+        y = assert(model:state():prefill_all(list))
+    end
+    assert(transformer.save(options.output, p.widths.out, whole.doubles(y)))
+    local rows = #y // (4 * p.widths.out)
+    host.print(
+        string.format(
+            "wrote %s, %d ids, %d rows of %d, %s",
+            options.output,
+            #list,
+            rows,
+            p.widths.out,
+            p.variants[1].isa.name
+        )
+    )
+    return 0
+end
+
+return execute

@@ -1,0 +1,21 @@
+//$ takes align
+#include "$(names.linked)"
+
+/* The bytes of $(model).bin, which lookupc pack writes: compile with its folder in the include path (-I). */
+__asm__(".pushsection .rodata.$(model)_blob, \"a\"\n"
+        ".balign $(align)\n"
+        "$(model)_blob:\n"
+        ".incbin \"$(model).bin\"\n"
+        "$(model)_blob_end:\n"
+        ".byte 0\n"
+        ".popsection\n"
+        ".globl $(model)_blob\n"
+        ".hidden $(model)_blob\n"
+        ".globl $(model)_blob_end\n"
+        ".hidden $(model)_blob_end\n");
+extern const unsigned char $(model)_blob[], $(model)_blob_end[];
+
+int $(names.bind_linked)($(names.weights) *weights)
+{
+    return $(names.bind)($(model)_blob, (size_t) ($(model)_blob_end - $(model)_blob), weights);
+}

@@ -1,0 +1,332 @@
+//$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
+//$ takes element, float, place, has, depends, run_of
+//$ local macro = names.macro
+//$ local kinds = {}
+//$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
+//$     if norm then kinds[norm.kind] = true end
+//$ end
+//$ local activation = output.dense and output.dense.activation
+//$ local makes_tanh = activation == "tanh" or output.soft_cap
+//$ local makes_activation = activation and activation ~= "tanh"
+//$ local last = segments[#segments]
+//$ lines("", prologue)
+//$ if makes_activation then
+$(include("templates/math/activation.c", { activation = activation }))
+//$ end
+//$ if makes_tanh then
+//$ if not makes_activation or activation == "relu" then
+$(include("templates/math/exp.c"))
+//$ end
+$(include("templates/math/tanh.c"))
+//$ end
+//$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
+//$ if kinds[kind] then
+//$ local layernorm = kind == "layernorm"
+
+/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row of x[rows][d]; y may be x. */
+static void $(helper)_$(kind)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, size_t rows, size_t d, float eps)
+{
+    for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
+        float factor[$(lanes)];
+        double square = 0.0;
+//$ if layernorm then
+        double mean = 0.0;
+        for (size_t i = 0; i < d; ++i)
+            mean += (double) x[i];
+        mean /= (double) d;
+        for (size_t i = 0; i < d; ++i)
+            square += ((double) x[i] - mean) * ((double) x[i] - mean);
+//$ else
+        for (size_t i = 0; i < d; ++i)
+            square += (double) x[i] * (double) x[i];
+//$ end
+        const float variance = (float) (square / (double) d) + eps;
+        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+        for (size_t i = 0; i < d; ++i)
+//$ if layernorm then
+            y[i] = (float) ((double) x[i] - mean) * factor[0] * gain[i] + offset[i];
+//$ else
+            y[i] = x[i] * factor[0] * gain[i];
+//$ end
+    }
+}
+//$ end
+//$ end
+//$ -- A call of the norm `norm`, whose gains are weights->name.
+//$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
+$(i)$(helper)_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
+//$ end
+//$ -- A call of the product kernel for panels from number `first` on of a map.
+//$ local function product(i, map, first, panels, x, x_step, y, y_step, rows, unpacked)
+//$ local function from(name, step) return "weights->" .. name .. (first > 0 and " + " .. first * step or "") end
+$(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.inputs * panel)), $(type.scaled and from(map.name .. "_scales", panel) .. ", " or "")$(from(map.bias, panel)), $(y), $(y_step), $(map.inputs), $(panels), $(rows)$(v.product.unpacks and ", " .. unpacked or ""));
+//$ end
+
+/* The rows of the embedding for `tokens` ids from position `position` on, $(embedding.positions and "with their positions, " or "")x[tokens][$(embedding.width)]. */
+static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids, $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
+{
+//$ if not type.scaled then
+    const float factor = $hidden($(float(embedding.scale)));
+
+//$ end
+    for (size_t token = 0; token < tokens; ++token, x += $(embedding.width)) {
+        const size_t id = (size_t) ids[token];
+//$ if type.scaled then
+        const float factor = $(embedding.scale ~= 1 and float(embedding.scale) .. " * " or "")weights->embedding_scales[id];
+//$ end
+//$ if embedding.positions then
+        const float *place = weights->positions + (position + token) * $(embedding.width);
+//$ end
+//$ local added = {}
+//$ if embedding.positions then added[#added + 1] = "place" end
+//$ if embedding.token_type then added[#added + 1] = "weights->token_type" end
+//$ if embedding.strided then
+        /* a column of a panel: the head reads $(panel) rows side by side */
+        const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.width * panel) + id % $(panel);
+
+        for (size_t i = 0; i < $(embedding.width); ++i)
+//$ local text = "factor * " .. element("row", "i * " .. panel)
+//$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
+            x[i] = $(text);
+//$ else
+        const $(type.storage) *row = weights->embedding + id * $(embedding.width);
+//$ local whole_vectors, rest = embedding.width // lanes * lanes, embedding.width % lanes
+//$ local function sum_of(value, load)
+//$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end
+//$     return value
+//$ end
+//$ if whole_vectors > 0 then
+        for (size_t i = 0; i < $(whole_vectors); i += $(lanes)) {
+            const $(isa.vector) values = $(isa.mul(load_weights("row", "i"), isa.broadcast("factor")));
+            $(isa.store_unaligned("x", "i", sum_of("values", function(base) return isa.load_unaligned(base, "i") end)));
+        }
+//$ end
+//$ if rest > 0 then
+        const $(isa.vector) values = $(isa.mul(load_some_weights("row", whole_vectors, rest), isa.broadcast("factor")));
+        $(isa.store_partial("x", whole_vectors, rest, sum_of("values", function(base) return isa.load_partial(base, whole_vectors, rest) end)));
+//$ end
+//$ end
+    }
+}
+//$ if output.pool then
+
+//$ if output.pool == "mean" or output.pool == "sqrt_n" then
+/* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(output.width)]. */
+static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
+{
+    double sums[$(panel)];
+//$ if output.pool == "mean" then
+    const double factor = 1.0 / (double) tokens;
+//$ else
+    float factors[$(lanes)];
+    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
+    const double factor = (double) factors[0];
+//$ end
+    const double zero = (double) $hidden(0.0f);
+
+    for (size_t from = 0; from < $(output.width); from += $(panel)) {
+        const size_t count = $(output.width) - from < $(panel) ? $(output.width) - from : $(panel);
+        for (size_t i = 0; i < count; ++i)
+            sums[i] = zero;
+        for (size_t token = 0; token < tokens; ++token)
+            for (size_t i = 0; i < count; ++i)
+                sums[i] += (double) x[token * $(output.width) + from + i];
+        for (size_t i = 0; i < count; ++i)
+            y[from + i] = (float) (sums[i] * factor);
+    }
+}
+//$ else
+/* The $(output.pool) of x[tokens][$(output.width)]. */
+static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
+{
+    const float one = $hidden(1.0f);
+    const float *token = x$(output.pool == "last" and " + (tokens - 1) * " .. output.width or "");
+
+//$ if output.pool == "first" then
+    (void) tokens;
+//$ end
+    for (size_t i = 0; i < $(output.width); ++i)
+        y[i] = one * token[i];
+}
+//$ end
+//$ end
+//$ local takes = ""
+//$ local gives = {}
+//$ for _, name in ipairs { "features", "rest", "weights" } do
+//$     if has(name) then takes = takes .. ", float *" .. (name == "weights" and "unpacked" or name) end
+//$ end
+//$ local source, step, width = "x", output.width, output.width
+
+/* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
+static void $(helper)_output(const $(names.weights) *weights, $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
+{
+//$ local uses_weights = output.norm and not output.pool or output.dense or output.head
+//$ if not uses_weights then
+    (void) weights;
+//$ end
+//$ if output.norm and not output.pool then
+//$ norm("    ", output.norm, "output_norm", "x", output.width, "x", output.width, "rows", output.width)
+//$ end
+//$ local unpacked = has("weights") and "rows > 1 ? unpacked : NULL" or "NULL"
+//$ if output.dense then
+//$ local dense = output.dense
+//$ product("    ", dense, 0, dense.panels, "x", output.width, "features", dense.pitch, "rows", unpacked)
+//$ if dense.activation then
+    for (size_t i = 0; i < rows * $(dense.pitch); i += $(lanes)) {
+        const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
+        $(isa.store_unaligned("features", "i", helper .. (dense.activation == "tanh" and "_tanh" or "_activation") .. "(value)"));
+    }
+//$ end
+//$ if dense.norm then norm("    ", dense.norm, "dense_norm", "features", dense.pitch, "features", dense.pitch, "rows", dense.outputs) end
+//$ source, step, width = "features", dense.pitch, dense.outputs
+//$ end
+//$ if output.head then
+//$ local head = output.head
+//$ local panels, rest = head.outputs // panel, head.outputs % panel
+//$ if panels > 0 then product("    ", head, 0, panels, source, step, "y", head.outputs, "rows", unpacked) end
+//$ if rest > 0 then
+//$ product("    ", head, panels, 1, source, step, "rest", panel, "rows", unpacked)
+    const float one = $hidden(1.0f);
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t i = 0; i < $(rest); ++i)
+            y[row * $(head.outputs) + $(panels * panel) + i] = one * rest[row * $(panel) + i];
+//$ end
+//$ if output.soft_cap then
+//$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes
+//$ local function capped(value) return isa.mul(helper .. "_tanh(" .. isa.mul(value, isa.broadcast(float(1 / output.soft_cap))) .. ")", isa.broadcast(float(output.soft_cap))) end
+    for (size_t row = 0; row < rows; ++row) {
+        float *logits = y + row * $(head.outputs);
+//$ if whole_vectors > 0 then
+        for (size_t i = 0; i < $(whole_vectors); i += $(lanes)) {
+            const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
+            $(isa.store_unaligned("logits", "i", capped("logit")));
+        }
+//$ end
+//$ if some > 0 then
+        const $(isa.vector) logit = $(isa.load_partial("logits", whole_vectors, some));
+        $(isa.store_partial("logits", whole_vectors, some, capped("logit")));
+//$ end
+    }
+//$ end
+//$ else
+    const float one = $hidden(1.0f);
+    for (size_t row = 0; row < rows; ++row) {
+        const float *from = $(source) + row * $(step);
+        float *to = y + row * $(width);
+//$ if output.unit then
+        float factor[$(lanes)];
+        double square = 0.0;
+        for (size_t i = 0; i < $(width); ++i)
+            square += (double) from[i] * (double) from[i];
+        /* what is shorter than that has no direction */
+        const float length = square > 1e-30 ? (float) square : 1.0f;
+        $(isa.store_unaligned("factor", 0, isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length")))));
+        for (size_t i = 0; i < $(width); ++i)
+            to[i] = factor[0] * from[i];
+//$ else
+        for (size_t i = 0; i < $(width); ++i)
+            to[i] = one * from[i];
+//$ end
+    }
+//$ end
+}
+//$ local function buffers(i, list)
+//$     for _, name in ipairs(list) do
+//$         if has(name) then
+$(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(place(name)));
+//$         end
+//$     end
+//$ end
+//$ local output_arguments = ""
+//$ for _, name in ipairs { "features", "rest", "weights" } do
+//$     if has(name) then output_arguments = output_arguments .. ", " .. (name == "weights" and "unpacked" or name) end
+//$ end
+//$ -- Lines that make `to` the input of the first block, of `count` tokens.
+//$ local function embed(i, ids, position, count, to)
+//$ local at = embedding.positions and position .. ", " or ""
+//$ if embedding.map then
+$(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
+$(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
+$(i)    $(helper)_embed(weights, $(ids) + row, $(embedding.positions and position .. " + row, " or "")some, embedded);
+//$ if embedding.norm then norm(i .. "    ", embedding.norm, "embedding_norm", "embedded", embedding.width, "embedded", embedding.width, "some", embedding.width) end
+//$ product(i .. "    ", embedding.map, 0, embedding.map.panels, "embedded", embedding.width, "mapped", embedding.map.pitch, "some", has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL")
+$(i)    for (size_t token = 0; token < some; ++token)
+$(i)        for (size_t i = 0; i < $(embedding.input); ++i)
+$(i)            $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
+$(i)}
+//$ else
+$(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
+//$ if embedding.norm then norm(i, embedding.norm, "embedding_norm", to, embedding.width, to, embedding.width, count, embedding.width) end
+//$ end
+//$ end
+//$ if whole.causal then
+
+/* $(whole.layers) blocks and what stands before and behind them for `tokens` ids of one sequence, from position `first` on, $(whole.tokens) at a time;
+   y: the results of all, or of the last one, or null. */
+void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch)
+{
+    unsigned char *memory = (unsigned char *) scratch;
+//$ if depends then
+    const int alone = tokens == 1;
+//$ end
+//$ buffers("    ", { "embedded", "mapped", "map_weights" })
+//$ for _, buffer in ipairs(whole.memory.buffers) do
+//$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
+//$ end
+//$ buffers("    ", { "features", "rest", "weights" })
+//$ if embedding.map then
+    const float one = $hidden(1.0f);
+//$ end
+
+    for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+        const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
+
+//$ embed("        ", "ids + at", "first + at", "count", "x_1")
+//$ local from = "x_1"
+//$ for _, segment in ipairs(segments) do
+        $(run_of(segment))(&weights->$(segment.word), state + $(macro(segment.word:upper() .. "_STATE_AT")), $(from), $(segment.to), first + at, count, $(place(segment.word .. "_scratch")));
+//$ from = segment.to
+//$ end
+        if (y && all)
+            $(helper)_output(weights, $(from), count, y + at * $(macro("D_OUT"))$(output_arguments));
+        else if (y && at + count == tokens)
+            $(helper)_output(weights, $(from) + (count - 1) * $(output.width), 1, y$(output_arguments));
+    }
+}
+//$ else
+
+/* $(whole.layers) blocks and what stands before and behind them for some sequences; see $(names.encode_batch) in $(names.header). */
+void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
+{
+    unsigned char *memory = (unsigned char *) scratch;
+//$ buffers("    ", { "embedded", "mapped", "map_weights" })
+//$ for _, buffer in ipairs(whole.memory.buffers) do
+//$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
+//$ end
+//$ buffers("    ", { "pooled", "features", "rest", "weights" })
+//$ if embedding.map then
+    const float one = $hidden(1.0f);
+//$ end
+
+    for (size_t s = 0; s < sequences; ++s) {
+        const size_t count = offsets[s + 1] - offsets[s];
+
+//$ embed("        ", "ids + offsets[s]", "0", "count", "x_1")
+//$ local from = "x_1"
+//$ for _, segment in ipairs(segments) do
+        $(run_of(segment))(&weights->$(segment.word), $(place(segment.word .. "_cache")), $(from), $(segment.to), 0, count, $(place(segment.word .. "_scratch")));
+//$ from = segment.to
+//$ end
+//$ if output.pool then
+//$ if output.norm then norm("        ", output.norm, "output_norm", from, output.width, from, output.width, "count", output.width) end
+        $(helper)_pool($(from), count, pooled);
+        $(helper)_output(weights, pooled, 1, y + s * $(macro("D_OUT"))$(output_arguments));
+//$ else
+        for (size_t row = 0; row < count; row += $(macro("ROWS"))) {
+            const size_t some = count - row < $(macro("ROWS")) ? count - row : $(macro("ROWS"));
+            $(helper)_output(weights, $(from) + row * $(output.width), some, y + (offsets[s] + row) * $(macro("D_OUT"))$(output_arguments));
+        }
+//$ end
+    }
+}
+//$ end

@@ -1,0 +1,16 @@
+//$ takes parts_of_blocks, variants, constants, type, whole
+$(include("templates/bundle/constants.h", { constants = constants }))
+//$ for _, v in ipairs(variants) do
+
+/* $(v.isa.name): a dense product of some tokens; the forward pass. */
+void $(v.names.product)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w, $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
+//$ if whole.causal then
+void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first, size_t tokens, float *y, int all, void *scratch);
+//$ else
+void $(v.names.forward)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
+//$ end
+//$ end
+//$ for _, part in ipairs(parts_of_blocks) do
+$(include("templates/transformer/prototypes.h", part))
+//$ end

@@ -1,0 +1,22 @@
+//$ takes parts_of_blocks, own_sections, whole, isa_list
+//$ for i, part in ipairs(parts_of_blocks) do
+/* Where the weights of $(part.shape.layers == 1 and "a block" or part.shape.layers .. " blocks") lie. */
+typedef struct $(part.names.weights) {
+//$ for _, section in ipairs(whole.segments[i].plan.sections) do
+    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
+//$ end
+} $(part.names.weights);
+
+//$ end
+/* Where the parts of a blob lie; filled by $(names.bind), valid as long as the blob is. */
+typedef struct $(names.weights) {
+//$ for _, section in ipairs(own_sections) do
+    const $(section.storage) *$(section.name); /* [$(section.count)] $(section.doc) */
+//$ end
+//$ for i, part in ipairs(parts_of_blocks) do
+    $(part.names.weights) $(whole.segments[i].word);
+//$ end
+//$ if isa_list then
+    int isa; /* the instruction set chosen for this CPU: $(isa_list) */
+//$ end
+} $(names.weights);
