@@ -46,6 +46,7 @@ local function part_values(segment)
         dense = values.dense and not shares,
         attention_parameters = values.attention_parameters,
         constants = segment.plan.constants,
+        tokens_parameters = values.tokens_parameters,
     }
 end
 
