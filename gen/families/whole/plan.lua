@@ -60,6 +60,7 @@ local function segments_of(m, isas, public, options, at, shared_product)
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
+            sequences = not m.attention.causal and { positions = memory.positions(m) } or nil,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
@@ -69,13 +70,13 @@ end
 
 -- The tokenizer's facts, and its sections behind place c.at of the blob. `facts`: those of an earlier plan.
 local function add_tokenizer(m, facts, c)
-    local contents
-    facts, contents = tokenizer.facts(m, facts)
+    local contents, ends
+    facts, contents, ends = tokenizer.facts(m, facts)
     for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
         local placed = c.add("tokenizer", section.name, section.dtype, section.elements, section.doc)
         if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
     end
-    return facts
+    return facts, ends
 end
 
 -- What all kernels of one instruction set are planned as: number `i` of the bundle.
@@ -107,7 +108,10 @@ function plan.build(m, isas, options)
     local segments, at = segments_of(m, isas, public, options, c.at, shared_product)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
-    local facts = m.tokenizer and add_tokenizer(m, options.facts, c)
+    local facts, ends
+    if m.tokenizer then
+        facts, ends = add_tokenizer(m, options.facts, c)
+    end
     if facts and facts.pieces > m.vocab then
         validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
     end
@@ -120,7 +124,8 @@ function plan.build(m, isas, options)
         embedding = embedding,
         segments = segments,
         output = output,
-        facts = facts or nil,
+        facts = facts,
+        ends = ends, -- ids that end a text, of a tokenizer's file
         own_sections = c.list,
         sections = table.move(c.list, 1, #c.list, 1, {}),
         pieces = c.pieces,
@@ -135,7 +140,7 @@ function plan.build(m, isas, options)
             type = type.name,
             cache = dtype.get(options.cache, "cache").name,
             schedule = options.schedule or {},
-            facts = facts or nil,
+            facts = facts,
         },
     }
     p.context = math.min(m.attention.context, segments[1].plan.shape.context)

@@ -1,5 +1,5 @@
 -- Compiles an emitted whole model and runs it on this CPU.
-local host = require "host"
+local blocks = require "harness.families.transformer.execute"
 local ids = require "harness.families.whole.ids"
 local library = require "harness.whole.library"
 local machine = require "harness.base.machine"
@@ -10,6 +10,22 @@ local whole = require "whole"
 local whole_family = require "gen.families.whole.family"
 
 local execute = {}
+
+execute.unsaid = {
+    "embedding.scale",
+    "embedding.sinusoidal.order",
+    "embedding.sinusoidal.steps",
+    "embedding.sinusoidal.max",
+    "embedding.first_position",
+    "embedding.norm.eps",
+    "output.norm.eps",
+    "output.pool",
+    "output.dense.activation",
+    "output.dense.norm.eps",
+    "output.unit",
+    "output.head.soft_cap",
+}
+table.move(blocks.unsaid, 1, #blocks.unsaid, #execute.unsaid + 1, execute.unsaid)
 
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
 function execute.plan(path, options)
@@ -42,17 +58,7 @@ function execute.run(path, options)
     end
     assert(transformer.save(options.output, p.widths.out, whole.doubles(y)))
     local rows = #y // (4 * p.widths.out)
-    host.print(
-        string.format(
-            "wrote %s, %d ids, %d rows of %d, %s",
-            options.output,
-            #list,
-            rows,
-            p.widths.out,
-            p.variants[1].isa.name
-        )
-    )
-    return 0
+    return string.format("%d ids, %d rows of %d, %s", #list, rows, p.widths.out, p.variants[1].isa.name)
 end
 
 return execute
