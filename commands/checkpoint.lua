@@ -57,6 +57,10 @@ function commands.import(arguments, options)
     local path = arguments[1]
     file_rules.not_over("-o", options.o, { path })
     local text = import.model(path, { name = options.name, eliminate = options.eliminate, skipless = options.skipless })
+    if options.o == "-" then
+        host.print(text)
+        return 0
+    end
     assert(host.write_file(options.o, text))
     host.print("wrote " .. options.o)
     return 0

@@ -483,6 +483,13 @@ local commands = {
         },
     },
     {
+        name = "doctor",
+        arguments = {},
+        from = "commands.doctor",
+        doc = "print what this machine has of all that lookupc can use, and how to get what is missing",
+        options = { json_option },
+    },
+    {
         name = "completion",
         arguments = { "SHELL" },
         values = completion.shells,
@@ -638,7 +645,10 @@ local function parse(command, given)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil and not options[option.unless] then
-            local text = words.option(option) .. " is missing" .. (option.doc and ": " .. option.doc or "")
+            local text = words.dashes(option)
+                .. " is missing: "
+                .. option.value
+                .. (option.doc and ", " .. option.doc or "")
             return nil, usage_error(text, command)
         end
     end

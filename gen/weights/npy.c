@@ -1,8 +1,9 @@
-/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+/* Matrices of floats in NumPy's .npy format: versions 1.0 and 2.0, '<f4' or '<f8', C order, two dimensions. */
 #include "gen/weights/npy.h"
 
 #include "gen/host/files.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 /* A file starts with
 
        93 'N' 'U' 'M' 'P' 'Y'   major   minor   header length          header        data
-       6 bytes                  1       1       2 (v1) or 4 (v2), LE   that length   rows * columns * 4
+       6 bytes                  1       1       2 (v1) or 4 (v2), LE   that length   rows * columns * 4 or 8
 
    and the header is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -80,15 +81,17 @@ static bool take_string(header_text *text, char string[32])
     return true;
 }
 
-static bool take_descr(header_text *text)
+static bool take_descr(header_text *text, size_t *element_bytes)
 {
     char descr[32];
     if (!take_string(text, descr)) {
         return false;
     }
-    if (strcmp(descr, "<f4") != 0) {
-        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)", text->path, descr);
+    if (strcmp(descr, "<f4") != 0 && strcmp(descr, "<f8") != 0) {
+        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' or '<f8' (float32 or float64, little-endian)",
+                           text->path, descr);
     }
+    *element_bytes = descr[2] == '8' ? sizeof(double) : sizeof(float);
     return true;
 }
 
@@ -136,7 +139,7 @@ static bool take_shape(header_text *text, size_t shape[2])
 }
 
 /* Parses the whole header; every key exactly once, in any order. */
-static bool parse_header(header_text *text, size_t shape[2])
+static bool parse_header(header_text *text, size_t shape[2], size_t *element_bytes)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     bool seen[3] = {false, false, false};
@@ -163,7 +166,7 @@ static bool parse_header(header_text *text, size_t shape[2])
         if (!take(text, ':')) {
             return expected(text, "':'");
         }
-        if ((k == 0 && !take_descr(text)) || (k == 1 && !take_fortran_order(text)) || (k == 2 && !take_shape(text, shape))) {
+        if ((k == 0 && !take_descr(text, element_bytes)) || (k == 1 && !take_fortran_order(text)) || (k == 2 && !take_shape(text, shape))) {
             return false;
         }
         if (!take(text, ',')) {
@@ -185,8 +188,9 @@ static bool parse_header(header_text *text, size_t shape[2])
     return true;
 }
 
-/* The shape of the matrix in an open file, and where in the file its values start; or false with a line in error. */
-static bool find_values(const files_source *file, size_t *rows, size_t *columns, size_t *at, char *error, size_t error_size)
+/* The shape of the matrix in an open file, where in the file its values start and the bytes of one; or false with a line in error. */
+static bool find_values(const files_source *file, size_t *rows, size_t *columns, size_t *at, size_t *element_bytes, char *error,
+                        size_t error_size)
 {
     const char *const path = file->path;
     unsigned char front[LENGTH_AT + 4];
@@ -219,7 +223,7 @@ static bool find_values(const files_source *file, size_t *rows, size_t *columns,
     }
     header_text text = {path, header, header, header + length, error, error_size};
     size_t shape[2];
-    const bool good = files_pread(file, header_at, header, length, error, error_size) && parse_header(&text, shape);
+    const bool good = files_pread(file, header_at, header, length, error, error_size) && parse_header(&text, shape, element_bytes);
     free(header);
     if (!good) {
         return false;
@@ -228,7 +232,7 @@ static bool find_values(const files_source *file, size_t *rows, size_t *columns,
     if (shape[1] == 0) {
         return files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
     }
-    if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes)) {
+    if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, *element_bytes, &bytes)) {
         return files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
     }
     const size_t data_bytes = file->bytes - header_at - length;
@@ -257,20 +261,48 @@ static float *read_values(const files_source *file, size_t at, size_t count, cha
     return values;
 }
 
+/* `count` values of float64 from byte `at` on as float32, as read_values; one that float32 cannot hold is refused. */
+static float *read_doubles(const files_source *file, size_t at, size_t count, char *error, size_t error_size)
+{
+    enum { PIECE = 4096 };
+    double piece[PIECE];
+    float *values = malloc(count > 0 ? count * sizeof *values : 1);
+    if (values == NULL) {
+        files_error(error, error_size, "%s: out of memory", file->path);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const size_t left = count - i < PIECE ? count - i : PIECE;
+        if (i % PIECE == 0 && !files_pread(file, at + i * sizeof *piece, piece, left * sizeof *piece, error, error_size)) {
+            free(values);
+            return NULL;
+        }
+        const double value = piece[i % PIECE];
+        values[i] = (float)value;
+        if (isinf(values[i]) && !isinf(value)) {
+            files_error(error, error_size, "%s: value %zu: %g: is too large for float32", file->path, i, value);
+            free(values);
+            return NULL;
+        }
+    }
+    return values;
+}
+
 /* Whether a file is a matrix, of `wanted` columns if that is not 0; puts its values into *values unless that is NULL. */
-static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns, float **values, char *error, size_t error_size)
+static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns, size_t *element_bytes, float **values, char *error,
+                 size_t error_size)
 {
     files_source file;
     if (!files_open(path, &file, error, error_size)) {
         return false;
     }
     size_t at = 0;
-    bool good = find_values(&file, rows, columns, &at, error, error_size);
+    bool good = find_values(&file, rows, columns, &at, element_bytes, error, error_size);
     if (good && wanted > 0 && *columns != wanted) {
         good = files_error(error, error_size, "%s: %zu columns: must be d = %zu", path, *columns, wanted);
     }
     if (good && values != NULL) {
-        *values = read_values(&file, at, *rows * *columns, error, error_size);
+        *values = (*element_bytes == sizeof(float) ? read_values : read_doubles)(&file, at, *rows * *columns, error, error_size);
         good = *values != NULL;
     }
     files_close(&file);
@@ -280,20 +312,24 @@ static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns,
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
     float *values = NULL;
-    return look(path, 0, rows, columns, &values, error, error_size) ? values : NULL;
+    size_t element_bytes;
+    return look(path, 0, rows, columns, &element_bytes, &values, error, error_size) ? values : NULL;
 }
 
 float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
 {
     float *values = NULL;
-    size_t found;
-    return look(path, columns, rows, &found, &values, error, error_size) ? values : NULL;
+    size_t found, element_bytes;
+    return look(path, columns, rows, &found, &element_bytes, &values, error, error_size) ? values : NULL;
 }
 
-bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, bool *wide, char *error, size_t error_size)
 {
-    size_t found;
-    return look(path, columns, rows, &found, NULL, error, error_size);
+    size_t found, element_bytes;
+    if (!look(path, columns, rows, &found, &element_bytes, NULL, error, error_size))
+        return false;
+    *wide = element_bytes == sizeof(double);
+    return true;
 }
 
 bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)
