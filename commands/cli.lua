@@ -387,11 +387,14 @@ local commands = {
     },
     {
         name = "import",
-        arguments = { "config.json" },
+        arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "turn a checkpoint's config.json into a model file",
+        doc = "make a model file of a checkpoint's folder or config.json, of a TensorFlow.js model, or of minGPT's JSON",
         options = {
-            with(output_option, { value = "MODEL.lua", doc = "model file" }),
+            with(
+                output_option,
+                { value = "MODEL.lua", doc = "model file; weights that need conversion become MODEL.safetensors" }
+            ),
             { name = "name", value = "NAME", doc = "of the model; default from the file" },
             { name = "eliminate", value = "WORD", default = "none", doc = "projections to do without" },
             {

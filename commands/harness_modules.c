@@ -13,5 +13,6 @@ const luaL_Reg harness_modules[] = {
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},
     {"whole", luaopen_whole},
+    {"whole_reference", luaopen_whole_reference},
     {NULL, NULL},
 };

@@ -13,5 +13,6 @@ int luaopen_store(lua_State *L);
 int luaopen_tokenizer(lua_State *L);
 int luaopen_verify(lua_State *L);
 int luaopen_whole(lua_State *L);
+int luaopen_whole_reference(lua_State *L);
 
 #endif

@@ -19,9 +19,7 @@ static bool read_row(const reference_map *map, size_t from, double *row, char *e
     return true;
 }
 
-/* y[tokens][rows] = the map of x[tokens][columns], one row of W at a time. */
-static bool apply(const reference_transformer *model, const reference_map *map, const double *x, double *y, size_t tokens, char *error,
-                  size_t size)
+bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error, size_t size)
 {
     const size_t columns = map->columns;
     double *row = malloc(columns * sizeof *row);
@@ -35,7 +33,7 @@ static bool apply(const reference_transformer *model, const reference_map *map, 
             free(row);
             return false;
         }
-        reference_round_row(model->type, row, columns);
+        reference_round_row(type, row, columns);
         for (size_t t = 0; t < tokens; ++t) {
             double sum = bias;
             for (size_t i = 0; i < columns; ++i)
@@ -59,7 +57,7 @@ static double *mapped(const reference_transformer *model, const reference_map *m
     }
     if (!map->weight)
         memcpy(y, x, count * sizeof *y);
-    else if (!apply(model, map, x, y, tokens, error, size)) {
+    else if (!reference_map_apply(map, model->type, x, y, tokens, error, size)) {
         free(y);
         return NULL;
     }
@@ -97,12 +95,17 @@ static double relu(double x)
     return x > 0.0 ? x : 0.0;
 }
 
+static double none(double x)
+{
+    return x;
+}
+
 reference_activation *reference_activation_named(const char *name)
 {
     static const struct {
         const char *name;
         reference_activation *activation;
-    } rows[] = {{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"silu", silu}, {"relu", relu}};
+    } rows[] = {{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"silu", silu}, {"relu", relu}, {"tanh", tanh}, {"none", none}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
         if (strcmp(name, rows[i].name) == 0)
             return rows[i].activation;
@@ -151,18 +154,22 @@ static void attend(const reference_transformer *model, const double *q, const do
         }
 }
 
-/* x[tokens][width], every row by itself. */
-static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t width, size_t tokens)
+void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens)
 {
     for (size_t t = 0; norm->gain && t < tokens; ++t) {
         double *row = x + t * width, mean = 0.0, square = 0.0;
-        for (size_t i = 0; model->mean && i < width; ++i)
+        for (size_t i = 0; with_mean && i < width; ++i)
             mean += row[i] / (double)width;
         for (size_t i = 0; i < width; ++i)
             square += (row[i] - mean) * (row[i] - mean) / (double)width;
         for (size_t i = 0; i < width; ++i)
-            row[i] = (row[i] - mean) / sqrt(square + model->eps) * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
+            row[i] = (row[i] - mean) / sqrt(square + eps) * norm->gain[i] + (norm->offset ? norm->offset[i] : 0.0);
     }
+}
+
+static void normalise(const reference_transformer *model, const reference_block_norm *norm, double *x, size_t width, size_t tokens)
+{
+    reference_normalise(norm, model->mean, model->eps, x, width, tokens);
 }
 
 static void add(double *to, const double *x, size_t count)

@@ -21,10 +21,18 @@ typedef struct {
     bool transposed;
 } reference_map;
 
+/* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time. Fails with one line that starts
+   with a path. */
+bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error,
+                         size_t error_size);
+
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {
     double *gain, *offset; /* [d], or as wide as the block's input where that is normalised */
 } reference_block_norm;
+
+/* x[tokens][width] <- every row normalised by itself; with_mean: LayerNorm, not RMSNorm. */
+void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens);
 
 typedef struct {
     size_t d, heads, kv_heads, f;

@@ -16,6 +16,7 @@
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
+#include "harness/verify/reference_weights.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -201,69 +202,6 @@ static int run(lua_State *L)
     return results;
 }
 
-/* Where a view of a job lies; NULL tensor with one line on failure. */
-static const safetensors_tensor *view_at(lua_State *L, const shards *checkpoint, int index, const safetensors **file, char *error)
-{
-    int64_t shape[SAFETENSORS_MAX_RANK];
-    lua_getfield(L, index, "shape");
-    const int rank = (int)luaL_len(L, -1);
-    luaL_argcheck(L, rank <= SAFETENSORS_MAX_RANK, 1, "shape");
-    for (int i = 0; i < rank; ++i) {
-        lua_rawgeti(L, -1, i + 1);
-        shape[i] = luaL_checkinteger(L, -1);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, ERROR_SIZE);
-}
-
-/* The map in the field `name` of the layer at the top of the stack; an absent field is no map. */
-static bool map_at(lua_State *L, const shards *checkpoint, const char *name, reference_map *map, char *error)
-{
-    const int layer = lua_gettop(L);
-    bool ok = true;
-    *map = (reference_map){0};
-    if (lua_getfield(L, layer, name) == LUA_TTABLE) {
-        lua_getfield(L, layer + 1, "weight");
-        const int view = lua_gettop(L);
-        map->rows = field_size(L, view, where, "rows");
-        map->columns = field_size(L, view, where, "columns");
-        map->group = field_size(L, view, where, "group");
-        map->stride = field_size(L, view, where, "stride");
-        map->offset = field_size(L, view, where, "offset");
-        map->transposed = field_flag(L, view, "transposed");
-        map->weight = view_at(L, checkpoint, view, &map->file, error);
-        lua_getfield(L, layer + 1, "bias");
-        const int bias = lua_gettop(L);
-        ok = map->weight != NULL;
-        if (ok && shards_have(checkpoint, field_text(L, bias, where, "tensor", NULL))) {
-            map->bias = view_at(L, checkpoint, bias, &map->bias_file, error);
-            ok = map->bias != NULL;
-        }
-    }
-    lua_settop(L, layer);
-    return ok;
-}
-
-static bool norm_at(lua_State *L, const shards *checkpoint, const char *name, reference_block_norm *norm, char *error)
-{
-    const int layer = lua_gettop(L);
-    const char *parts[] = {"gain", "offset"};
-    double **to[] = {&norm->gain, &norm->offset};
-    bool ok = true;
-    if (lua_getfield(L, layer, name) == LUA_TTABLE)
-        for (int i = 0; ok && i < 2; ++i, lua_settop(L, layer + 1)) {
-            const safetensors *file;
-            if (lua_getfield(L, layer + 1, parts[i]) != LUA_TTABLE)
-                continue;
-            const safetensors_tensor *tensor = view_at(L, checkpoint, layer + 2, &file, error);
-            *to[i] = tensor ? safetensors_load(file, tensor, error, ERROR_SIZE) : NULL;
-            ok = *to[i] != NULL;
-        }
-    lua_settop(L, layer);
-    return ok;
-}
-
 static reference_transformer model_at(lua_State *L, int job)
 {
     const char *activation = field_text(L, job, where, "activation", NULL);
@@ -364,8 +302,9 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
     bool ok = lookup_at(L, checkpoint, lookup_model, model->type, &lookup, error);
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
-        ok = map_at(L, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error);
-    ok = ok && norm_at(L, checkpoint, "first", &block.first, error) && norm_at(L, checkpoint, "second", &block.second, error);
+        ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
+    ok = ok && reference_norm_at(L, where, checkpoint, "first", &block.first, error, ERROR_SIZE) &&
+         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE);
     ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
     free(block.first.gain);

@@ -17,6 +17,7 @@ function library.job(p, path, blob)
         library = path,
         blob = blob,
         bind = p.names.bind,
+        encode = not p.causal and p.names.encode or nil,
         encode_batch = not p.causal and p.names.encode_batch or nil,
         start = p.causal and p.names.start or nil,
         prefill = p.causal and p.names.prefill or nil,

@@ -1,7 +1,7 @@
 /* The Lua module `whole`: an emitted whole model in a shared library, bound to its blob.
 
-   whole.open(job) -> model | nil, message. job = { library, blob, bind, encode_batch, start, prefill, prefill_all, step, position (names of
-   functions), tokenize, text_of (the same, "" without a tokenizer), causal, pooled, d_out, vocab, context, weights_struct_bytes,
+   whole.open(job) -> model | nil, message. job = { library, blob, bind, encode, encode_batch, start, prefill, prefill_all, step, position
+   (names of functions), tokenize, text_of (the same, "" without a tokenizer), causal, pooled, d_out, vocab, context, weights_struct_bytes,
    state_bytes, scratch_bytes, step_scratch_bytes, scratch_factor, scratch_more, around (of the tokenizer, whose codes room and scratch
    are) }. Rows are strings of float32, ids lists of integers.
      model:encode_batch({ ids, … }) -> rows | nil, message: one row a sequence, or one a token
@@ -9,9 +9,9 @@
      state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens so far
      model:ids(text) -> ids | nil, message; model:text_of(id) -> text | nil
    whole.run(job, calls) -> { rows, … } | nil, message: the same in a process of its own, with forbidden pages around all memory; calls = {
-   { what = "encode_batch" | "start" | "prefill" | "prefill_all" | "step", sequences = { ids, … } }, … }. Every call is made with a wrong id
-   and with too many ids, too, which it must refuse.
-   whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows) -> list of numbers */
+   { what = "encode" | "encode_batch" | "start" | "prefill" | "prefill_all" | "step", sequences = { ids, … } }, … }. Every call is made with
+   a wrong id and with too many ids, too, which it must refuse. whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
+   -> list of numbers */
 #include "harness/base/blob_memory.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
@@ -43,6 +43,7 @@ enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600, POSITION_REFUSED = 9, ID_RE
 
 typedef int bind_function(const void *blob, size_t bytes, void *weights);
 typedef int encode_function(const void *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
+typedef int one_function(const void *weights, const int32_t *ids, size_t n, float *y, void *scratch);
 typedef void start_function(void *state);
 typedef int append_function(const void *weights, void *state, const int32_t *ids, size_t n, float *logits, void *scratch);
 typedef int step_function(const void *weights, void *state, int32_t id, float *logits, void *scratch);
@@ -56,6 +57,7 @@ typedef struct {
     void *library, *weights;
     files_mapping blob;
     bind_function *bind;
+    one_function *encode;
     encode_function *encode_batch;
     start_function *start;
     append_function *prefill, *prefill_all;
@@ -69,9 +71,9 @@ typedef struct {
     void *scratch; /* of calls in this process */
 } whole_model;
 
-typedef enum { ENCODE_BATCH, START, PREFILL, PREFILL_ALL, STEP } call_kind;
+typedef enum { ENCODE, ENCODE_BATCH, START, PREFILL, PREFILL_ALL, STEP } call_kind;
 
-static const char *const call_names[] = {"encode_batch", "start", "prefill", "prefill_all", "step", NULL};
+static const char *const call_names[] = {"encode", "encode_batch", "start", "prefill", "prefill_all", "step", NULL};
 
 typedef struct {
     call_kind kind;
@@ -124,7 +126,8 @@ static bool open_model(lua_State *L, int job, whole_model *m, char *error)
     m->library = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
     if (!m->library)
         return files_error(error, ERROR_SIZE, "%s: %s", m->path, dlerror());
-    if (!find(L, job, m, "bind", &m->bind) || !find(L, job, m, "encode_batch", &m->encode_batch) || !find(L, job, m, "start", &m->start) ||
+    if (!find(L, job, m, "bind", &m->bind) || !find(L, job, m, "encode", &m->encode) ||
+        !find(L, job, m, "encode_batch", &m->encode_batch) || !find(L, job, m, "start", &m->start) ||
         !find(L, job, m, "prefill", &m->prefill) || !find(L, job, m, "prefill_all", &m->prefill_all) ||
         !find(L, job, m, "step", &m->step) || !find(L, job, m, "position", &m->position) || !find(L, job, m, "tokenize", &m->tokenize) ||
         !find(L, job, m, "text_of", &m->text_of) || !m->bind)
@@ -173,7 +176,7 @@ static call read_call(lua_State *L, const whole_model *m, call_kind kind, int in
         read_ids(L, lua_gettop(L), c.ids, c.offsets[s]);
         lua_pop(L, 1);
     }
-    const size_t rows[] = {m->pooled ? c.sequences : c.count, 0, c.count ? 1 : 0, c.count, 1};
+    const size_t encoded = m->pooled ? c.sequences : c.count, rows[] = {encoded, encoded, 0, c.count ? 1 : 0, c.count, 1};
     c.rows = rows[kind];
     return c;
 }
@@ -181,6 +184,7 @@ static call read_call(lua_State *L, const whole_model *m, call_kind kind, int in
 static int make_call(const whole_model *m, const call *c, void *state, const int32_t *ids, const size_t *offsets, float *y, void *scratch)
 {
     switch (c->kind) {
+    case ENCODE: return m->encode(m->weights, ids, c->count, y, scratch);
     case ENCODE_BATCH: return m->encode_batch(m->weights, ids, offsets, c->sequences, y, scratch);
     case START: m->start(state); return 0;
     case PREFILL: return m->prefill(m->weights, state, ids, c->count, y, scratch);
@@ -229,6 +233,10 @@ static bool refuses(const whole_model *m, const call *c, void *state, float *y, 
         const size_t offsets[] = {0, many}, falling[] = {0, 2, 1};
         good = good && is_untouched(u, m->encode_batch(m->weights, c->ids, offsets, 1, y, scratch), POSITION_REFUSED);
         good = good && is_untouched(u, m->encode_batch(m->weights, c->ids, falling, 2, y, scratch), POSITION_REFUSED);
+    } else if (c->kind == ENCODE) {
+        good = good && is_untouched(u, m->encode(m->weights, c->ids, many, y, scratch), POSITION_REFUSED);
+        if (m->pooled)
+            good = good && is_untouched(u, m->encode(m->weights, c->ids, 0, y, scratch), POSITION_REFUSED);
     } else {
         append_function *append = c->kind == PREFILL_ALL ? m->prefill_all : m->prefill;
         good = good && is_untouched(u, append(m->weights, state, c->ids, many - m->position(state), y, scratch), POSITION_REFUSED);

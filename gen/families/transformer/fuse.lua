@@ -249,6 +249,10 @@ end
 
 -- Raises one line for a model that is no transformer.
 function fuse.only_transformer(m)
+    if m.embedding then
+        local rule = "fuse reads the blocks alone: give it a model file without embedding, output and tokenizer"
+        validated.refuse(m, { "embedding" }, nil, rule)
+    end
     if not transformer_model.claims(m) then
         validated.refuse(m, { "attention" }, nil, "required key is missing; only a transformer has weights to fuse")
     end

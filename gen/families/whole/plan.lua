@@ -118,6 +118,9 @@ function plan.build(m, isas, options)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
     local facts = m.tokenizer and add_tokenizer(m, options.facts, c)
+    if facts and facts.pieces > m.vocab then
+        validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
+    end
     local p = {
         family = "whole",
         model = m,

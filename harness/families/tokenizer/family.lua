@@ -2,6 +2,7 @@
 local compile = require "harness.base.compile"
 local host = require "host"
 local packing = require "gen.families.packing"
+local plan = require "gen.families.tokenizer.plan"
 local process = require "process"
 local request = require "gen.bundle.request"
 
@@ -16,10 +17,10 @@ family.run, family.verify, family.bench = refused, refused, refused
 
 function family.bench_batches() return "1" end
 
--- The compiled tokenizer of the model file `path` (harness/tokenizer/lua_tokenizer.c).
+-- The compiled tokenizer of the model file `path`, which may have more than that (harness/tokenizer/lua_tokenizer.c).
 function family.open(path, options)
     local tokenizer = require "tokenizer"
-    local p = request.plan(path, {}, options)
+    local p = plan.build((request.model(path, options)))
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
     packing.pack(p, { output = packed, prefix = "" })

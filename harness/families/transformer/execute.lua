@@ -115,15 +115,17 @@ local function tensors_of(path)
     return found
 end
 
--- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name.
-local function reference_job(p, path, type, cache, without)
+-- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name. Layer 0
+-- is number `first` in the checkpoint, 0 if absent.
+function transformer.reference_job(p, path, type, cache, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
     local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
     local q, kv = { m.heads * width, d_in }, { m.kv_heads * width, d_in }
     local sizes = { Q = q, K = kv, V = kv, P = { m.d, m.heads * width }, S = m.skip and m.d_in and { m.d, d_in } }
     local function left(map) return without == "" and map or checkpoint.alone(map) end
-    for layer = 0, m.layers - 1 do
+    first = first or 0
+    for layer = first, first + m.layers - 1 do
         local maps = {}
         for letter, size in pairs(sizes) do
             if size and not without:find(letter, 1, true) then
@@ -134,7 +136,7 @@ local function reference_job(p, path, type, cache, without)
         if s.lookup then
             maps.lookup = {
                 prefix = block_lookup.prefix(m, layer),
-                d_out = delivered and layer < m.layers - 1 and s.made or s.d,
+                d_out = delivered and layer < first + m.layers - 1 and s.made or s.d,
             }
         else
             local inputs = checkpoint.inputs(m, layer)
@@ -148,7 +150,7 @@ local function reference_job(p, path, type, cache, without)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
-        layers[layer + 1] = maps
+        layers[layer - first + 1] = maps
     end
     layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
     local rope = m.attention.rope
@@ -214,11 +216,13 @@ end
 local most_turned = 8 -- ties of a run that may go the other way
 local most_trials = 32 -- runs of the reference that look for them
 
--- What runner.reference answers for the job and x: { job, x, y, ties }.
+-- What runner.reference answers for the job and x: { job, x, y, ties, again }: again(turned) answers where those ties
+-- go the other way.
 function transformer.answer(job, x)
     local y, ties = runner.reference(job, x)
     if not y then error(ties, 0) end
-    return { job = job, x = x, y = y, ties = ties }
+    local function again(turned) return transformer.answer(setmetatable({ turned = turned }, { __index = job }), x) end
+    return { job = job, x = x, y = y, ties = ties, again = again }
 end
 
 -- The first token of y from number `from` on that is further than `most` from that of the answer, and how far, or nil.
@@ -240,14 +244,11 @@ function transformer.decided_as(y, found, m, from, most)
         for _, tie in ipairs(found.ties) do
             if not better and trials < most_trials and (tie.token == token or not m.attention.causal) then
                 trials = trials + 1
-                local job = setmetatable(
-                    { turned = table.move(turned, 1, #turned, 2, { tie }) },
-                    { __index = found.job }
-                )
-                local other = transformer.answer(job, found.x)
+                local next_turned = table.move(turned, 1, #turned, 2, { tie })
+                local other = found.again(next_turned)
                 local next_token, next_off = first_off(y, other, m.d, from, most)
                 if not next_token or next_token > token or next_token == token and next_off < off then
-                    better, turned = other, job.turned
+                    better, turned = other, next_turned
                 end
             end
         end
@@ -305,9 +306,11 @@ function transformer.prepare(p, directory, options)
     return {
         numbers = numbers,
         x = x,
-        rounded = transformer.answer(reference_job(p, fused, p.shape.type.name, kept, without), x),
-        whole = merged
-            and transformer.answer(reference_job(p, unfused, "f32", "f32", ""), embedded(p, unfused, numbers, m.d)),
+        rounded = transformer.answer(transformer.reference_job(p, fused, p.shape.type.name, kept, without), x),
+        whole = merged and transformer.answer(
+            transformer.reference_job(p, unfused, "f32", "f32", ""),
+            embedded(p, unfused, numbers, m.d)
+        ),
         packed_from = fused,
         blob = output,
     }

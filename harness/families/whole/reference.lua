@@ -1,0 +1,103 @@
+-- What the reference answers for sequences of ids: a whole model in float64, from the tensors of its checkpoint.
+local checkpoint = require "gen.model.checkpoint_names"
+local outer = require "whole_reference"
+local transformer = require "harness.families.transformer.execute"
+local weights = require "weights"
+
+local reference = {}
+
+-- The fields of a norm, if there is one, under these names.
+local function add_norm(job, norm, names, name, mean, eps)
+    if not norm then return end
+    job[name] = { gain = names.gain, offset = norm.kind == "layernorm" and names.offset or nil }
+    job[mean], job[eps] = norm.kind == "layernorm", norm.eps
+end
+
+local function map_of(view, bias) return view and { weight = view, bias = bias } or nil end
+
+local function embedding_job(m, w, path, type)
+    local e, names = m.embedding, checkpoint.embeddings(m, w.embedding, w.input)
+    local sines = e.sinusoidal
+    local half = w.embedding // 2
+    local job = {
+        weights = path,
+        type = type,
+        width = w.embedding,
+        input = w.input,
+        scale = e.scale + 0.0,
+        words = map_of(names.word),
+        positions = m.positions and map_of(names.positions),
+        first_position = e.first_position or 0,
+        token_types = m.token_types and map_of(names.token_types),
+        frequencies = sines and (sines.steps == "n" and half or half - 1) or 0,
+        halves = sines and sines.order == "halves",
+        max = sines and sines.max + 0.0 or 1.0,
+        map = w.embedding ~= w.input and names.map or nil,
+    }
+    add_norm(job, e.norm, names.norm, "norm", "mean", "eps")
+    return job
+end
+
+local function output_job(m, w, path, type)
+    local o, names = m.output or {}, checkpoint.output(m, w.last)
+    local job = {
+        weights = path,
+        type = type,
+        width = w.last,
+        out = w.out,
+        pool = o.pool,
+        unit = o.unit,
+        soft_cap = o.head and o.head.soft_cap or 0.0,
+        dense = o.dense and names.dense or nil,
+        activation = o.dense and o.dense.activation,
+    }
+    if o.head then
+        local word = checkpoint.embeddings(m, w.embedding, w.input).word
+        job.head = map_of(m.tied and word or names.head.weight, o.head.bias and names.head.bias or nil)
+    elseif o.classes then
+        job.head = names.classes
+    end
+    add_norm(job, o.norm, names.norm, "norm", "mean", "eps")
+    if o.dense then add_norm(job, o.dense.norm, names.dense_norm, "dense_norm", "dense_mean", "dense_eps") end
+    return job
+end
+
+-- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types.
+function reference.jobs(p, path)
+    local m, type, cache = p.model, p.type.name, p.options.cache
+    local found, message = weights.tensors(path)
+    if not found then error(message, 0) end
+    local spell = checkpoint.spelling(m, found)
+    local list = {}
+    for i, segment in ipairs(p.segments) do
+        local without = m.attention.eliminate == "none" and "" or m.attention.eliminate
+        list[i] = transformer.reference_job(segment.plan, path, type, cache, without, segment.first_layer)
+    end
+    return {
+        embedding = checkpoint.respelled(embedding_job(m, p.widths, path, type), spell),
+        blocks = list,
+        output = checkpoint.respelled(output_job(m, p.widths, path, type), spell),
+    }
+end
+
+-- The rows of one sequence: { y, ties, again } as in harness/families/transformer/execute.lua; a tie is in run `segment`
+-- of blocks.
+function reference.answer(jobs, ids, turned)
+    local x, ties = assert(outer.embed(jobs.embedding, ids)), {}
+    for i, job in ipairs(jobs.blocks) do
+        local own = {}
+        for _, tie in ipairs(turned or {}) do
+            if tie.segment == i then own[#own + 1] = tie end
+        end
+        local found = transformer.answer(setmetatable({ turned = own }, { __index = job }), x)
+        x = found.y
+        for _, tie in ipairs(found.ties) do
+            tie.segment = i
+            ties[#ties + 1] = tie
+        end
+    end
+    local function again(other) return reference.answer(jobs, ids, other) end
+    return { y = assert(outer.finish(jobs.output, x)), ties = ties, again = again }
+end
+
+return reference
