@@ -250,7 +250,13 @@ local commands = {
         doc = "apply a model to a .npy file, [tokens][d] float32, or a whole model to ids",
         options = {
             weights_option,
-            { name = "input", value = "X.npy", doc = "float32 [tokens][d]; of a whole model --ids instead" },
+            {
+                name = "input",
+                value = "X.npy",
+                required = true,
+                unless = "ids",
+                doc = "float32 [tokens][d]; of a whole model --ids instead",
+            },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
             { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
             isa_option,
