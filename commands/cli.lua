@@ -186,6 +186,10 @@ local commands = {
                 doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
             },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
+            {
+                name = "single-file",
+                doc = "one C file beside the header, which needs no compiler flags; gcc and clang",
+            },
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",

@@ -3,11 +3,12 @@
 --   linked   { <model>_linked.h, .c }: the blob as a part of the program
 --   fixed    names of instruction sets: exactly a C file for each of them, one without kernels if the model has none for
 --            it, and beside each C file of kernels a file of the compiler flags that it needs
+--   single_file   all kernels in <model>.c
 local isa_list = require "gen.isa.list"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed" }
+extras.keys = { "linked", "fixed", "single_file" }
 
 local function without_kernels(p, isa)
     return string.format(
