@@ -192,6 +192,7 @@ function emit.files(p, wanted)
     wanted = wanted or {}
     local files = emit.sources(p, nil, wanted.single_file and "single" or nil)
     extras.add(p, files, wanted, blob.align, emit.text)
+    extras.add_build_files(p, files, wanted, emit.text)
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, wanted) }
     return files
