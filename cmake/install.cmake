@@ -52,11 +52,11 @@ if(NOT PROJECT_IS_TOP_LEVEL)
 endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lookupc)
-set(CPACK_PACKAGE_CONTACT "The lookupc authors <lookupc@localhost>")
+set(CPACK_PACKAGE_CONTACT "The lookupc developers <lookupc@example.org>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "code generator for layers of neural networks made of table lookups")
-set(CPACK_PACKAGE_DESCRIPTION "lookupc reads a short model file and emits C for a LookupFFN layer or a transformer
-without heap, libraries or static state. It packs weights for that C,
-verifies it against a float64 reference and times it.")
+set(CPACK_PACKAGE_DESCRIPTION "lookupc reads a short model file and emits C for a LookupFFN layer
+or a transformer, without heap, libraries or static state. It packs weights
+for that C, verifies it against a float64 reference and times it.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)

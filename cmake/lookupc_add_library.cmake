@@ -1,4 +1,175 @@
+# lookupc_add_library: a library of the C that lookupc emits for a model, made again when what it depends on changes.
+#
+#   lookupc_add_library(<target> MODEL <file>
+#       [NAME <name>]           of the model, if it is not that of its file without the extension
+#       [STATIC | SHARED | OBJECT]
+#       [WEIGHTS <path>]        a checkpoint: <name>.bin is packed beside the target
+#       [EMBED]                 that blob becomes a part of the library: <name>_bind_linked in <name>_linked.h
+#       [PREFIX <text>] [IGNORE <patterns>] [BLOCKS_IN_OUT]      of the checkpoint, as lookupc pack takes them
+#       [TUNED <file> | SCHEDULE <choices>] [ISA <name>...]
+#       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ARITHMETIC integer] [BASELINE]
+#       [THREADS <n>]           an OpenMP build for at most so many threads
+#       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
+#       [OPTIONS <option>...])  further ones of lookupc emit
+#
+# Linking to the target gives the include path of <name>.h. Its property LOOKUPC_BLOB is the path of <name>.bin.
+# LOOKUPC_EXECUTABLE is the lookupc that is run: in a cross build, one of the machine that builds.
+include_guard(GLOBAL)
+
+# Makes the program at `path` the target lookupc::lookupc.
 function(lookupc_import path)
-    add_executable(lookupc::lookupc IMPORTED GLOBAL)
-    set_target_properties(lookupc::lookupc PROPERTIES IMPORTED_LOCATION "${path}")
+    if(NOT TARGET lookupc::lookupc)
+        add_executable(lookupc::lookupc IMPORTED GLOBAL)
+        set_target_properties(lookupc::lookupc PROPERTIES IMPORTED_LOCATION "${path}")
+    endif()
+endfunction()
+
+# The instruction sets of a bundle that names none, from whoever includes this file.
+set_property(GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA "${LOOKUPC_BUNDLED_ISA}")
+
+function(lookupc_add_library target)
+    set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE)
+    set(values MODEL NAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "${flags}" "${values}" "ISA;OPTIONS")
+    set(where "lookupc_add_library(${target})")
+    if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+        message(FATAL_ERROR "${where}: not understood: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
+    elseif(NOT arg_MODEL)
+        message(FATAL_ERROR "${where}: MODEL is missing")
+    elseif(arg_EMBED AND NOT arg_WEIGHTS)
+        message(FATAL_ERROR "${where}: EMBED needs WEIGHTS")
+    elseif(arg_PROFILE AND NOT (arg_PROFILE STREQUAL firmware AND arg_TARGET AND arg_WEIGHTS))
+        message(FATAL_ERROR "${where}: PROFILE must be firmware, with TARGET and WEIGHTS")
+    elseif(NOT TARGET lookupc::lookupc)
+        message(FATAL_ERROR "${where}: set LOOKUPC_EXECUTABLE to the path of lookupc")
+    endif()
+
+    get_filename_component(model "${arg_MODEL}" ABSOLUTE)
+    if(NOT arg_NAME)
+        get_filename_component(arg_NAME "${model}" NAME_WE)
+    endif()
+    set(name ${arg_NAME})
+    string(TOUPPER ${name} upper)
+    set(out ${CMAKE_CURRENT_BINARY_DIR}/lookupc/${target})
+
+    # What emit and pack have in common, and what else emit takes.
+    set(common)
+    foreach(option TABLES PROJECTION TYPE ARITHMETIC PREFIX IGNORE)
+        if(DEFINED arg_${option})
+            string(TOLOWER ${option} word)
+            list(APPEND common --${word} ${arg_${option}})
+        endif()
+    endforeach()
+    foreach(option BASELINE BLOCKS_IN_OUT)
+        if(arg_${option})
+            string(TOLOWER ${option} word)
+            string(REPLACE _ - word ${word})
+            list(APPEND common --${word})
+        endif()
+    endforeach()
+    set(emit ${common} --name ${name} ${arg_OPTIONS})
+    foreach(option CACHE SCHEDULE PROFILE TARGET FLASH RAM STACK)
+        if(DEFINED arg_${option})
+            string(TOLOWER ${option} word)
+            list(APPEND emit --${word} ${arg_${option}})
+        endif()
+    endforeach()
+    set(depends ${model})
+    if(arg_TUNED)
+        get_filename_component(tuned "${arg_TUNED}" ABSOLUTE)
+        list(APPEND emit --tuned ${tuned})
+        list(APPEND depends ${tuned})
+    endif()
+    if(arg_WEIGHTS)
+        get_filename_component(weights "${arg_WEIGHTS}" ABSOLUTE)
+        if(IS_DIRECTORY ${weights})
+            file(GLOB weight_files CONFIGURE_DEPENDS ${weights}/*.safetensors ${weights}/*.json)
+        else()
+            set(weight_files ${weights})
+        endif()
+    endif()
+
+    # The files that are emitted follow from the name and the instruction sets.
+    if(arg_PROFILE)
+        list(APPEND emit --weights ${weights})
+        list(APPEND depends ${weight_files})
+        set(include ${out}/inc)
+        set(sources src/${name}.c src/${name}__kernels.c src/${name}_weights.S)
+        if(arg_OPTIONS MATCHES "--weights-array" OR arg_TARGET MATCHES wasm)
+            list(TRANSFORM sources REPLACE "_weights\\.S" "_weights.c")
+        endif()
+        set(others inc/${name}.h src/${name}_runtime.h)
+    else()
+        if(NOT arg_ISA)
+            get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
+        endif()
+        string(REPLACE ";" "," isa "${arg_ISA}")
+        list(APPEND emit --isa ${isa} --fixed-names)
+        set(include ${out})
+        set(sources ${name}.c)
+        set(others ${name}.h ${name}_runtime.h)
+        foreach(set ${arg_ISA})
+            list(APPEND sources ${name}__${set}.c)
+            list(APPEND others ${name}__${set}.flags)
+        endforeach()
+        if(arg_EMBED)
+            list(APPEND emit --linked)
+            list(APPEND sources ${name}_linked.c)
+            list(APPEND others ${name}_linked.h)
+        endif()
+    endif()
+    list(TRANSFORM sources PREPEND ${out}/)
+    list(TRANSFORM others PREPEND ${out}/)
+
+    # emit leaves files alone whose bytes did not change: what is compiled from them stays.
+    add_custom_command(
+        OUTPUT ${out}.stamp
+        BYPRODUCTS ${sources} ${others}
+        COMMAND lookupc::lookupc emit ${model} ${emit} -o ${out} --depfile ${out}.d --depfile-target ${out}.stamp
+        COMMAND ${CMAKE_COMMAND} -E touch ${out}.stamp
+        DEPENDS ${depends} lookupc::lookupc
+        DEPFILE ${out}.d
+        COMMENT "Emitting ${name}"
+        VERBATIM)
+    set(kind)
+    foreach(word STATIC SHARED OBJECT)
+        if(arg_${word})
+            set(kind ${word})
+        endif()
+    endforeach()
+    add_library(${target} ${kind} ${sources} ${others} ${out}.stamp)
+    target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
+    foreach(set ${arg_ISA})
+        set_source_files_properties(${out}/${name}__${set}.c PROPERTIES
+            COMPILE_OPTIONS "@${out}/${name}__${set}.flags" OBJECT_DEPENDS ${out}/${name}__${set}.flags)
+    endforeach()
+    if(arg_PROFILE)
+        set_source_files_properties(${out}/src/${name}_weights.S PROPERTIES LANGUAGE C)
+        target_include_directories(${target} PRIVATE ${out}/src)
+    endif()
+    if(arg_THREADS)
+        find_package(OpenMP REQUIRED COMPONENTS C)
+        target_link_libraries(${target} PUBLIC OpenMP::OpenMP_C)
+        target_compile_definitions(${target} PUBLIC ${upper}_OPENMP=${arg_THREADS})
+    endif()
+
+    if(NOT arg_WEIGHTS OR arg_PROFILE)
+        return()
+    endif()
+    set(blob ${CMAKE_CURRENT_BINARY_DIR}/${name}.bin)
+    add_custom_command(
+        OUTPUT ${blob}
+        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d
+        DEPENDS ${model} ${weight_files} lookupc::lookupc
+        DEPFILE ${blob}.d
+        COMMENT "Packing ${name}.bin"
+        VERBATIM)
+    target_sources(${target} PRIVATE ${blob})
+    set_target_properties(${target} PROPERTIES LOOKUPC_BLOB ${blob})
+    if(arg_EMBED)
+        set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob})
+        target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+    endif()
 endfunction()

@@ -3,8 +3,9 @@ local file_rules = require "commands.file_rules"
 local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
-local import = require "gen.import.config_json"
+local import = require "gen.import.import"
 local model_file = require "gen.families.model_file"
+local safetensors_bytes = require "gen.import.safetensors_bytes"
 
 local commands = {}
 
@@ -54,11 +55,41 @@ function commands.fuse(arguments, options)
 end
 
 function commands.import(arguments, options)
-    local path = arguments[1]
-    file_rules.not_over("-o", options.o, { path })
-    local text = import.model(path, { name = options.name, eliminate = options.eliminate, skipless = options.skipless })
-    assert(host.write_file(options.o, text))
-    host.print("wrote " .. options.o)
+    local path, output = arguments[1], options.o
+    local weights_only = output:find "%.safetensors$" ~= nil
+    local weights = weights_only and output or output:gsub("%.lua$", "") .. ".safetensors"
+    file_rules.not_over("-o", output, { path })
+    file_rules.can_become("-o", output)
+    local found = import.read(path, {
+        name = options.name,
+        eliminate = options.eliminate,
+        skipless = options.skipless,
+        output = output,
+    })
+    if weights_only and not found.tensors then
+        error("-o: " .. output .. ": the weights of " .. path .. " need no conversion: name a model file", 0)
+    end
+    if not found.text and not weights_only then
+        error(
+            "-o: "
+                .. output
+                .. ": the graph in "
+                .. path
+                .. " is no model that is known here: -o WEIGHTS.safetensors writes its tensors",
+            0
+        )
+    end
+    if found.tensors then
+        file_rules.not_over("-o", weights, { path })
+        file_rules.can_become("-o", weights)
+        assert(host.write_file(weights, safetensors_bytes.of(found.tensors)))
+        host.print("wrote " .. weights)
+    end
+    if not weights_only then
+        assert(host.write_file(output, found.text))
+        host.print("wrote " .. output)
+    end
+    if found.note then host.print(found.note) end
     return 0
 end
 

@@ -96,6 +96,15 @@ local flags_option =
     { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
 local truncate_option = { name = "truncate", doc = "take the first tokens of a text that the context does not hold" }
 
+local depfile_options = {
+    {
+        name = "depfile",
+        value = "FILE",
+        doc = "also write a rule for make and Ninja: which files the output depends on",
+    },
+    { name = "depfile-target", value = "PATH", doc = "what that rule calls the output; default: its files" },
+}
+
 local function with(option, changes)
     local copy = {}
     for key, value in pairs(option) do
@@ -155,7 +164,7 @@ local commands = {
         from = "commands.generate",
         doc = "write the C sources of a model into a folder",
         options = {
-            with(output_option, { value = "DIR", doc = "folder of the bundle" }),
+            with(output_option, { value = "DIR", unless = "list", doc = "folder of the bundle" }),
             isa_option,
             schedule_option,
             tuned_option,
@@ -190,6 +199,15 @@ local commands = {
                 doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
             },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
+            { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
+            {
+                name = "fixed-names",
+                doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
+            },
+            { name = "list", doc = "print the names of the files instead of writing them" },
+            with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
+            { name = "name", value = "NAME", doc = "refuse a model of another name" },
+            depfile_options,
         },
     },
     {
@@ -235,6 +253,7 @@ local commands = {
             tables_option,
             projection_option,
             type_option,
+            depfile_options,
         },
     },
     {
@@ -472,11 +491,14 @@ local commands = {
     },
     {
         name = "import",
-        arguments = { "config.json" },
+        arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "turn a checkpoint's config.json into a model file",
+        doc = "make a model file of a checkpoint's folder or config.json, of a TensorFlow.js model, or of minGPT's JSON",
         options = {
-            with(output_option, { value = "MODEL.lua", doc = "model file" }),
+            with(
+                output_option,
+                { value = "MODEL.lua", doc = "model file; weights that need conversion become MODEL.safetensors" }
+            ),
             { name = "name", value = "NAME", doc = "of the model; default from the file" },
             { name = "eliminate", value = "WORD", default = "none", doc = "projections to do without" },
             {
@@ -722,7 +744,7 @@ local function parse(command, given)
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
-        if option.required and options[option.name] == nil then
+        if option.required and options[option.name] == nil and not options[option.unless] then
             local text = words.option(option) .. " is missing" .. (option.doc and ": " .. option.doc or "")
             return nil, usage_error(text, command)
         end

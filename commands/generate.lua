@@ -5,6 +5,7 @@ local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
+local inputs = require "gen.model.inputs"
 local isa = require "gen.isa.list"
 local json = require "json"
 local packing = require "gen.families.packing"
@@ -54,16 +55,37 @@ function commands.schedules(arguments, options)
     return 0
 end
 
+-- Options of emit that only one of its two profiles has.
+local of_firmware = { "target", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
+local of_bundles = { "linked", "fixed-names" }
+
+-- What gen/emit/extras.lua shall add for these options.
+local function extras_of(options)
+    local wanted = { linked = options.linked }
+    if options["fixed-names"] then
+        local names = {}
+        for i, set in ipairs(isa.select(options.isa)) do
+            names[i] = set.name
+        end
+        wanted.fixed = json.array(names)
+    end
+    return wanted
+end
+
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
-    if options.profile == nil then
-        for name in ("target weights ignore weights-array wrap without-misra flash ram stack"):gmatch "%S+" do
-            if options[name] then error(string.format("--%s: is for --profile firmware", name), 0) end
-        end
-        local p = load_plan(path, options)
-        return p, emit.files(p)
+    if options.profile and options.profile ~= "firmware" then
+        error('--profile: "' .. options.profile .. '": must be firmware', 0)
     end
-    if options.profile ~= "firmware" then error('--profile: "' .. options.profile .. '": must be firmware', 0) end
+    for _, name in ipairs(options.profile and of_bundles or of_firmware) do
+        if options[name] then
+            error(string.format("--%s: is %s --profile firmware", name, options.profile and "not for" or "for"), 0)
+        end
+    end
+    if options.profile == nil then
+        local p = load_plan(path, options)
+        return p, emit.files(p, extras_of(options))
+    end
     for _, name in ipairs { "target", "weights" } do
         if not options[name] then error(string.format("--%s: is missing: --profile firmware needs it", name), 0) end
     end
@@ -73,11 +95,38 @@ local function emitted(path, options)
     return b.plan, firmware.files(b, options)
 end
 
+-- Raises one line if the model of the file `path` has another name than `name`.
+local function check_name(path, name)
+    local m = request.model(path, {})
+    if m.name ~= name then validated.refuse(m, { "name" }, m.name, 'must be "' .. name .. '", as --name says') end
+end
+
+-- Writes the file that tells a build system what `made` depends on, if the command is asked for it.
+local function write_depfile(options, made)
+    if not options.depfile then return end
+    if options["depfile-target"] then made = { options["depfile-target"] } end
+    assert(host.write_file(options.depfile, inputs.rule(made)))
+end
+
+local function list_files(files, options)
+    local lines, list = {}, {}
+    for i, file in ipairs(files) do
+        lines[i] = (options.o and options.o .. "/" or "") .. file.name
+        list[i] = { name = lines[i], flags = file.isa and json.array(file.isa.flags) or nil }
+    end
+    host.print(options.json and assert(json.encode { files = json.array(list) }) or table.concat(lines, "\n"))
+end
+
 function commands.emit(arguments, options)
+    if options.name then check_name(arguments[1], options.name) end
     local p, files = emitted(arguments[1], options)
-    local contents = {}
-    for _, file in ipairs(files) do
-        contents[file.name] = file.text
+    local contents, paths = {}, {}
+    for i, file in ipairs(files) do
+        contents[file.name], paths[i] = file.text, (options.o or "") .. "/" .. file.name
+    end
+    if options.list then
+        list_files(files, options)
+        return 0
     end
     local leftovers = bundle.leftovers(p, options.o, files)
     local written = assert(host.write_directory(options.o, contents))
@@ -92,6 +141,7 @@ function commands.emit(arguments, options)
         if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it
         lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
     end
+    write_depfile(options, paths)
     host.print(table.concat(lines, "\n"))
     return 0
 end
@@ -151,6 +201,7 @@ function commands.pack(arguments, options)
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
     local errors = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
+    write_depfile(options, { options.o })
     host.print(string.format("wrote %s, %s, %s", options.o, figures.bytes(p.packed_bytes), text))
     return 0
 end

@@ -1,5 +1,6 @@
 -- A bundle in a folder: what an older one leaves behind, and whether its files are still what lookupc emits.
 local emit = require "gen.emit.emit"
+local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local firmware = require "gen.emit.firmware"
 local host = require "host"
@@ -157,7 +158,7 @@ function bundle.check(directory, ignore)
     if p.target then
         good, files = pcall(expected_firmware, p, manifest, digests, found)
     else
-        good, files = true, emit.files(p)
+        good, files = pcall(emit.files, p, extras.recorded(manifest))
     end
     if not good then error(path .. ": its figures are not what lookupc records", 0) end
     local function add(name, state) wrong[#wrong + 1] = { name = name, state = state } end

@@ -1,5 +1,6 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
+local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
@@ -149,7 +150,9 @@ function emit.sources(p, more, apart)
             kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values))
             if apart then add(kernel.symbol .. ".c", finish_one(p, kernel.template, kernel.text), { isa = v.isa }) end
         end
-        if not apart then add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, kernels), { isa = v.isa }) end
+        if not apart then
+            add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, kernels), { isa = v.isa })
+        end
     end
     -- Last: it has the helpers that the other texts call.
     values.helpers = helpers.lines(texts, isas)
@@ -164,11 +167,13 @@ function emit.text(p, path, values)
     return path:find("%.[chS]$") and finish_one(p, path, text) or text
 end
 
--- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last.
-function emit.files(p)
+-- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last. `wanted`: what gen/emit/extras.lua
+-- adds, nil: nothing.
+function emit.files(p, wanted)
     local files = emit.sources(p)
+    extras.add(p, files, wanted or {}, blob.align, emit.text)
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
-    files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files) }
+    files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, wanted) }
     return files
 end
 

@@ -123,6 +123,21 @@ static int host_same_file(lua_State *L)
     return 1;
 }
 
+/* host.absolute(path) -> the path of an existing file or folder from the root on, without links | nil, message */
+static int host_absolute(lua_State *L)
+{
+    const char *path = check_path(L, 1);
+    char *absolute = realpath(path, NULL);
+    if (absolute == NULL) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    lua_pushstring(L, absolute);
+    free(absolute);
+    return 1;
+}
+
 /* host.remove(path) -> true | nil, message: removes a file. */
 static int host_remove(lua_State *L)
 {
@@ -441,6 +456,7 @@ int luaopen_host(lua_State *L)
         {"append_line", host_append_line},
         {"move", host_move},
         {"same_file", host_same_file},
+        {"absolute", host_absolute},
         {"remove", host_remove},
         {"sha256", host_sha256},
         {"resource", host_resource},

@@ -1,14 +1,9 @@
--- Turns the config.json of a checkpoint into the text of a model file.
-local fuse = require "gen.families.transformer.fuse"
-local host = require "host"
+-- Turns the config.json of a checkpoint into the table of a model file: its blocks, or the whole model.
+local fields = require "gen.import.fields"
 local json = require "json"
-local model_file = require "gen.families.model_file"
-local names = require "gen.model.names"
-local transformer_model = require "gen.families.transformer.model"
+local pooling = require "gen.import.pooling"
 
-local import = {}
-
-local largest_config = 1 << 24 -- bytes
+local config_json = {}
 
 -- One row a model_type: the family of tensor names, and what differs.
 local types = {
@@ -16,7 +11,21 @@ local types = {
     mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
     gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
-    roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", bidirectional = true },
+    roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
+    bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
+    gpt2 = {
+        checkpoint = "gpt2",
+        norm = "layernorm",
+        ffn = "mlp",
+        called = {
+            hidden_size = "n_embd",
+            num_attention_heads = "n_head",
+            num_hidden_layers = "n_layer",
+            max_position_embeddings = "n_positions",
+            intermediate_size = "n_inner",
+            hidden_act = "activation_function",
+        },
+    },
 }
 types["xlm-roberta"] = types.roberta
 
@@ -52,6 +61,7 @@ local unknown_fields = {
     { "attention_multiplier", scaled, 1 },
     { "logits_scaling", scaled, 1 },
     { "add_cross_attention", "attention to another model is not known here" },
+    { "scale_attn_by_inverse_layer_idx", "scores that are scaled by the layer's number are not known here" },
 }
 
 local function sorted(set)
@@ -66,30 +76,15 @@ end
 -- Reads fields of the decoded file; raises one line for a wrong one.
 local function reader(path, config)
     local r = {}
-    function r.refuse(key, value, rule)
-        local shown = value ~= nil and " = " .. tostring(value):sub(1, 60) or ""
-        error(string.format("%s: %s%s: %s", path, key, shown, rule), 0)
-    end
+    function r.refuse(key, value, rule) fields.refuse(path, key, value, rule) end
     local function typed(source, prefix, key, kind, otherwise)
-        local value = source[key]
-        if value == nil or value == json.null then
-            if otherwise == nil then r.refuse(prefix .. key, nil, "is missing") end
-            return otherwise
-        end
-        local is = kind == "integer" and math.type(value) == "integer" or type(value) == kind
-        if not is then
-            r.refuse(
-                prefix .. key,
-                type(value) ~= "table" and value or nil,
-                "must be " .. (kind == "integer" and "an " or "a ") .. kind
-            )
-        end
-        return value
+        return fields.typed(path, source, prefix, key, kind, otherwise)
     end
     function r.integer(key, otherwise) return typed(config, "", key, "integer", otherwise) end
     function r.number(key, otherwise) return typed(config, "", key, "number", otherwise) end
     function r.boolean(key, otherwise) return typed(config, "", key, "boolean", otherwise) end
     function r.string(key, otherwise) return typed(config, "", key, "string", otherwise) end
+    function r.list(key, otherwise) return typed(config, "", key, "list", otherwise) end
     -- A number of the rope, at its new place `new` in rope_parameters or its old one.
     function r.rope(new, old, otherwise)
         local parameters = typed(config, "", "rope_parameters", "table", false)
@@ -128,27 +123,24 @@ local function reader(path, config)
     return r
 end
 
--- A name for emitted symbols out of any text.
-local function name_from(text)
-    local name = text:lower():gsub("[^%l%d]+", "_"):gsub("^[_%d]+", ""):gsub("_+$", ""):sub(1, 40):gsub("_+$", "")
-    return names.valid(name) and name or "model"
-end
-
-local function common(r, kind, options)
+local function common(r, kind)
+    local function called(key) return kind.called and kind.called[key] or key end
+    local d = r.integer(called "hidden_size")
     local m = {
-        name = options.name or name_from(r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type"),
-        d = r.integer "hidden_size",
-        heads = r.integer "num_attention_heads",
-        layers = r.integer "num_hidden_layers",
+        name = r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type",
+        d = d,
+        heads = r.integer(called "num_attention_heads"),
+        layers = r.integer(called "num_hidden_layers"),
         vocab = r.integer "vocab_size",
-        attention = { eliminate = options.eliminate, context = r.integer "max_position_embeddings" },
-        ffn = { kind = kind.ffn, f = r.integer "intermediate_size" },
+        attention = { context = r.integer(called "max_position_embeddings") },
+        ffn = { kind = kind.ffn, f = r.integer(called "intermediate_size", kind.called and 4 * d or nil) },
         checkpoint = kind.checkpoint,
     }
-    local activation = r.string "hidden_act"
+    local key = called "hidden_act"
+    local activation = r.string(key)
     m.ffn.activation = activations[activation]
     if not m.ffn.activation then
-        r.refuse("hidden_act", activation, "must be one of " .. table.concat(sorted(activations), ", "))
+        r.refuse(key, activation, "must be one of " .. table.concat(sorted(activations), ", "))
     end
     local width = r.integer("head_dim", 0)
     if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
@@ -188,74 +180,112 @@ function add.gpt_neox(m, r)
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-5) }
 end
 
-function add.roberta(m, r)
+function add.bert(m, r)
     local kind = r.string("position_embedding_type", "absolute")
     if kind ~= "absolute" then r.refuse("position_embedding_type", kind, 'must be "absolute"') end
     m.tied = r.boolean("tie_word_embeddings", true)
-    m.positions, m.token_types = m.attention.context, r.integer("type_vocab_size", 1)
-    -- Positions count from behind the padding's.
-    m.attention.context = m.attention.context - r.integer("pad_token_id", 1) - 1
+    m.positions, m.token_types = m.attention.context, r.integer("type_vocab_size", m.checkpoint == "bert" and 2 or 1)
     m.attention.causal = r.boolean("is_decoder", false)
     m.norm = { kind = "layernorm", eps = r.number("layer_norm_eps", 1e-12), place = "post" }
 end
 
--- The value as Lua source.
-local function literal(value)
-    if type(value) == "string" then return string.format("%q", value) end
-    if math.type(value) == "integer" or type(value) == "boolean" then return tostring(value) end
-    local short = string.format("%.15g", value)
-    return tonumber(short) == value and short or string.format("%.17g", value)
+function add.roberta(m, r)
+    add.bert(m, r)
+    -- Positions count from behind the padding's.
+    m.attention.context = m.attention.context - r.integer("pad_token_id", 1) - 1
 end
 
--- The fields of a table in the order of `keys`, on one line; defaults only in inner tables.
-local function fields(keys, t, inner)
-    local list = {}
-    for _, row in ipairs(keys) do
-        local value = t[row.key]
-        if type(value) == "table" then
-            list[#list + 1] = row.key .. " = { " .. fields(row.rule.table, value, true) .. " }"
-        elseif value ~= nil and (inner or value ~= row.default) then
-            list[#list + 1] = row.key .. " = " .. literal(value)
-        end
+function add.gpt2(m, r)
+    m.tied = r.boolean("tie_word_embeddings", true)
+    m.positions = m.attention.context
+    if not r.boolean("scale_attn_weights", true) then m.attention.scale = 1 end
+    m.norm = { kind = "layernorm", eps = r.number("layer_norm_epsilon", 1e-5) }
+end
+
+-- What the last part of an architecture's name makes of the last block's output; one function each for encoders and
+-- decoders.
+local outputs = { encoder = {}, decoder = {} }
+
+function outputs.encoder.MaskedLM(m, r)
+    local norm = { kind = "layernorm", eps = m.norm.eps }
+    local activation = m.checkpoint == "roberta" and "gelu" or m.ffn.activation
+    return { dense = { width = m.d, activation = activation, norm = norm }, head = { bias = true } }, r
+end
+outputs.encoder.PreTraining = outputs.encoder.MaskedLM
+
+-- How many classes there are.
+local function classes_of(r, config)
+    local count, names = r.integer("num_labels", 0), config.id2label
+    if count > 0 then return count end
+    if type(names) ~= "table" then return 2 end
+    for _ in pairs(names) do
+        count = count + 1
     end
-    return table.concat(list, ", ")
+    return count
 end
 
--- The text of a model file for the config.json at `path`; options: name, eliminate, skipless. Raises one line.
-function import.model(path, options)
-    local text, message = host.read(path, largest_config)
-    if not text then error(message, 0) end
-    local config, why = json.decode(text)
-    if config == nil then error(path .. ": " .. why, 0) end
-    if type(config) ~= "table" then error(path .. ": must be an object", 0) end
+function outputs.encoder.SequenceClassification(m, r, config)
+    return {
+        pool = "first",
+        dense = { width = m.d, activation = "tanh" },
+        classes = classes_of(r, config),
+    }
+end
+
+function outputs.encoder.TokenClassification(_, r, config) return { classes = classes_of(r, config) } end
+
+function outputs.encoder.Model(_, _, _, folder) return folder and pooling.of(folder) or {} end
+
+function outputs.decoder.CausalLM(m) return { norm = { kind = m.norm.kind, eps = m.norm.eps }, head = {} } end
+outputs.decoder.LMHeadModel = outputs.decoder.CausalLM
+
+function outputs.decoder.Model(m) return { norm = { kind = m.norm.kind, eps = m.norm.eps } } end
+
+-- Adds what stands before and behind the blocks. `folder`: of the checkpoint.
+local function add_ends(m, r, config, kind, folder)
+    local known = outputs[kind.encoder and "encoder" or "decoder"]
+    local architecture = r.list("architectures", {})[1]
+    if architecture ~= nil and type(architecture) ~= "string" then
+        r.refuse("architectures", nil, "must be a list of names")
+    end
+    local word = not architecture and (kind.encoder and "Model" or "CausalLM")
+        or architecture:match "For(%a+)$"
+        or architecture:match "(LMHeadModel)$"
+        or architecture:match "(Model)$"
+    if not known[word] then
+        r.refuse("architectures", architecture, "must end in one of " .. table.concat(sorted(known), ", "))
+    end
+    m.output = known[word](m, r, config, folder)
+    m.tied = m.tied and m.output.head ~= nil
+    m.embedding = {}
+    if kind.encoder then
+        m.embedding.norm = { kind = "layernorm", eps = m.norm.eps }
+        if m.positions > m.attention.context then m.embedding.first_position = m.positions - m.attention.context end
+    end
+end
+
+-- Whether the decoded JSON `object` is such a configuration.
+function config_json.claims(object) return object.model_type ~= nil end
+
+-- The table of a model file for the decoded config.json `config` at `path`, with the name as it stands there, which may
+-- be none for symbols. options: eliminate; skipless: without skip connections and norms; folder: of the checkpoint, for
+-- the whole model instead of its blocks. Raises one line.
+function config_json.model(path, config, options)
     local r = reader(path, config)
     local kind = types[r.string "model_type"]
     if not kind then
         r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", "))
     end
     r.known_fields()
-    local m = common(r, kind, options)
+    local m = common(r, kind)
+    m.attention.eliminate = options.eliminate
     add[kind.checkpoint](m, r)
+    m.skip = true
+    if options.folder then add_ends(m, r, config, kind, options.folder) end
     if options.skipless then
-        m.norm = nil
-    else
-        m.skip = true
+        m.norm, m.skip = nil, nil
     end
-
-    local without = options.skipless and ", without skip connections and norms" or ""
-    local keys, lines =
-        transformer_model.keys, {
-            string.format("-- From the config.json of a %s%s.", config.model_type, without),
-            "return {",
-        }
-    for _, row in ipairs(keys) do
-        local line = fields({ row }, m)
-        if line ~= "" then lines[#lines + 1] = "    " .. line .. "," end
-    end
-    lines[#lines + 1] = "}"
-    local valid = model_file.validate(m, "", path)
-    if options.skipless and options.eliminate ~= "none" then fuse.check(valid, options.eliminate, true) end
-    return table.concat(lines, "\n") .. "\n"
+    return m
 end
 
-return import
+return config_json

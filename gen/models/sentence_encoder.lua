@@ -8,7 +8,7 @@ return {
     vocab = 8002,
     skip = true,
     norm = { kind = "layernorm", eps = 1e-6 },
-    attention = { context = 512, causal = false },
+    attention = { context = 128, causal = false },
     ffn = { kind = "mlp", f = 1536, activation = "relu" },
     embedding = { scale = 2, sinusoidal = { order = "halves", steps = "n-1" } },
     output = { pool = "mean", dense = { width = 512, activation = "tanh" }, unit = true },

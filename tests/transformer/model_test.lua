@@ -479,7 +479,7 @@ function test.import_refuses()
         { with(mistral, { model_type = ("t"):rep(1000) }), "model_type = " .. ("t"):rep(60) .. ": must be one of" },
         {
             with(mistral, { model_type = "t5" }),
-            "model_type = t5: must be one of gpt_neox, llama, mistral, qwen2, roberta, xlm-roberta",
+            "model_type = t5: must be one of bert, gpt2, gpt_neox, llama, mistral, qwen2, roberta",
         },
         { with(mistral, { hidden_size = json.null }), "hidden_size: is missing" },
         { with(mistral, { hidden_size = "4096" }), "hidden_size = 4096: must be an integer" },

@@ -60,6 +60,7 @@ local function segments_of(m, isas, public, options, at, shared_product)
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
+            sequences = not m.attention.causal and { positions = memory.positions(m) } or nil,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes

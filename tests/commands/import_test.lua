@@ -1,0 +1,334 @@
+-- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which become
+-- safetensors; what is damaged ends in one line and writes nothing.
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local process = require "process"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+local folder = program.folder()
+
+-- A new folder with files by name: text, or tables that become JSON.
+local made = 0
+local function with_files(files)
+    made = made + 1
+    local path = folder .. "/" .. made
+    assert(process.run { "mkdir", path })
+    for name, content in pairs(files) do
+        assert(
+            host.write_file(path .. "/" .. name, type(content) == "string" and content or assert(json.encode(content)))
+        )
+    end
+    return path
+end
+
+-- The model file of the folder as a table, and what import printed.
+local function imported(path, ...)
+    local output = path .. ".lua"
+    local result = works { "import", path, "-o", output, ... }
+    works { "plan", output }
+    return assert(load(assert(host.read(output))))(), result
+end
+
+local bert = {
+    model_type = "bert",
+    architectures = json.array { "BertForMaskedLM" },
+    hidden_size = 16,
+    intermediate_size = 32,
+    num_attention_heads = 2,
+    num_hidden_layers = 2,
+    vocab_size = 30,
+    max_position_embeddings = 20,
+    hidden_act = "gelu",
+    layer_norm_eps = 1e-12,
+    type_vocab_size = 2,
+}
+local llama = {
+    model_type = "llama",
+    hidden_size = 16,
+    intermediate_size = 24,
+    num_attention_heads = 2,
+    num_hidden_layers = 2,
+    vocab_size = 30,
+    max_position_embeddings = 20,
+    hidden_act = "silu",
+    rms_norm_eps = 1e-5,
+}
+
+local function changed(config, changes)
+    local copy = {}
+    for _, source in ipairs { config, changes } do
+        for key, value in pairs(source) do
+            copy[key] = value
+        end
+    end
+    return copy
+end
+
+function test.whole_encoders()
+    local norm = { kind = "layernorm", eps = 1e-12 }
+    local m = imported(with_files { ["config.json"] = bert })
+    check.equal(m.embedding, { norm = norm })
+    check.equal(m.output, {
+        dense = { width = 16, activation = "gelu", norm = norm },
+        head = { bias = true },
+    })
+    check.equal({ m.positions, m.token_types, m.tied, m.attention.causal, m.norm.place, m.skip }, {
+        20,
+        2,
+        true,
+        false,
+        "post",
+        true,
+    })
+    m = imported(with_files {
+        ["config.json"] = changed(bert, {
+            architectures = json.array { "BertForSequenceClassification" },
+            id2label = { ["0"] = "no", ["1"] = "maybe", ["2"] = "yes" },
+        }),
+    })
+    check.equal(m.output, { pool = "first", dense = { width = 16, activation = "tanh" }, classes = 3 })
+    check.equal(m.tied, nil)
+    m = imported(with_files {
+        ["config.json"] = changed(bert, {
+            model_type = "roberta",
+            architectures = json.array { "RobertaForTokenClassification" },
+            pad_token_id = 1,
+            type_vocab_size = 1,
+        }),
+    })
+    check.equal(m.output, { classes = 2 })
+    check.equal({ m.embedding.first_position, m.attention.context, m.positions }, { 2, 18, 20 })
+end
+
+-- How a sentence-transformers folder makes one vector.
+function test.sentence_transformers()
+    local function modules(list) return changed({}, { ["modules.json"] = json.array(list) }) end
+    local function module(word, path) return { type = "sentence_transformers.models." .. word, path = path } end
+    local files = modules { module("Transformer", ""), module("Pooling", "1"), module("Normalize", "2") }
+    files["config.json"] = changed(bert, { architectures = json.array { "BertModel" } })
+    local path = with_files(files)
+    assert(process.run { "mkdir", path .. "/1" })
+    local settings = path .. "/1/config.json"
+    assert(host.write_file(settings, '{ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false }'))
+    check.equal(imported(path).output, { pool = "mean", unit = true })
+    assert(host.write_file(settings, '{ "pooling_mode_max_tokens": true }'))
+    refuses(1, settings .. ": pooling_mode_max_tokens: is not known here", { "import", path, "-o", path .. ".lua" })
+    files["modules.json"] = json.array { module("Dense", "2") }
+    refuses(1, "modules.json: [1].type = sentence_transformers.models.Dense: must be Transformer, Pooling or", {
+        "import",
+        with_files(files),
+        "-o",
+        folder .. "/never.lua",
+    })
+end
+
+function test.whole_decoders()
+    local rms = { kind = "rmsnorm", eps = 1e-5 }
+    for _, kind in ipairs { "llama", "mistral", "qwen2" } do
+        local m = imported(with_files { ["config.json"] = changed(llama, { model_type = kind }) })
+        check.equal({ m.output, m.embedding, m.checkpoint }, { { norm = rms, head = {} }, {}, nil })
+    end
+    local m = imported(with_files {
+        ["config.json"] = {
+            model_type = "gpt2",
+            n_embd = 16,
+            n_head = 2,
+            n_layer = 2,
+            n_positions = 20,
+            vocab_size = 30,
+            activation_function = "gelu_new",
+        },
+    })
+    check.equal(
+        { m.ffn, m.tied, m.positions, m.checkpoint, m.output.head },
+        { { kind = "mlp", f = 64, activation = "gelu_tanh" }, true, 20, "gpt2", {} }
+    )
+    m = imported(with_files {
+        ["config.json"] = changed(llama, {
+            model_type = "gpt_neox",
+            hidden_act = "gelu",
+            architectures = json.array { "GPTNeoXModel" },
+        }),
+    })
+    check.equal(m.output, { norm = { kind = "layernorm", eps = 1e-5 } })
+    refuses(1, "architectures = LlamaForQuestionAnswering: must end in one of CausalLM, LMHeadModel, Model", {
+        "import",
+        with_files { ["config.json"] = changed(llama, { architectures = json.array { "LlamaForQuestionAnswering" } }) },
+        "-o",
+        folder .. "/never.lua",
+    })
+    -- config.json alone gives the blocks.
+    local path = with_files { ["config.json"] = llama }
+    works { "import", path .. "/config.json", "-o", path .. ".lua" }
+    check.equal(assert(load(assert(host.read(path .. ".lua"))))().embedding, nil)
+end
+
+-- The tokenizer of the folder, as the model file finds it from its own folder; one that lookupc cannot read is noted.
+function test.tokenizers()
+    local words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nlook\n##up\n"
+    local path = with_files {
+        ["config.json"] = bert,
+        ["vocab.txt"] = words,
+        ["tokenizer_config.json"] = { do_lower_case = false },
+    }
+    local m = imported(path)
+    check.equal(m.tokenizer, { file = path:match "[^/]+$" .. "/vocab.txt", lower = false })
+    assert(process.run { "mkdir", "-p", folder .. "/a/b" })
+    works { "import", path, "-o", folder .. "/a/b/m.lua" }
+    m = assert(load(assert(host.read(folder .. "/a/b/m.lua"))))()
+    check.equal(m.tokenizer.file, "../../" .. path:match "[^/]+$" .. "/vocab.txt")
+    assert(host.write_file(path .. "/tokenizer.json", '{ "model": { "type": "Other" } }'))
+    local result
+    m, result = imported(path)
+    check.equal(m.tokenizer, nil)
+    check.matches(result, "\nno tokenizer: " .. path:gsub("%p", "%%%0") .. "/tokenizer%.json: ")
+end
+
+local function floats(...) return string.pack("<" .. ("f"):rep(select("#", ...)), ...) end
+
+-- A TensorFlow.js model: one tensor of each kind in two shards, whose border is inside a tensor.
+local function tensorflow(changes)
+    local bytes = floats(1, 2, 3, 4, 5, 6)
+        .. string.pack("<BBB", 0, 10, 255)
+        .. string.pack("<I2I2", 0, 65535)
+        .. string.pack("<i4i4", 7, 8)
+        .. string.pack("<I2I2", 0x3C00, 0xC000)
+        .. floats(9)
+    local function quantised(dtype, scale, min) return { dtype = dtype, scale = scale, min = min } end
+    local weights = {
+        { name = "a/b", shape = json.array { 2, 3 }, dtype = "float32" },
+        { name = "u8", shape = json.array { 3 }, dtype = "float32", quantization = quantised("uint8", 0.5, -1) },
+        { name = "u16", shape = json.array { 2 }, dtype = "float32", quantization = quantised("uint16", 2.0, 0) },
+        { name = "ints", shape = json.array { 2 }, dtype = "int32" },
+        { name = "half", shape = json.array { 2 }, dtype = "float32", quantization = { dtype = "float16" } },
+        { name = "scalar", shape = json.array {}, dtype = "float32" },
+    }
+    local model = {
+        modelTopology = {},
+        weightsManifest = json.array { { paths = json.array { "one", "two" }, weights = json.array(weights) } },
+    }
+    local files = { one = bytes:sub(1, 10), two = bytes:sub(11) }
+    if changes then changes(model.weightsManifest[1], files, weights) end
+    files["model.json"] = model
+    return with_files(files)
+end
+
+function test.weights_of_tensorflow()
+    local path, output = tensorflow(), folder .. "/tf.safetensors"
+    works { "import", path, "-o", output }
+    local bytes = assert(host.read(output))
+    local length = string.unpack("<I8", bytes)
+    local header, data = json.decode(bytes:sub(9, 8 + length)), bytes:sub(9 + length)
+    local function tensor(name)
+        local entry = header[name]
+        local from, to = table.unpack(entry.data_offsets)
+        return { entry.dtype, table.concat(entry.shape, " "), data:sub(from + 1, to) }
+    end
+    check.equal(tensor "a/b", { "F32", "2 3", floats(1, 2, 3, 4, 5, 6) })
+    check.equal(tensor "u8", { "F32", "3", floats(-1, 4, 126.5) })
+    check.equal(tensor "u16", { "F32", "2", floats(0, 131070) })
+    check.equal(tensor "half", { "F16", "2", string.pack("<I2I2", 0x3C00, 0xC000) })
+    check.equal(tensor "scalar", { "F32", "", floats(9) })
+    check.equal(header.ints, nil) -- no weights
+    refuses(1, "is no model that is known here: -o WEIGHTS.safetensors writes its tensors", {
+        "import",
+        path,
+        "-o",
+        folder .. "/never.lua",
+    })
+end
+
+function test.damaged_tensorflow()
+    local never = folder .. "/never.safetensors"
+    for _, case in ipairs {
+        { function(_, files) files.two = nil end, "/two: No such file" },
+        { function(_, files) files.two = files.two:sub(1, -2) end, "weights[6].shape: tensor scalar ends at byte 47" },
+        { function(_, files) files.two = files.two .. "x" end, "weights: end at byte 47 of their shards, which have" },
+        { function(group) group.paths = json.array { "../one" } end, "paths[1] = ../one: must be the name of a file" },
+        { function(group) group.paths = nil end, "weightsManifest[1].paths: is missing" },
+        { function(_, _, w) w[2].name = "a/b" end, "weights[2].name = a/b: is the name of another tensor" },
+        { function(_, _, w) w[1].shape = json.array { 2, -3 } end, "weights[1].shape = -3: must be integers from 0" },
+        { function(_, _, w) w[1].shape = json.array { 1 << 30, 1 << 30 } end, "shape: must hold at most" },
+        { function(_, _, w) w[1].dtype = "string" end, "weights[1].dtype = string: must be float32, float16" },
+        { function(_, _, w) w[2].quantization.dtype = "uint4" end, "quantization.dtype = uint4: must be uint8" },
+        { function(_, _, w) w[2].quantization.scale = "1" end, "quantization.scale = 1: must be a number" },
+        { function(_, _, w) w[3] = json.array {} end, "weights[3].name: is missing" },
+    } do
+        refuses(1, case[2], { "import", tensorflow(case[1]), "-o", never })
+        check.equal(host.kind(never), nil)
+    end
+    refuses(1, ": has neither config.json nor TensorFlow.js's model.json", { "import", with_files {}, "-o", never })
+    refuses(1, "model.json: weightsManifest = 3: must be a list", {
+        "import",
+        with_files { ["model.json"] = { weightsManifest = 3 } },
+        "-o",
+        never,
+    })
+end
+
+-- minGPT's JSON: a whole model file, and its weights.
+function test.mingpt()
+    local state = 7
+    local function values(count)
+        local list = {}
+        for i = 1, count do
+            state = state * 1103515245 + 12345 & 0x7fffffff
+            list[i] = (state >> 16 & 255) / 256 - 0.5
+        end
+        return floats(table.unpack(list))
+    end
+    local object = {
+        config = { n_embd = 4, n_head = 2, n_layer = 1, vocab_size = 3, block_size = 5 },
+    }
+    local function base64(bytes)
+        local result = assert(process.run({ "base64", "-w0", bytes }, { directory = folder }))
+        return (result.output:gsub("%s", ""))
+    end
+    local function add(name, ...)
+        local count = 1
+        for _, n in ipairs { ... } do
+            count = count * n
+        end
+        assert(host.write_file(folder .. "/bytes", values(count)))
+        object[name] = { shape = json.array { ... }, dtype = "torch.float32", data = base64(folder .. "/bytes") }
+    end
+    add("transformer.wte.weight", 3, 4)
+    add("transformer.wpe.weight", 5, 4)
+    for _, norm in ipairs { "transformer.h.0.ln_1", "transformer.h.0.ln_2", "transformer.ln_f" } do
+        add(norm .. ".weight", 4)
+        add(norm .. ".bias", 4)
+    end
+    for name, shape in pairs { ["attn.c_attn"] = { 12, 4 }, ["attn.c_proj"] = { 4, 4 }, ["mlp.c_fc"] = { 16, 4 } } do
+        add("transformer.h.0." .. name .. ".weight", table.unpack(shape))
+        add("transformer.h.0." .. name .. ".bias", shape[1])
+    end
+    add("transformer.h.0.mlp.c_proj.weight", 4, 16)
+    add("transformer.h.0.mlp.c_proj.bias", 4)
+    add("transformer.h.0.attn.bias", 1, 1, 5, 5)
+    add("lm_head.weight", 3, 4)
+    local path = with_files { ["my-GPT.json"] = object } .. "/my-GPT.json"
+    local output = folder .. "/gpt.lua"
+    works { "import", path, "-o", output }
+    check.equal(assert(load(assert(host.read(output))))().name, "my_gpt")
+    works { "pack", output, "--weights", folder .. "/gpt.safetensors", "-o", folder .. "/gpt.bin" }
+    local function damaged(fragment, change)
+        local copy = changed(object, {})
+        copy["transformer.ln_f.bias"] = changed(object["transformer.ln_f.bias"], change)
+        refuses(1, "transformer.ln_f.bias." .. fragment, {
+            "import",
+            with_files { ["m.json"] = copy } .. "/m.json",
+            "-o",
+            folder .. "/never.lua",
+        })
+    end
+    damaged("data: must be base64", { data = "a" })
+    damaged("data: must be base64", { data = "a?==" })
+    damaged("data: has 3 bytes: must be 16", { data = "abcd" })
+    damaged("dtype = torch.float16: must be torch.float32", { dtype = "torch.float16" })
+    damaged("shape = 3: must be a list", { shape = 3 })
+end
+
+return test

@@ -1,0 +1,202 @@
+#!/bin/bash
+# Projects that use lookupc, in folders of tests/consumers: each builds from scratch, prints the right numbers, and
+# after a change rebuilds what it must and nothing else, by the word of its own build tool.
+set -euo pipefail
+export LC_ALL=C
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root=$PWD lookupc=${LOOKUPC:-$PWD/build/lookupc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED install: $*"
+    exit 1
+}
+
+ok() { echo "ok     install: $* ($SECONDS s from the start)"; }
+
+full() { [[ ${LOOKUPC_EFFORT-} == full ]]; }
+
+# quietly COMMAND...: shows what it prints only if it fails.
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }; }
+
+# ## Install
+
+quietly cmake --install "$(dirname "$lookupc")" --prefix "$work/first"
+mv "$work/first" "$work/prefix" # an installed tree can be moved
+prefix=$work/prefix
+export PATH=$prefix/bin:$PATH LOOKUPC=
+unset LOOKUPC
+for file in bin/lookupc bin/lookupc-measure share/man/man1/lookupc.1 share/man/man1/lookupc-tuned-list.1 share/bash-completion/completions/lookupc \
+    share/zsh/site-functions/_lookupc share/fish/vendor_completions.d/lookupc.fish share/lookupc/models/tiny.lua share/lookupc/examples/make/Makefile; do
+    [[ -s $prefix/$file ]] || fail "$file is not installed"
+done
+[[ $(type -P lookupc) == "$prefix/bin/lookupc" ]] || fail "another lookupc is found"
+executable=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --variable=executable lookupc)
+[[ $("$executable" -V) == "lookupc $(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --modversion lookupc)" ]] || fail "lookupc.pc"
+ok "everything is in place, and found where it was moved to"
+
+# What completion offers for a command line, its last word unfinished.
+complete_line() {
+    bash -c 'source "$0"; COMP_WORDS=(lookupc "$@"); COMP_CWORD=$#; _lookupc; echo "${COMPREPLY[*]}"' \
+        "$prefix/share/bash-completion/completions/lookupc" "$@"
+}
+[[ $(complete_line pl) == plan ]] || fail "completion of a command"
+[[ $(complete_line tuned m) == merge ]] || fail "completion of a second word"
+[[ $(complete_line emit tiny.lua --is) == --isa ]] || fail "completion of an option"
+[[ $(complete_line emit --isa av) == "avx2 avx512" ]] || fail "completion of a value"
+[[ $(complete_line completion f) == fish ]] || fail "completion of an argument"
+man -l "$prefix/share/man/man1/lookupc-emit.1" 2>"$work/log" | grep -q -- '--fixed-names' || ! type -P man >"$work/log" || fail "man page of emit"
+ok "bash completes commands, options and values"
+
+# ## Consumers
+
+lookupc sample gen/models/tiny.lua --seed 5 -o "$work/tiny.safetensors" >"$work/log"
+lookupc sample gen/models/tiny.lua --seed 6 -o "$work/other.safetensors" >"$work/log"
+/usr/bin/python3 -c 'import sys, numpy as np
+x = np.zeros((1, 64), "<f4"); x[0, :2] = 1, -1
+np.save(sys.argv[1], x)' "$work/x.npy"
+for weights in tiny other; do
+    lookupc run gen/models/tiny.lua --weights "$work/$weights.safetensors" --input "$work/x.npy" --output "$work/$weights.npy" >"$work/log"
+done
+
+# prints FOLDER WEIGHTS [TOLERANCE]: the consumer there prints what lookupc run makes of these weights.
+prints() {
+    (cd "$1" && ./consumer) >"$work/y.txt" || fail "$1: exit status $?"
+    /usr/bin/python3 -c 'import sys, numpy as np
+y, expected = np.loadtxt(sys.argv[1]), np.load(sys.argv[2])[0]
+sys.exit(not np.linalg.norm(y - expected) <= float(sys.argv[3]) * np.linalg.norm(expected))' "$work/y.txt" "$work/$2.npy" "${3:-1e-4}" ||
+        fail "$1: prints other numbers than lookupc run"
+}
+
+# consumer NAME: a fresh copy of that folder with model, weights and tuned file in $here.
+consumer() {
+    here=$work/$1
+    rm -rf "$here"
+    cp -r "tests/consumers/$1" "$here"
+    cp gen/models/tiny.lua "$work/tiny.safetensors" "$here"
+}
+
+# compiled FILE: the names of the sources that a build tool says it compiles, in order.
+compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c [^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.c(\.o)?$|\1|' | sort | tr '\n' ' '; }
+
+# steps TOOL...: what it builds now, as compiled; then there must be nothing left to do.
+steps() {
+    "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }
+    compiled "$work/log" >"$work/compiled"
+    "$@" -n >"$work/dry" 2>&1
+    [[ -z $(compiled "$work/dry") ]] || fail "$*: still to be compiled: $(compiled "$work/dry")"
+    cat "$work/compiled"
+}
+
+# rebuilds WHAT EXPECTED TOOL...: the tool compiles these sources, and then nothing.
+rebuilds() {
+    local got
+    got=$(steps "${@:3}")
+    [[ "$got" == "$2" ]] || fail "${here##*/}, ${*:3}: $1 compiles \"$got\" instead of \"$2\""
+}
+
+# The changes of a consumer in $here, built by TOOL in the folder OUT; KERNELS are its files of kernels.
+changes() {
+    local out=$1 kernels=$2 linked=$3
+    shift 3
+    rebuilds "nothing" "" "$@"
+    touch "$here/main.c"
+    rebuilds "main.c" "main " "$@"
+    echo '-- the same model' >>"$here/tiny.lua"
+    touch "$here/tiny.lua"
+    rebuilds "a comment in the model" "$linked" "$@"
+    cp "$work/other.safetensors" "$here/tiny.safetensors"
+    touch "$here/tiny.safetensors"
+    rebuilds "new weights" "$linked" "$@"
+    prints "$out" other "$tolerance"
+    sed -i 's/budget = 1e-2/budget = 2e-2/; s/"gelu"/"softmax"/' "$here/tiny.lua"
+    touch "$here/tiny.lua"
+    rebuilds "another score" "tiny ${kernels}${linked}" "$@"
+}
+
+tolerance=1e-4
+kernels="tiny__avx2 tiny__avx512 tiny__scalar "
+consumer cmake
+if ! full; then
+    kernels="tiny__scalar "
+    sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
+fi
+quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+rebuilds "everything" "main tiny ${kernels}tiny_linked " ninja -C "$here/b"
+prints "$here/b" tiny
+changes "$here/b" "$kernels" "tiny_linked " ninja -C "$here/b"
+lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
+((lines <= 3)) || fail "the CMake consumer takes $lines lines"
+ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
+
+for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
+    sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny $wrong)/" "$here/CMakeLists.txt"
+    ! cmake -S "$here" -B "$here/b" >"$work/log" 2>&1 || fail "lookupc_add_library takes $wrong"
+    grep -q '^  lookupc_add_library(tiny): ' "$work/log" || fail "lookupc_add_library says nothing of $wrong"
+done
+sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny MODEL tiny.lua NAME tony)/" "$here/CMakeLists.txt"
+quietly cmake -S "$here" -B "$here/b"
+! ninja -C "$here/b" >"$work/log" 2>&1 || fail "a model of another name is taken"
+grep -q 'name = "tiny": must be "tony"' "$work/log" || fail "nothing is said of a model of another name"
+ok "wrong arguments and another name of the model stop in one line"
+
+full || exit 0
+
+consumer make
+rebuilds "everything" "main tiny ${kernels}tiny_linked " make -C "$here"
+prints "$here" tiny
+changes "$here" "$kernels" "tiny_linked " make -C "$here"
+ok "a Makefile: likewise"
+
+consumer cmake
+quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+quietly make -C "$here/b"
+prints "$here/b" tiny
+touch "$here/main.c"
+make -C "$here/b" >"$work/log"
+[[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
+touch "$here/tiny.lua"
+make -C "$here/b" >"$work/log"
+[[ $(compiled "$work/log") == "tiny_linked " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
+make -C "$here/b" >"$work/log"
+! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
+ok "CMake with the installed package, Make"
+
+tolerance=1e-2 # tables of i8
+consumer subdirectory
+quietly cmake -G Ninja -S "$here" -B "$here/b" -DLOOKUPC_SOURCE="$root"
+quietly ninja -C "$here/b"
+prints "$here/b" tiny $tolerance
+changes "$here/b" "tiny__avx2 tiny__scalar " "" ninja -C "$here/b"
+consumer subdirectory
+quietly cmake -G Ninja -S "$here" -B "$here/b" -DLOOKUPC_SOURCE="$root" -DLOOKUPC_EXECUTABLE="$prefix/bin/lookupc"
+quietly ninja -C "$here/b"
+[[ ! -e $here/b/_deps/lookupc-build/lookupc ]] || fail "LOOKUPC_EXECUTABLE does not take the place of a build"
+prints "$here/b" tiny $tolerance
+ok "FetchContent of a folder, and the same with a lookupc that is built"
+
+if type -P aarch64-linux-gnu-gcc >"$work/log"; then
+    consumer cmake
+    sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
+    quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+        -DCMAKE_C_FLAGS=-ffreestanding -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY -Dlookupc_DIR="$prefix/share/cmake/lookupc"
+    quietly ninja -C "$here/b" tiny
+    readelf -h "$here/b/libtiny.a" >"$work/elf"
+    (($(grep -c AArch64 "$work/elf") == 3)) || fail "a cross build gives $(grep Machine "$work/elf")"
+    ok "a cross build for AArch64 runs the lookupc of this machine"
+else
+    echo "skipped: install: a cross build: no compiler for AArch64"
+fi
+
+if type -P meson >"$work/log"; then
+    tolerance=1e-4
+    consumer meson
+    quietly meson setup "$here/b" "$here"
+    quietly ninja -C "$here/b"
+    prints "$here/b" tiny
+    changes "$here/b" "tiny__avx2 tiny__scalar " "" ninja -C "$here/b"
+    ok "meson"
+else
+    echo "skipped: install: meson is missing"
+fi

@@ -1,0 +1,7 @@
+/* The file of a tokenizer: see tokenizer.lua. */
+#include "tests/libfuzzer/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_lua("tests.libfuzzer.tokenizer", data, size);
+}
