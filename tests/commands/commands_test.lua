@@ -600,6 +600,69 @@ for path, version in zip(sys.argv[1:], [(1, 0), (2, 0)]):
     check.equal(host.read(folder .. "/y1.npy"), host.read(folder .. "/y2.npy"))
 end
 
+-- The copy of a matrix that `change` (Python, of y) makes another one.
+local function changed(path, name, change)
+    local other = folder .. "/" .. name .. ".npy"
+    program.python("y = np.load(sys.argv[1])\n" .. change .. "\nnp.save(sys.argv[2], y)", path, other)
+    return other
+end
+
+function test.run_compares_with_what_is_expected()
+    local x, y = folder .. "/compared.npy", folder .. "/expected.npy"
+    program.python("np.save(sys.argv[1], np.random.default_rng(5).standard_normal((4, 27)).astype('<f4'))", x)
+    run(x, y, "--isa", "scalar")
+    local words = { "run", odd, "--weights", weights, "--input", x, "--isa", "scalar", "--expect" }
+    local function compared(...)
+        local given = { ... }
+        return program.run(table.move(given, 1, #given, #words + 1, { table.unpack(words) }))
+    end
+    -- What other frameworks write: float64, more dimensions, one.
+    for _, change in ipairs { "", "y = y.astype(float)[None]", "y = y.reshape(2, 2, -1)" } do
+        local same = table.move({ changed(y, "same", change) }, 1, 1, #words + 1, { table.unpack(words) })
+        check.matches(works(same), "^relative error 0 in row 0 of 4; largest difference 0 [^\n]*\n$")
+    end
+    local near = changed(y, "near", "y[1] *= 1.001; y[2, 7] += 0.25")
+    local wrong = compared(near)
+    check.equal(wrong.status, 1)
+    check.matches(
+        wrong.output,
+        "^relative error [%d.]+ in row 2 of 4; largest difference 0.25 in row 2, column 7 of 19: "
+    )
+    check.matches(
+        wrong.errors,
+        "^lookupc: %-%-tolerance: 1e%-05: the relative error of row 2 is [%d.]+; a checkpoint does not say these: "
+            .. "score = %w+, projection.decay = [%d.]+, [^\n]*blocks stored %[b out%]%[b in%] %(no %-%-blocks%-in%-out%)\n$"
+    )
+    check.equal(compared(near, "--tolerance", "1").status, 0)
+    local relative = tonumber(wrong.output:match "relative error ([%d.]+)")
+    local wanted = program.python(
+        "a, b = (np.load(p).astype(float) for p in sys.argv[1:])\nprint(np.linalg.norm(a[2] - b[2]) / np.linalg.norm(b[2]))",
+        y,
+        near
+    )
+    check.near(relative, tonumber(wanted), 0.06 * relative)
+    check.equal(compared(changed(y, "nan", "y[3, 0] = np.nan"), "--tolerance", "1e300").status, 1)
+    program.refuses(
+        1,
+        "has rows × columns 3 × 19: must be 4 × 19",
+        table.move({ changed(y, "rows", "y = y[1:]") }, 1, 1, #words + 1, { table.unpack(words) })
+    )
+    for _, row in ipairs {
+        { "descr: '<i4': must be '<f4' (float32, little-endian) or '<f8'", changed(y, "bad", "y = y.astype('<i4')") },
+        { "none.npy: ", "none.npy" },
+        { "--tolerance: -1: must be", y, "--tolerance", "-1" },
+    } do
+        local given = table.move(row, 2, #row, #words + 1, { table.unpack(words) })
+        program.refuses(1, row[1], given)
+    end
+    program.refuses(1, "--output: is missing", { "run", odd, "--weights", weights, "--input", x })
+    program.refuses(
+        1,
+        "--tolerance: 1: needs --expect",
+        { "run", odd, "--weights", weights, "--input", x, "--output", y, "--tolerance", "1" }
+    )
+end
+
 function test.instruction_sets_agree()
     local x, outputs = folder .. "/x.npy", {}
     program.python("np.save(sys.argv[1], np.random.default_rng(6).standard_normal((41, 27)).astype('<f4'))", x)

@@ -51,8 +51,7 @@ function execute.run(path, options)
             options.output
         )
     )
-    host.print(string.format("wrote %s, %d tokens, %s", options.output, result.tokens, sets[#sets].name))
-    return 0
+    return string.format("%d tokens, %s", result.tokens, sets[#sets].name)
 end
 
 function execute.verify(path, options)
