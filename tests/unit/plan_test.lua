@@ -126,9 +126,9 @@ function test.sections_of_the_blob_lie_apart()
     end)
 end
 
--- What choosing m rows takes, in vectors of a float a lane: for m > 2 a cost and the flipped bits of as many vertices as
--- the next power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores
--- are then laid out table by table.
+-- What choosing m rows takes, in vectors of a float a lane: for m > 2 a cost and the flipped bits of as many vertices
+-- as the next power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes
+-- and scores are then laid out table by table.
 local function bytes_to_choose(regime, m)
     if m.neighbours == 1 then return nil end
     local all = m.neighbours == 1 << m.tau
