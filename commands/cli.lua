@@ -94,6 +94,7 @@ local json_option = { name = "json", doc = "print JSON for machines" }
 local compiler_option = { name = "cc", value = "COMPILER", default = "gcc", doc = "compiles the emitted C" }
 local flags_option =
     { name = "cflags", value = "FLAGS", default = "-O2", doc = "its flags, beside those of the instruction set" }
+local truncate_option = { name = "truncate", doc = "take the first tokens of a text that the context does not hold" }
 
 local depfile_options = {
     {
@@ -114,6 +115,18 @@ local function with(option, changes)
     end
     return copy
 end
+
+-- Of the commands that take text.
+local text_options = {
+    ignore_option,
+    isa_option,
+    schedule_option,
+    tuned_option,
+    type_option,
+    cache_option,
+    compiler_option,
+    flags_option,
+}
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
 -- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options.
@@ -186,11 +199,18 @@ local commands = {
                 doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
             },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
+            {
+                name = "single-file",
+                doc = "one C file beside the header, which needs no compiler flags; gcc and clang",
+            },
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
                 doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
             },
+            { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
+            { name = "meson", doc = "also meson.build, likewise" },
+            { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
@@ -250,9 +270,25 @@ local commands = {
         doc = "apply a model to a .npy file, [tokens][d] float32, or a whole model to ids",
         options = {
             weights_option,
-            { name = "input", value = "X.npy", doc = "float32 [tokens][d]; of a whole model --ids instead" },
+            {
+                name = "input",
+                value = "X.npy",
+                required = true,
+                unless = "ids",
+                doc = "float32 [tokens][d]; of a whole model --ids instead",
+            },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
-            { name = "output", value = "Y.npy", required = true, doc = "float32 [tokens][d_out]" },
+            { name = "output", value = "Y.npy", doc = "float32 [tokens][d_out]; with --expect it may be absent" },
+            {
+                name = "expect",
+                value = "Y.npy",
+                doc = "what a framework makes of the same input, float32 or float64: compare with it",
+            },
+            {
+                name = "tolerance",
+                value = "NUMBER",
+                doc = "with --expect: exit 1 above this relative error of a row; default 1e-5",
+            },
             isa_option,
             prefix_option,
             ignore_option,
@@ -346,6 +382,87 @@ local commands = {
         from = "commands.execute",
         doc = "print the ids of texts, or of the lines of standard input, a row each",
         options = { json_option, compiler_option, flags_option },
+    },
+    {
+        name = "embed",
+        arguments = { "MODEL.lua", "[TEXT...]" },
+        from = "commands.text",
+        doc = "vectors of texts, or of the lines of standard input, a row each",
+        options = {
+            weights_option,
+            { name = "o", value = "V.npy", doc = "float32 [texts][d_out]; absent: numbers on standard output" },
+            truncate_option,
+            json_option,
+            text_options,
+        },
+    },
+    {
+        name = "similar",
+        arguments = { "MODEL.lua", "[TEXT]" },
+        from = "commands.text",
+        doc = "rank the lines of standard input by how similar they are to a text",
+        options = {
+            weights_option,
+            { name = "lines", value = "FILE", doc = "the lines, instead of standard input" },
+            { name = "top", value = "N", integer = true, doc = "print so many lines; default 10" },
+            {
+                name = "similarity",
+                value = "KIND",
+                default = "angle",
+                doc = "angle: 1 - arccos(cosine) / pi, or cosine",
+            },
+            {
+                name = "score",
+                value = "PAIRS.csv",
+                doc = "instead of a text: rows of sentence, sentence, score; prints how similarity correlates with it",
+            },
+            truncate_option,
+            json_option,
+            text_options,
+        },
+    },
+    {
+        name = "generate",
+        arguments = { "MODEL.lua", "[PROMPT]" },
+        from = "commands.text",
+        doc = "continue a text",
+        options = {
+            weights_option,
+            { name = "tokens", value = "N", default = 100, integer = true, doc = "at most" },
+            {
+                name = "temperature",
+                value = "NUMBER",
+                default = "0.8",
+                doc = "of the softmax; 0: always the likeliest token",
+            },
+            { name = "top-p", value = "NUMBER", default = "1", doc = "draw from the fewest tokens that share so much" },
+            { name = "top-k", value = "N", default = 0, integer = true, doc = "draw from so many tokens; 0: from all" },
+            with(seed_option, { doc = "of what is drawn" }),
+            { name = "ids", value = "IDS", doc = "the prompt as ids, such as 0,2,1, or a file of them" },
+            { name = "stop", value = "TEXT", doc = "end before this text" },
+            {
+                name = "stop-ids",
+                value = "IDS",
+                doc = "end before one of these ids; default: those that end a text for the tokenizer",
+            },
+            json_option,
+            text_options,
+        },
+    },
+    {
+        name = "perplexity",
+        arguments = { "MODEL.lua" },
+        from = "commands.text",
+        doc = "how well a model predicts a text",
+        options = {
+            weights_option,
+            { name = "text", value = "FILE", doc = "the text; -: standard input" },
+            { name = "ids", value = "FILE", doc = "its ids instead, text or .npy of integers" },
+            { name = "context", value = "N", integer = true, doc = "tokens of a window; default the model's context" },
+            { name = "stride", value = "N", integer = true, doc = "tokens between windows; default half a window" },
+            json_option,
+            text_options,
+        },
     },
     {
         name = "fuse",
@@ -484,6 +601,13 @@ local commands = {
             { name = "templates", value = "other", doc = "those of other templates than this lookupc's" },
             json_option,
         },
+    },
+    {
+        name = "doctor",
+        arguments = {},
+        from = "commands.doctor",
+        doc = "print what this machine has of all that lookupc can use, and how to get what is missing",
+        options = { json_option },
     },
     {
         name = "completion",
@@ -641,7 +765,10 @@ local function parse(command, given)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil and not options[option.unless] then
-            local text = words.option(option) .. " is missing" .. (option.doc and ": " .. option.doc or "")
+            local text = words.dashes(option)
+                .. " is missing: "
+                .. option.value
+                .. (option.doc and ", " .. option.doc or "")
             return nil, usage_error(text, command)
         end
     end

@@ -1,8 +1,10 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench. The model's family does the work.
+local expect = require "commands.expect"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
 local measure = require "harness.measure.measure"
+local process = require "process"
 local request = require "gen.bundle.request"
 local setting = require "harness.measure.setting"
 
@@ -17,7 +19,7 @@ end
 
 function commands.run(arguments, options)
     local path = arguments[1]
-    local family = family_of(path, options)
+    local family, m = family_of(path, options)
     local wanted = family.run_option or "input"
     for _, name in ipairs { "input", "ids" } do
         if name == wanted and not options[name] then error("--" .. name .. ": is missing", 0) end
@@ -25,10 +27,17 @@ function commands.run(arguments, options)
             error(string.format("--%s: %s: %s takes --%s instead", name, options[name], path, wanted), 0)
         end
     end
-    local inputs = { path, options.weights, options.input or options.ids, options.tuned }
-    file_rules.not_over("--output", options.output, inputs)
-    assert(host.check_output(options.output))
-    return family.run(path, options)
+    if options.output then
+        local inputs = { path, options.weights, options.input or options.ids, options.tuned, options.expect }
+        file_rules.not_over("--output", options.output, inputs)
+        assert(host.check_output(options.output))
+    end
+    local tolerance = expect.check(options)
+    if not options.output and not options.expect then error("--output: is missing", 0) end
+    local output = options.output or process.temporary_directory() .. "/y.npy"
+    local words = family.run(path, setmetatable({ output = output }, { __index = options }))
+    if options.output then host.print(string.format("wrote %s, %s", output, words)) end
+    return options.expect and expect.compare(output, m, family.unsaid, tolerance, options) or 0
 end
 
 function commands.verify(arguments, options) return family_of(arguments[1], options).verify(arguments[1], options) end

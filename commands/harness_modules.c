@@ -13,6 +13,9 @@ const luaL_Reg harness_modules[] = {
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},
     {"whole", luaopen_whole},
+    {"lines", luaopen_lines},
+    {"npy", luaopen_npy},
+    {"rows", luaopen_rows},
     {"whole_reference", luaopen_whole_reference},
     {NULL, NULL},
 };

@@ -395,17 +395,34 @@ bool host_show_status(const char *text)
     return terminal;
 }
 
-/* host.print(text): one or more lines on standard output. Raises an error if they cannot be written; a reader that has gone is none. */
+/* Pushes whether somebody still reads standard output; raises an error if it cannot be written for another reason. */
+static int written(lua_State *L, bool good)
+{
+    if (!good && errno != EPIPE) {
+        lua_pushfstring(L, "standard output: %s", strerror(errno));
+        return lua_error(L);
+    }
+    lua_pushboolean(L, good);
+    return 1;
+}
+
+/* host.print(text) -> whether somebody still reads them: one or more lines on standard output. Raises an error if they cannot be written;
+   a reader that has gone is none. */
 static int host_print(lua_State *L)
 {
     size_t length;
     const char *text = luaL_checklstring(L, 1, &length);
     clear_status();
-    if (!put_line(stdout, text, length) && errno != EPIPE) {
-        lua_pushfstring(L, "standard output: %s", strerror(errno));
-        return lua_error(L);
-    }
-    return 0;
+    return written(L, put_line(stdout, text, length));
+}
+
+/* host.write(text) -> as host.print: a piece of text on standard output, at once and as it is. */
+static int host_write(lua_State *L)
+{
+    size_t length;
+    const char *text = luaL_checklstring(L, 1, &length);
+    clear_status();
+    return written(L, fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0);
 }
 
 /* host.note(text): one or more lines on standard error. */
@@ -445,6 +462,7 @@ int luaopen_host(lua_State *L)
         {"resource", host_resource},
         {"resources", host_resources},
         {"print", host_print},
+        {"write", host_write},
         {"note", host_note},
         {"status", host_status},
         {NULL, NULL},

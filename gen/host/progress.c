@@ -13,8 +13,7 @@ progress progress_start(double total)
     return (progress){.total = total, .label = "", .percent = -1};
 }
 
-/* Whether a signal waits that nobody ignores, such as nohup's SIGHUP. */
-static bool interrupted(void)
+bool progress_interrupted(void)
 {
     static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t waiting;
@@ -49,7 +48,7 @@ bool progress_add(progress *p, double work)
         return true;
     p->done += work;
     show(p);
-    return !interrupted();
+    return !progress_interrupted();
 }
 
 void progress_end(progress *p)

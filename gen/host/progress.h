@@ -20,4 +20,7 @@ bool progress_add(progress *p, double work);
 /* Removes the bar. */
 void progress_end(progress *p);
 
+/* Whether a signal waits that nobody ignores, such as nohup's SIGHUP: somebody wants the program to end. */
+bool progress_interrupted(void);
+
 #endif

@@ -262,7 +262,28 @@ local function seal_of(facts)
     return host.sha256(json.encode(copy, "compact"))
 end
 
--- The facts of record `r`, and the contents of its sections by name.
+-- Pieces that models put behind a text.
+local end_pieces = {
+    ["</s>"] = true,
+    ["<eos>"] = true,
+    ["<|endoftext|>"] = true,
+    ["<|end_of_text|>"] = true,
+    ["<|eot_id|>"] = true,
+    ["<|im_end|>"] = true,
+    ["<end_of_turn>"] = true,
+    ["[SEP]"] = true,
+}
+
+-- The ids that end a text.
+local function ends_of(r)
+    local ends = {}
+    for i, piece in ipairs(r.pieces) do
+        if end_pieces[piece.text] and piece.type ~= "byte" then ends[#ends + 1] = i - 1 end
+    end
+    return ends
+end
+
+-- The facts of record `r`, the contents of its sections by name, and the ids that end a text.
 function tokenizer_plan.build(r)
     local c = collector()
     local at, text = joined(spellings(r))
@@ -352,7 +373,7 @@ function tokenizer_plan.build(r)
     end
     facts.digest = host.sha256(json.encode(facts, "compact") .. table.concat(digests))
     facts.seal = seal_of(facts)
-    return facts, c.contents
+    return facts, c.contents, ends_of(r)
 end
 
 -- Raises one line unless `facts` are what `build` made, as read back from JSON.

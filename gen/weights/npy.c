@@ -1,8 +1,10 @@
-/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+/* Matrices of floats in NumPy's .npy format: versions 1.0 and 2.0, '<f4' or '<f8', C order, two dimensions. */
 #include "gen/weights/npy.h"
 
 #include "gen/host/files.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,14 @@ typedef struct {
     const char *end;
     char *error;
     size_t error_size;
+    bool any; /* shape of npy_read_any */
 } header_text;
+
+/* What a header says. */
+typedef struct {
+    size_t rows, columns;
+    size_t bytes; /* of a value */
+} matrix_shape;
 
 static bool expected(const header_text *text, const char *what)
 {
@@ -80,15 +89,17 @@ static bool take_string(header_text *text, char string[32])
     return true;
 }
 
-static bool take_descr(header_text *text)
+static bool take_descr(header_text *text, matrix_shape *shape)
 {
     char descr[32];
     if (!take_string(text, descr)) {
         return false;
     }
-    if (strcmp(descr, "<f4") != 0) {
-        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)", text->path, descr);
+    if (strcmp(descr, "<f4") != 0 && strcmp(descr, "<f8") != 0) {
+        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' or '<f8' (float32 or float64, little-endian)",
+                           text->path, descr);
     }
+    shape->bytes = descr[2] == '8' ? sizeof(double) : sizeof(float);
     return true;
 }
 
@@ -100,12 +111,13 @@ static bool take_fortran_order(header_text *text)
     return take_word(text, "False") || expected(text, "True or False");
 }
 
-static bool take_shape(header_text *text, size_t shape[2])
+static bool take_shape(header_text *text, matrix_shape *shape)
 {
     int rank = 0;
     if (!take(text, '(')) {
         return expected(text, "a tuple");
     }
+    shape->rows = shape->columns = 1;
     while (!take(text, ')')) {
         size_t value = 0;
         const char *const first = text->at;
@@ -117,9 +129,10 @@ static bool take_shape(header_text *text, size_t shape[2])
         if (text->at == first) {
             return expected(text, "a dimension, an integer not below 0");
         }
-        if (rank < 2) {
-            shape[rank] = value;
+        if (__builtin_mul_overflow(shape->rows, shape->columns, &shape->rows)) {
+            return files_error(text->error, text->error_size, "%s: shape: too large", text->path);
         }
+        shape->columns = value;
         ++rank;
         if (!take(text, ',')) {
             if (!take(text, ')')) {
@@ -128,15 +141,15 @@ static bool take_shape(header_text *text, size_t shape[2])
             break;
         }
     }
-    if (rank != 2) {
-        return files_error(text->error, text->error_size, "%s: shape: %d dimension%s: must be 2, (rows, columns)", text->path, rank,
-                           rank == 1 ? "" : "s");
+    if (text->any ? rank == 0 : rank != 2) {
+        return files_error(text->error, text->error_size, "%s: shape: %d dimension%s: must be %s, (rows, columns)", text->path, rank,
+                           rank == 1 ? "" : "s", text->any ? "1 or more" : "2");
     }
     return true;
 }
 
 /* Parses the whole header; every key exactly once, in any order. */
-static bool parse_header(header_text *text, size_t shape[2])
+static bool parse_header(header_text *text, matrix_shape *shape)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     bool seen[3] = {false, false, false};
@@ -163,7 +176,7 @@ static bool parse_header(header_text *text, size_t shape[2])
         if (!take(text, ':')) {
             return expected(text, "':'");
         }
-        if ((k == 0 && !take_descr(text)) || (k == 1 && !take_fortran_order(text)) || (k == 2 && !take_shape(text, shape))) {
+        if ((k == 0 && !take_descr(text, shape)) || (k == 1 && !take_fortran_order(text)) || (k == 2 && !take_shape(text, shape))) {
             return false;
         }
         if (!take(text, ',')) {
@@ -186,7 +199,7 @@ static bool parse_header(header_text *text, size_t shape[2])
 }
 
 /* The shape of the matrix in an open file, and where in the file its values start; or false with a line in error. */
-static bool find_values(const files_source *file, size_t *rows, size_t *columns, size_t *at, char *error, size_t error_size)
+static bool find_values(const files_source *file, bool any, matrix_shape *shape, size_t *at, char *error, size_t error_size)
 {
     const char *const path = file->path;
     unsigned char front[LENGTH_AT + 4];
@@ -217,40 +230,37 @@ static bool find_values(const files_source *file, size_t *rows, size_t *columns,
     if (header == NULL) {
         return files_error(error, error_size, "%s: out of memory", path);
     }
-    header_text text = {path, header, header, header + length, error, error_size};
-    size_t shape[2];
+    header_text text = {path, header, header, header + length, error, error_size, any};
     const bool good = files_pread(file, header_at, header, length, error, error_size) && parse_header(&text, shape);
     free(header);
     if (!good) {
         return false;
     }
     size_t bytes;
-    if (shape[1] == 0) {
-        return files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape[0]);
+    if (shape->columns == 0) {
+        return files_error(error, error_size, "%s: shape: (%zu, 0): must have at least one column", path, shape->rows);
     }
-    if (__builtin_mul_overflow(shape[0], shape[1], &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes)) {
-        return files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape[0], shape[1]);
+    if (__builtin_mul_overflow(shape->rows, shape->columns, &bytes) || __builtin_mul_overflow(bytes, shape->bytes, &bytes)) {
+        return files_error(error, error_size, "%s: shape: (%zu, %zu): too large", path, shape->rows, shape->columns);
     }
     const size_t data_bytes = file->bytes - header_at - length;
     if (data_bytes != bytes) {
-        return files_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape[0],
-                           shape[1]);
+        return files_error(error, error_size, "%s: data: %zu bytes: must be %zu for shape (%zu, %zu)", path, data_bytes, bytes, shape->rows,
+                           shape->columns);
     }
-    *rows = shape[0];
-    *columns = shape[1];
     *at = header_at + length;
     return true;
 }
 
-/* `count` values from byte `at` on, in memory that the caller frees, or NULL with a line in error. */
-static float *read_values(const files_source *file, size_t at, size_t count, char *error, size_t error_size)
+/* `bytes` bytes of values from byte `at` on, in memory that the caller frees, or NULL with a line in error. */
+static void *read_values(const files_source *file, size_t at, size_t bytes, char *error, size_t error_size)
 {
-    float *values = malloc(count > 0 ? count * sizeof *values : 1);
+    void *values = malloc(bytes > 0 ? bytes : 1);
     if (values == NULL) {
         files_error(error, error_size, "%s: out of memory", file->path);
         return NULL;
     }
-    if (!files_pread(file, at, values, count * sizeof *values, error, error_size)) {
+    if (!files_pread(file, at, values, bytes, error, error_size)) {
         free(values);
         return NULL;
     }
@@ -258,69 +268,174 @@ static float *read_values(const files_source *file, size_t at, size_t count, cha
 }
 
 /* Whether a file is a matrix, of `wanted` columns if that is not 0; puts its values into *values unless that is NULL. */
-static bool look(const char *path, size_t wanted, size_t *rows, size_t *columns, float **values, char *error, size_t error_size)
+static bool look(const char *path, bool any, size_t wanted, matrix_shape *shape, void **values, char *error, size_t error_size)
 {
     files_source file;
     if (!files_open(path, &file, error, error_size)) {
         return false;
     }
     size_t at = 0;
-    bool good = find_values(&file, rows, columns, &at, error, error_size);
-    if (good && wanted > 0 && *columns != wanted) {
-        good = files_error(error, error_size, "%s: %zu columns: must be d = %zu", path, *columns, wanted);
+    bool good = find_values(&file, any, shape, &at, error, error_size);
+    if (good && wanted > 0 && shape->columns != wanted) {
+        good = files_error(error, error_size, "%s: %zu columns: must be d = %zu", path, shape->columns, wanted);
     }
     if (good && values != NULL) {
-        *values = read_values(&file, at, *rows * *columns, error, error_size);
+        *values = read_values(&file, at, shape->rows * shape->columns * shape->bytes, error, error_size);
         good = *values != NULL;
     }
     files_close(&file);
     return good;
 }
 
+/* The `count` values of a file that look has read as float32, or NULL with a line: float64 takes their place in front, and one that float32
+   cannot hold is refused. */
+static float *as_floats(const char *path, void *values, const matrix_shape *shape, char *error, size_t error_size)
+{
+    const size_t count = shape->bytes == sizeof(double) ? shape->rows * shape->columns : 0;
+    for (size_t i = 0; i < count; ++i) {
+        double value;
+        memcpy(&value, (const char *)values + i * sizeof value, sizeof value);
+        const float narrow = (float)value;
+        if (isinf(narrow) && !isinf(value)) {
+            files_error(error, error_size, "%s: value %zu: %g: is too large for float32", path, i, value);
+            free(values);
+            return NULL;
+        }
+        memcpy((char *)values + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    return values;
+}
+
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    float *values = NULL;
-    return look(path, 0, rows, columns, &values, error, error_size) ? values : NULL;
+    void *values = NULL;
+    matrix_shape shape;
+    if (!look(path, false, 0, &shape, &values, error, error_size)) {
+        return NULL;
+    }
+    *rows = shape.rows;
+    *columns = shape.columns;
+    return as_floats(path, values, &shape, error, error_size);
 }
 
 float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
 {
-    float *values = NULL;
-    size_t found;
-    return look(path, columns, rows, &found, &values, error, error_size) ? values : NULL;
+    void *values = NULL;
+    matrix_shape shape;
+    if (!look(path, false, columns, &shape, &values, error, error_size)) {
+        return NULL;
+    }
+    *rows = shape.rows;
+    return as_floats(path, values, &shape, error, error_size);
 }
 
-bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, bool *wide, char *error, size_t error_size)
 {
-    size_t found;
-    return look(path, columns, rows, &found, NULL, error, error_size);
+    matrix_shape shape;
+    if (!look(path, false, columns, &shape, NULL, error, error_size)) {
+        return false;
+    }
+    *rows = shape.rows;
+    *wide = shape.bytes == sizeof(double);
+    return true;
 }
 
-bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)
+double *npy_read_any(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
-    /* The dictionary of two 20-digit numbers is at most 102 characters long; spaces and a line feed fill up to the data's alignment. */
-    char header[3 * ALIGNMENT];
+    void *values = NULL;
+    matrix_shape shape;
+    if (!look(path, true, 0, &shape, &values, error, error_size)) {
+        return NULL;
+    }
+    *rows = shape.rows;
+    *columns = shape.columns;
+    const size_t count = shape.rows * shape.columns;
+    if (shape.bytes == sizeof(double)) {
+        return values;
+    }
+    double *doubles = malloc(count > 0 ? count * sizeof *doubles : 1);
+    if (doubles == NULL) {
+        files_error(error, error_size, "%s: out of memory", path);
+    } else {
+        const float *floats = values;
+        for (size_t i = 0; i < count; ++i) {
+            doubles[i] = (double)floats[i];
+        }
+    }
+    free(values);
+    return doubles;
+}
+
+enum { HEADER_BYTES = 2 * ALIGNMENT };
+
+/* The header of version 1.0. Its dictionary with two numbers of up to 20 digits is never longer than the room; spaces and a line feed fill
+   it up to the data's alignment. */
+static void print_header(char header[HEADER_BYTES], size_t rows, size_t columns)
+{
     memcpy(header, magic, sizeof magic);
     header[VERSION_AT] = 1;
     header[VERSION_AT + 1] = 0;
     const size_t start = LENGTH_AT + 2;
     const int written =
-        snprintf(header + start, sizeof header - start, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
+        snprintf(header + start, HEADER_BYTES - start, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
     const size_t used = start + (size_t)written;
-    const size_t total = (used / ALIGNMENT + 1) * ALIGNMENT;
-    memset(header + used, ' ', total - used - 1);
-    header[total - 1] = '\n';
-    const uint16_t length = (uint16_t)(total - start);
+    memset(header + used, ' ', HEADER_BYTES - used - 1);
+    header[HEADER_BYTES - 1] = '\n';
+    const uint16_t length = (uint16_t)(HEADER_BYTES - start);
     memcpy(header + LENGTH_AT, &length, sizeof length);
+}
 
-    files_writer file;
-    if (!files_create(&file, path, error, error_size)) {
+bool npy_create(npy_writer *writer, const char *path, size_t columns, char *error, size_t error_size)
+{
+    char header[HEADER_BYTES];
+    *writer = (npy_writer){.columns = columns};
+    if (!files_create(&writer->file, path, error, error_size)) {
         return false;
     }
-    if (!files_append(&file, header, total, error, error_size) ||
-        !files_append(&file, data, rows * columns * sizeof *data, error, error_size)) {
-        files_discard(&file);
+    print_header(header, 0, columns); /* printed again with the number of rows */
+    if (!files_append(&writer->file, header, sizeof header, error, error_size)) {
+        npy_discard(writer);
         return false;
     }
-    return files_finish(&file, error, error_size);
+    return true;
+}
+
+bool npy_append(npy_writer *writer, const float *data, size_t rows, char *error, size_t error_size)
+{
+    writer->rows += rows;
+    return files_append(&writer->file, data, rows * writer->columns * sizeof *data, error, error_size);
+}
+
+bool npy_finish(npy_writer *writer, char *error, size_t error_size)
+{
+    char header[HEADER_BYTES];
+    print_header(header, writer->rows, writer->columns);
+    if (fseek(writer->file.stream, 0, SEEK_SET) != 0) {
+        files_error(error, error_size, "%s: %s", writer->file.path, strerror(errno));
+        npy_discard(writer);
+        return false;
+    }
+    if (!files_append(&writer->file, header, sizeof header, error, error_size)) {
+        npy_discard(writer);
+        return false;
+    }
+    return files_finish(&writer->file, error, error_size);
+}
+
+void npy_discard(npy_writer *writer)
+{
+    files_discard(&writer->file);
+}
+
+bool npy_write_f32(const char *path, size_t rows, size_t columns, const float *data, char *error, size_t error_size)
+{
+    npy_writer writer;
+    if (!npy_create(&writer, path, columns, error, error_size)) {
+        return false;
+    }
+    if (!npy_append(&writer, data, rows, error, error_size)) {
+        npy_discard(&writer);
+        return false;
+    }
+    return npy_finish(&writer, error, error_size);
 }

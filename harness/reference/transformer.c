@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* row[columns] <- row number `from` of the map's tensor. */
-static bool read_row(const reference_map *map, size_t from, double *row, char *error, size_t size)
+/* row[columns] <- row number `from` of the map's tensor; of a transposed one, whose elements are all[], its column. */
+static bool read_row(const reference_map *map, const double *all, size_t from, double *row, char *error, size_t size)
 {
     if (!map->transposed)
         return safetensors_read(map->file, map->weight, from * map->columns, map->columns, row, error, size);
     const size_t pitch = map->weight->count / map->columns;
     for (size_t i = 0; i < map->columns; ++i)
-        if (!safetensors_read(map->file, map->weight, i * pitch + from, 1, row + i, error, size))
-            return false;
+        row[i] = all[i * pitch + from];
     return true;
 }
 
@@ -25,14 +24,15 @@ bool reference_map_apply(const reference_map *map, reference_type type, const do
     double *row = malloc(columns * sizeof *row);
     if (!row)
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
-    for (size_t r = 0; r < map->rows; ++r) {
+    double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
+    bool ok = all || !map->transposed;
+    for (size_t r = 0; ok && r < map->rows; ++r) {
         const size_t from = map->group ? r / map->group * map->stride + map->offset + r % map->group : r;
         double bias = 0.0;
-        if (!read_row(map, from, row, error, size) ||
-            (map->bias && !safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size))) {
-            free(row);
-            return false;
-        }
+        ok = read_row(map, all, from, row, error, size) &&
+             (!map->bias || safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size));
+        if (!ok)
+            break;
         reference_round_row(type, row, columns);
         for (size_t t = 0; t < tokens; ++t) {
             double sum = bias;
@@ -41,8 +41,9 @@ bool reference_map_apply(const reference_map *map, reference_type type, const do
             y[t * map->rows + r] = sum;
         }
     }
+    free(all);
     free(row);
-    return true;
+    return ok;
 }
 
 /* A new array: the map of x, or a copy of x where there is no map. NULL on failure. */
@@ -124,16 +125,29 @@ static void turn(const reference_transformer *model, double *head, size_t positi
     }
 }
 
+/* The sequence of a token: its first one and, returned, the one behind its last. */
+static size_t sequence_of(const reference_transformer *model, size_t token, size_t tokens, size_t *first)
+{
+    size_t end = tokens;
+    *first = 0;
+    for (const size_t *length = model->lengths; length && (end = *first + *length) <= token; ++length)
+        *first = end;
+    return end;
+}
+
 /* y[tokens][heads * width] = softmax(q k scale) v. */
 static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
                    size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
-    for (size_t t = 0; t < tokens; ++t)
+    for (size_t t = 0; t < tokens; ++t) {
+        size_t begin;
+        const size_t end = sequence_of(model, t, tokens, &begin);
         for (size_t head = 0; head < model->heads; ++head) {
             const size_t shared = head / (model->heads / model->kv_heads) * width;
-            const size_t reach = model->window && model->window < tokens - t ? t + model->window - 1 : tokens - 1;
-            const size_t last = model->causal ? t : reach, first = model->window && t + 1 > model->window ? t + 1 - model->window : 0;
+            const size_t reach = model->window && model->window < end - t ? t + model->window - 1 : end - 1;
+            const size_t last = model->causal ? t : reach;
+            const size_t first = model->window && t - begin + 1 > model->window ? t + 1 - model->window : begin;
             double largest = -INFINITY, sum = 0.0, *out = y + t * all + head * width;
             for (size_t s = first; s <= last; ++s) {
                 score[s] = 0.0;
@@ -152,6 +166,7 @@ static void attend(const reference_transformer *model, const double *q, const do
             for (size_t i = 0; i < width; ++i)
                 out[i] /= sum;
         }
+    }
 }
 
 void reference_normalise(const reference_block_norm *norm, bool with_mean, double eps, double *x, size_t width, size_t tokens)
@@ -190,10 +205,12 @@ static double *attention(const reference_transformer *model, const reference_blo
     double *mixed = malloc((tokens * all + tokens) * sizeof *mixed), *y = NULL;
     if (q && k && v && mixed) {
         for (size_t t = 0; t < tokens; ++t) {
+            size_t first;
+            sequence_of(model, t, tokens, &first);
             for (size_t head = 0; head < model->heads; ++head)
-                turn(model, q + t * all + head * width, t);
+                turn(model, q + t * all + head * width, t - first);
             for (size_t head = 0; head < model->kv_heads; ++head) {
-                turn(model, k + t * e + head * width, t);
+                turn(model, k + t * e + head * width, t - first);
                 reference_round_row(model->cache, k + t * e + head * width, width);
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }

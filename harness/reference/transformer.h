@@ -40,7 +40,9 @@ typedef struct {
     double scale; /* of q k */
     bool causal;
     size_t window; /* a token attends to positions nearer than this; 0: to all */
-    size_t half;   /* pairs of a head that are turned, 0: none */
+    const size_t
+        *lengths; /* of the sequences that the tokens are, one behind the other, each of which attends to itself; NULL: they are one */
+    size_t half;  /* pairs of a head that are turned, 0: none */
     double theta;
     bool interleaved;
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */

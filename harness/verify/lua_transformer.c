@@ -1,14 +1,22 @@
 /* Lua module `transformer`: runs compiled blocks of a transformer between forbidden pages, in a process of its own, and their reference.
    Values of tokens are strings of doubles, [tokens][d].
 
-   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode (names of functions), blob, d, input (width
-   of x), context, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call } } transformer.reference(job, x)
-   -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, width, f, scale, causal, window, half, theta,
-   interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x), delivered, q = { weight = view,
-   bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in fields.h, margin, turned = ties }, views
-   as gen/model/checkpoint_names.lua makes them; ties = { { layer, token, table } } as in reference_block_lookup.h transformer.rows(path,
-   tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n transformer.random_numbers(seed, count,
-   below) -> list transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+   transformer.run(job, x) -> y | nil, message: job = { library, bind, decode, prefill, encode, encode_batch (names of functions), blob, d,
+   input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
+   lengths = { tokens of every sequence, for encode_batch } }
+
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, width, f, scale,
+   causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x),
+   delivered, q = { weight = view, bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in
+   fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
+   layer, token, table } } as in reference_block_lookup.h
+
+   transformer.rows(path, tensors, numbers) -> the sum of row n of every tensor { name, rows, first }, for every number n
+
+   transformer.random_numbers(seed, count, below) -> list
+
+   transformer.difference(a, b, d) -> largest relative error of a token of a, largest error of an element
+
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
 #include "harness/base/guard.h"
@@ -44,6 +52,8 @@ enum { ERROR_SIZE = 4096 + 256, CHILD_SECONDS = 600 };
 
 typedef int bind_function(const void *blob, size_t bytes, void *weights);
 typedef int prefill_function(const void *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+typedef int batch_function(const void *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences,
+                           void *scratch);
 typedef int one_function(const void *weights, void *cache, const float *x, float *y, size_t number, void *scratch);
 
 /* What the child and its parent share. */
@@ -63,17 +73,31 @@ static const double *tokens_at(lua_State *L, int index, size_t d, size_t *tokens
 }
 
 typedef struct {
-    const char *library, *bind, *decode, *prefill, *encode, *blob;
+    const char *library, *bind, *decode, *prefill, *encode, *encode_batch, *blob;
     size_t d, input, context, cache_bytes, scratch_bytes, weights_struct_bytes;
     size_t start;        /* position of the first token; if it is not 0, the cache is cleared before */
     const size_t *calls; /* [count] tokens of every call */
     size_t count;
+    const size_t *lengths; /* [sequences] their tokens, for encode_batch */
+    size_t sequences;
+    size_t positions; /* that the cache holds for encode_batch, in tiles of 32 */
 } run_job;
 
 /* A call that must refuse a position and leave y as it is. */
 static bool refuses(int status, const float *y, float before)
 {
     return status == 9 && memcmp(y, &before, sizeof before) == 0;
+}
+
+/* Offsets of the next sequences, from number *sequence on, that have `count` tokens together; returns how many they are. What the first of
+   a call is called does not matter. */
+static size_t offsets_of(const run_job *job, size_t *sequence, size_t count, size_t *offsets)
+{
+    size_t sequences = 0;
+    for (offsets[0] = *sequence; offsets[sequences] - offsets[0] < count || (*sequence < job->sequences && !job->lengths[*sequence]);
+         ++sequences, ++*sequence)
+        offsets[sequences + 1] = offsets[sequences] + job->lengths[*sequence];
+    return sequences;
 }
 
 /* The child: runs the calls, each with memory of exactly its size. */
@@ -86,11 +110,13 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
     bind_function *bind;
     prefill_function *prefill = NULL;
     one_function *decode = NULL, *encode = NULL;
+    batch_function *batch = NULL;
     *(void **)&bind = dlsym(library, job->bind);
     *(void **)&prefill = dlsym(library, job->prefill);
     *(void **)&decode = dlsym(library, job->decode);
     *(void **)&encode = dlsym(library, job->encode);
-    if (!bind || (!encode && (!prefill || !decode)))
+    *(void **)&batch = dlsym(library, job->encode_batch);
+    if (!bind || (!encode && !batch && (!prefill || !decode)))
         return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", job->library);
     void *weights = aligned_memory(job->weights_struct_bytes);
     guarded cache, scratch, in, out;
@@ -105,6 +131,13 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
 
     if (job->start > 0)
         memset(cache.data, 0, job->cache_bytes);
+    /* Sequences of a token each, too many for the cache by one. */
+    const size_t ones_count = job->positions / 32 + 1;
+    size_t *offsets = malloc((job->sequences + 1) * sizeof *offsets), *ones = malloc((ones_count + 1) * sizeof *ones), sequence = 0;
+    for (size_t i = 0; ones && i <= ones_count; ++i)
+        ones[i] = i;
+    if (!offsets || !ones)
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", job->library);
     size_t first = 0;
     for (size_t call = 0; call < job->count && first < tokens; ++call) {
         const size_t count = smaller(job->calls[call], tokens - first), given = count * job->input, values = count * job->d;
@@ -116,12 +149,17 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
             from[i] = (float)x[first * job->input + i];
         guard_read_only(&in);
         const float before = to[0];
-        if (encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
-                   : !refuses(decode(weights, cache.data, from, to, job->context, scratch.data), to, before) ||
-                         !refuses(decode(weights, cache.data, from, to, SIZE_MAX, scratch.data), to, before) ||
-                         !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
+        const size_t sequences = batch ? offsets_of(job, &sequence, count, offsets) : 0;
+        if (batch ? !refuses(batch(weights, cache.data, from, to, (const size_t[]){0, 0, job->context + 1}, 2, scratch.data), to, before) ||
+                        !refuses(batch(weights, cache.data, from, to, (const size_t[]){2, 1}, 1, scratch.data), to, before) ||
+                        !refuses(batch(weights, cache.data, from, to, ones, ones_count, scratch.data), to, before)
+            : encode ? !refuses(encode(weights, cache.data, from, to, job->context + 1, scratch.data), to, before)
+                     : !refuses(decode(weights, cache.data, from, to, job->context, scratch.data), to, before) ||
+                           !refuses(decode(weights, cache.data, from, to, SIZE_MAX, scratch.data), to, before) ||
+                           !refuses(prefill(weights, cache.data, from, to, job->context - count + 1, count, scratch.data), to, before))
             return files_error(error, ERROR_SIZE, "%s: a position beyond the context is not refused", job->library);
-        const int result = encode       ? encode(weights, cache.data, from, to, count, scratch.data)
+        const int result = batch        ? batch(weights, cache.data, from, to, offsets, sequences, scratch.data)
+                           : encode     ? encode(weights, cache.data, from, to, count, scratch.data)
                            : count == 1 ? decode(weights, cache.data, from, to, job->start + first, scratch.data)
                                         : prefill(weights, cache.data, from, to, job->start + first, count, scratch.data);
         if (result != 0)
@@ -133,6 +171,8 @@ static bool run_calls(const run_job *job, const double *x, size_t tokens, float 
         guard_free(&out);
         first += count;
     }
+    free(offsets);
+    free(ones);
     return true;
 }
 
@@ -164,6 +204,20 @@ static void run_in_child(const run_job *job, const double *x, size_t tokens, sha
         snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
+/* The list of numbers in the field `name` of the table at `index`, kept alive by the stack. */
+static size_t *numbers_at(lua_State *L, int index, const char *name, size_t *count)
+{
+    lua_getfield(L, index, name);
+    *count = lua_istable(L, -1) ? (size_t)luaL_len(L, -1) : 0;
+    size_t *numbers = lua_newuserdatauv(L, (*count + 1) * sizeof *numbers, 0);
+    for (size_t i = 0; i < *count; ++i) {
+        lua_rawgeti(L, -2, (lua_Integer)i + 1);
+        numbers[i] = (size_t)luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    return numbers;
+}
+
 static int run(lua_State *L)
 {
     run_job job = {
@@ -173,9 +227,11 @@ static int run(lua_State *L)
         .decode = field_text(L, 1, where, "decode", NULL),
         .prefill = field_text(L, 1, where, "prefill", NULL),
         .encode = field_text(L, 1, where, "encode", NULL),
+        .encode_batch = field_text(L, 1, where, "encode_batch", NULL),
         .d = field_size(L, 1, where, "d"),
         .input = field_size(L, 1, where, "input"),
         .context = field_size(L, 1, where, "context"),
+        .positions = field_size(L, 1, where, "positions"),
         .start = field_size(L, 1, where, "start"),
         .cache_bytes = field_size(L, 1, where, "cache_bytes"),
         .scratch_bytes = field_size(L, 1, where, "scratch_bytes"),
@@ -183,15 +239,8 @@ static int run(lua_State *L)
     };
     size_t tokens;
     const double *x = tokens_at(L, 2, job.input, &tokens);
-    lua_getfield(L, 1, "calls");
-    job.count = (size_t)luaL_len(L, -1);
-    size_t *calls = lua_newuserdatauv(L, (job.count + 1) * sizeof *calls, 0);
-    for (size_t i = 0; i < job.count; ++i) {
-        lua_rawgeti(L, -2, (lua_Integer)i + 1);
-        calls[i] = (size_t)luaL_checkinteger(L, -1);
-        lua_pop(L, 1);
-    }
-    job.calls = calls;
+    job.calls = numbers_at(L, 1, "calls", &job.count);
+    job.lengths = numbers_at(L, 1, "lengths", &job.sequences);
     const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
     shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
@@ -317,7 +366,10 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
 static int reference(lua_State *L)
 {
     lua_settop(L, 2);
-    const reference_transformer model = model_at(L, 1);
+    reference_transformer model = model_at(L, 1);
+    size_t sequences;
+    const size_t *lengths = numbers_at(L, 1, "lengths", &sequences);
+    model.lengths = sequences > 0 ? lengths : NULL;
     reference_model lookup_model = {0};
     if (lua_getfield(L, 1, "lookup") == LUA_TTABLE)
         lookup_model = reference_model_at(L, lua_gettop(L), where);

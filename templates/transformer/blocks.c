@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d,
-//$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of
+//$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
@@ -341,9 +341,55 @@ static void $(helper)_norm(const float *x, size_t x_step, const float *restrict 
 //$     if name == "in" then return shape.delivered and "in_step" or d_in end
 //$     return macro(name:upper() .. "_PITCH")
 //$ end
+//$ if shape.sequences then
+
+/* Tokens of a chunk that follow each other in one sequence. */
+typedef struct $(helper)_run {
+    size_t sequence; /* whose tokens they are */
+    size_t tokens;   /* of all of it */
+    size_t base;     /* the position of the cache at which it starts */
+    size_t first;    /* the position of the run in it */
+    size_t token;    /* of the chunk, at which the run starts */
+    size_t count;    /* its tokens */
+} $(helper)_run;
+
+/* What stands before the first run of a chunk. Not an initialiser: small targets would call memset for it. */
+static $(helper)_run $(helper)_before(void)
+{
+    $(helper)_run run;
+
+    run.sequence = 0;
+    run.tokens = 0;
+    run.base = 0;
+    run.first = 0;
+    run.token = 0;
+    run.count = 0;
+    return run;
+}
+
+/* Goes on to the next run of the chunk of `count` tokens from token `at` on; 0: there is none. */
+static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(helper)_run *run)
+{
+    const size_t token = run->token + run->count, number = offsets[0] + at + token;
+
+    if (token == count)
+        return 0;
+    for (;; ++run->sequence) {
+        run->tokens = offsets[run->sequence + 1] - offsets[run->sequence];
+        if (offsets[run->sequence + 1] > number)
+            break;
+        run->base += (run->tokens + $(macro("TILE_POSITIONS")) - 1) / $(macro("TILE_POSITIONS")) * $(macro("TILE_POSITIONS"));
+    }
+    run->first = number - offsets[run->sequence];
+    run->token = token;
+    run->count = run->tokens - run->first < count - token ? run->tokens - run->first : count - token;
+    return 1;
+}
+//$ end
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
+//$ local function of_run(name) return name .. " + run.token * " .. step_of(name) .. ", " .. step_of(name) end
 //$ -- The elements of a token that a step writes.
 //$ local function width_of(step)
 //$     if not step.width or step.width == shape.d then return macro("D") end
@@ -360,6 +406,9 @@ $(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[tok
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
+//$     elseif step.op == "append" and shape.sequences then
+$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
 //$     elseif step.op == "append" then
 $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)), $(step_of(step.k)), $(input(step.v, step.v_at)), $(step_of(step.v)), $(parts), first + at, count);
 //$     elseif step.op == "attend" and step.k then
@@ -368,6 +417,9 @@ $(i)    const size_t some = count - token < $(v.queries) ? count - token : $(v.q
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
 $(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
 $(i)}
+//$     elseif step.op == "attend" and shape.sequences then
+$(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
 //$     elseif step.op == "attend" then
 $(i)$(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
 //$     elseif step.op == "lookup" then
@@ -402,9 +454,17 @@ $(i)        y[(at + token) * $(macro("D")) + i] = one * $(step.from)[token * $(s
 //$     end
 //$ end
 
-/* $(layers and "All " .. shape.layers .. " blocks" or "The block") for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */
-void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
+//$ local which = layers and "All " .. shape.layers .. " blocks" or "The block"
+//$ if shape.sequences then
+/* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x and y on, $(v.chunk) tokens at a time; see $(names.header). */
+//$ else
+/* $(which) for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */
+//$ end
+void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, $(tokens_parameters), void *scratch)
 {
+//$ if shape.sequences then
+    const size_t tokens = offsets[sequences] - offsets[0];
+//$ end
     const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
 //$ if copies then
     const float one = $hidden(1.0f);
@@ -422,8 +482,9 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ end
 
 //$ local function cache_of_layer(i)
-//$     local base = layers and "layer_cache" or "cache"
-//$     if layers then
+//$     local own = layers and not shape.sequences
+//$     local base = own and "layer_cache" or "cache"
+//$     if own then
 $(i)unsigned char *layer_cache = cache + layer * $(macro("CACHE_LAYER_BYTES"));
 //$     end
 //$     for _, part in ipairs(shape.cache.parts) do

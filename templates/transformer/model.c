@@ -1,17 +1,18 @@
-//$ takes isas, variants, context
+//$ takes isas, variants, context, tokens_parameters, tile
+//$ local given = shape.sequences and "offsets, sequences" or "first, tokens"
 $(include("templates/bundle/bind.c"))
 
-static void $(model)_run(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch)
+static void $(model)_run(const $(names.weights) *weights, void *cache, const float *x, float *y, $(tokens_parameters), void *scratch)
 {
 //$ if #isas > 1 then
     switch (weights->isa) {
 //$ for i = #variants, 2, -1 do
-    case $(i - 1): $(variants[i].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
+    case $(i - 1): $(variants[i].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch); break;
 //$ end
-    default: $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch); break;
+    default: $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch); break;
     }
 //$ else
-    $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, first, tokens, scratch);
+    $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch);
 //$ end
 }
 
@@ -26,6 +27,22 @@ int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *
     if (tokens > $(context) || first > $(context) - tokens)
         return $(names.macro("ERROR_POSITION"));
     $(model)_run(weights, cache, x, y, first, tokens, scratch);
+    return $(names.macro("OK"));
+}
+//$ elseif shape.sequences then
+int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch)
+{
+    size_t positions = 0;
+
+    for (size_t sequence = 0; sequence < sequences; ++sequence) {
+        const size_t tokens = offsets[sequence + 1] - offsets[sequence];
+        if (offsets[sequence + 1] < offsets[sequence] || tokens > $(names.macro("CONTEXT")))
+            return $(names.macro("ERROR_POSITION"));
+        positions += (tokens + $(tile - 1)) / $(tile) * $(tile);
+        if (positions > $(names.macro("POSITIONS")))
+            return $(names.macro("ERROR_POSITION"));
+    }
+    $(model)_run(weights, cache, x, y, offsets, sequences, scratch);
     return $(names.macro("OK"));
 }
 //$ else

@@ -1,4 +1,4 @@
-//$ takes promise, eliminated_text, context, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
+//$ takes promise, eliminated_text, context, tile, align, cache_bytes, scratch_bytes, decode_scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 //$ -- Where y is wider than x, or narrower, it cannot be x.
@@ -13,7 +13,7 @@
    All are reentrant for different caches and scratch.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
-     static unsigned char cache[$(names.macro("CACHE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each sequence
+     static unsigned char cache[$(names.macro("CACHE_BYTES"))];   $(names.macro("ALIGN"))-byte aligned, one for each $(shape.sequences and "thread" or "sequence")
      static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread$(shape.causal and ";" or "")
 //$ if shape.causal then
      $(names.macro("DECODE_SCRATCH_BYTES")) are enough where $(names.decode) alone is called
@@ -22,6 +22,8 @@
      if ($(names.bind)(blob, sizeof blob, &weights) == $(names.macro("OK")))
 //$ if shape.causal then
          status = $(names.decode)(&weights, cache, x, y, position, scratch); */
+//$ elseif shape.sequences then
+         status = $(names.encode_batch)(&weights, cache, x, y, offsets, sequences, scratch); */
 //$ else
          status = $(names.encode)(&weights, cache, x, y, tokens, scratch); */
 //$ end
@@ -37,13 +39,16 @@
 #define $(names.macro("HEADS")) $(shape.heads) /* heads of q */
 #define $(names.macro("KV_HEADS")) $(shape.kv_heads) /* heads of k and v */
 #define $(names.macro("CONTEXT")) $(context) /* positions of a sequence$(shape.ring and "" or ", all in the cache") */
+//$ if shape.sequences then
+#define $(names.macro("POSITIONS")) $(shape.cache.positions) /* of the sequences of a call, each filled up to a multiple of $(tile) */
+//$ end
 //$ if shape.ring then
 #define $(names.macro("WINDOW")) $(shape.window) /* the last positions that a token attends to: the cache is a ring of $(shape.cache.positions) */
 //$ elseif shape.window then
 #define $(names.macro("WINDOW")) $(shape.window) /* a token attends to positions nearer than this, before and behind it */
 //$ end
 #define $(names.macro("ALIGN")) $(align) /* of blob, cache and scratch, in bytes */
-/* Keys and values of one sequence: $(shape.cache.type.doc). */
+/* Keys and values of $(shape.sequences and "the sequences of a call, one layer at a time" or "one sequence"): $(shape.cache.type.doc). */
 #define $(names.macro("CACHE_BYTES")) $(cache_bytes)u
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 //$ if shape.causal then
@@ -69,6 +74,17 @@ int $(names.decode)(const $(names.weights) *weights, void *cache, const float *x
    $(names.macro("SCRATCH_BYTES")). Any number of tokens$(shape.ring and ", also more than the ring holds" or "").
    Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing if first + tokens is beyond $(names.macro("CONTEXT")). */
 int $(names.prefill)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+//$ elseif shape.sequences then
+/* The blocks for several sequences, in each of which all tokens attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
+   weights    filled by $(names.bind)
+   cache      $(names.macro("CACHE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned: room for keys and values; contents do not matter
+   x          [tokens][$(shape.input)] floats, any float alignment: the input of the first block$(shape.delivered and ", its q, k and v" or "")
+   y          [tokens][$(shape.d)] floats: the output of the last block; $(in_place and "may be x itself, otherwise no overlap" or "no overlap with x")
+   offsets    [sequences + 1]: sequence s is tokens offsets[s] - offsets[0] … offsets[s + 1] - offsets[0] - 1 of x and y
+   sequences  each of at most $(names.macro("CONTEXT")) tokens, together of $(names.macro("POSITIONS")) positions
+   scratch    $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
+   Returns $(names.macro("OK")), or $(names.macro("ERROR_POSITION")) and writes nothing. */
+int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const float *x, float *y, const size_t *offsets, size_t sequences, void *scratch);
 //$ else
 /* The blocks for a sequence whose tokens all attend to each other$(shape.window and " that are nearer than " .. names.macro("WINDOW") or "").
    weights   filled by $(names.bind)

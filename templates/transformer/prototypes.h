@@ -1,4 +1,4 @@
-//$ takes parts, variants, dense, attention_parameters, constants
+//$ takes parts, variants, dense, attention_parameters, constants, tokens_parameters
 $(include("templates/bundle/constants.h", { constants = constants }))
 //$ for i, part in ipairs(parts) do
 //$ if i == 1 then
@@ -21,5 +21,5 @@ void $(v.names.product)(const float *restrict x, size_t x_step, const $(shape.ty
     float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
 //$ end
 void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score, float *restrict total);
-void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, size_t first, size_t tokens, void *scratch);
+void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, $(tokens_parameters), void *scratch);
 //$ end

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
-//$ takes element, float, place, has, depends, run_of
+//$ takes element, float, place, has, depends, run_of, tile
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
@@ -247,7 +247,7 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 //$ if embedding.map then
 $(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
 $(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
-$(i)    $(helper)_embed(weights, $(ids) + row, $(embedding.positions and position .. " + row, " or "")some, embedded);
+$(i)    $(helper)_embed(weights, $(ids) + row, $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
 //$ if embedding.norm then norm(i .. "    ", embedding.norm, "embedding_norm", "embedded", embedding.width, "embedded", embedding.width, "some", embedding.width) end
 //$ product(i .. "    ", embedding.map, 0, embedding.map.panels, "embedded", embedding.width, "mapped", embedding.map.pitch, "some", has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL")
 $(i)    for (size_t token = 0; token < some; ++token)
@@ -308,23 +308,38 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
     const float one = $hidden(1.0f);
 //$ end
 
-    for (size_t s = 0; s < sequences; ++s) {
-        const size_t count = offsets[s + 1] - offsets[s];
-
-//$ embed("        ", "ids + offsets[s]", "0", "count", "x_1")
+    for (size_t s = 0, end; s < sequences; s = end) {
+        /* as many sequences as fit: s … end - 1 */
+        size_t positions = 0;
+        for (end = s; end < sequences; ++end) {
+            positions += (offsets[end + 1] - offsets[end] + $(tile - 1)) / $(tile) * $(tile);
+            if (positions > $(macro("POSITIONS")))
+                break;
+        }
+        for (size_t own = s; own < end; ++own) {
+            const size_t count = offsets[own + 1] - offsets[own];
+            float *x = x_1 + (offsets[own] - offsets[s]) * $(embedding.input);
+//$ embed("            ", "ids + offsets[own]", "0", "count", "x")
+        }
 //$ local from = "x_1"
 //$ for _, segment in ipairs(segments) do
-        $(run_of(segment))(&weights->$(segment.word), $(place(segment.word .. "_cache")), $(from), $(segment.to), 0, count, $(place(segment.word .. "_scratch")));
+        $(run_of(segment))(&weights->$(segment.word), $(place(segment.word .. "_cache")), $(from), $(segment.to), offsets + s, end - s, $(place(segment.word .. "_scratch")));
 //$ from = segment.to
 //$ end
+//$ if output.pool and output.norm then
+//$ norm("        ", output.norm, "output_norm", from, output.width, from, output.width, "offsets[end] - offsets[s]", output.width)
+//$ end
 //$ if output.pool then
-//$ if output.norm then norm("        ", output.norm, "output_norm", from, output.width, from, output.width, "count", output.width) end
-        $(helper)_pool($(from), count, pooled);
-        $(helper)_output(weights, pooled, 1, y + s * $(macro("D_OUT"))$(output_arguments));
+        for (size_t row = s; row < end; row += $(macro("ROWS"))) {
+            const size_t some = end - row < $(macro("ROWS")) ? end - row : $(macro("ROWS"));
+            for (size_t own = row; own < row + some; ++own)
+                $(helper)_pool($(from) + (offsets[own] - offsets[s]) * $(output.width), offsets[own + 1] - offsets[own], pooled + (own - row) * $(output.width));
+            $(helper)_output(weights, pooled, some, y + row * $(macro("D_OUT"))$(output_arguments));
+        }
 //$ else
-        for (size_t row = 0; row < count; row += $(macro("ROWS"))) {
-            const size_t some = count - row < $(macro("ROWS")) ? count - row : $(macro("ROWS"));
-            $(helper)_output(weights, $(from) + row * $(output.width), some, y + (offsets[s] + row) * $(macro("D_OUT"))$(output_arguments));
+        for (size_t row = offsets[s]; row < offsets[end]; row += $(macro("ROWS"))) {
+            const size_t some = offsets[end] - row < $(macro("ROWS")) ? offsets[end] - row : $(macro("ROWS"));
+            $(helper)_output(weights, $(from) + (row - offsets[s]) * $(output.width), some, y + row * $(macro("D_OUT"))$(output_arguments));
         }
 //$ end
     }

@@ -73,7 +73,7 @@ end
 -- The calls of a transformer that fill its cache to the last position.
 local function block_calls(p)
     local shape = p.shape
-    local all = math.min(shape.context, 150)
+    local all = math.min(shape.context, shape.most_tokens, 150)
     local lines = { array("cache", "uint8_t", p.cache_bytes), array("x", "float", all * shape.input) }
     lines[#lines + 1] = array("y", "float", all * shape.d)
     local function call(name, ...)
@@ -84,6 +84,9 @@ local function block_calls(p)
     if shape.causal then
         call(p.names.prefill, 0, all)
         call(p.names.decode, all - 1)
+    elseif shape.sequences then
+        -- One of all tokens that fit, and one of none.
+        call(p.names.encode_batch, string.format("(const size_t[]){ 1, %d, %d }", all + 1, all + 1), 2)
     else
         call(p.names.encode, all)
     end

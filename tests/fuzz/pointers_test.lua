@@ -26,7 +26,7 @@ end
 -- One element before the input of a transformer, and back: nothing reads there.
 function test.a_pointer_that_leaves_is_found()
     local p = transformers.plan(1, { pointers.set })
-    local function change(text) return (text:gsub("cache, x, y, first", "cache, x - 1 + 1, y, first")) end
+    local function change(text) return (text:gsub("cache, x, y, ", "cache, x - 1 + 1, y, ")) end
     check.matches(pointers.wrong(p, process.temporary_directory(), change), "outside of the region")
 end
 

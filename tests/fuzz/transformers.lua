@@ -93,6 +93,7 @@ function transformers.plan(index, sets)
         cache = dtype.cache_names[random(1, #dtype.cache_names)],
         schedule = {},
     }
+    if not m.attention.causal and random(0, 1) == 0 then options.sequences = { positions = random(1, 400) } end
     local shape, types = plan.build(m, sets, options).shape, {}
     for _, type in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
         if not type.integer_gather then types[#types + 1] = type end

@@ -11,6 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = fuzz_file("input.npy", data, size);
     char error[512];
     size_t rows, columns;
+    double *any = npy_read_any(path, &rows, &columns, error, sizeof error);
+    if (any == NULL)
+        fuzz_check_message(error, path);
+    else
+        FUZZ_CHECK(columns > 0 && rows * columns * sizeof(float) <= size);
+    free(any);
     float *values = npy_read_f32(path, &rows, &columns, error, sizeof error);
     if (values == NULL) {
         fuzz_check_message(error, path);

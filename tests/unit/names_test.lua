@@ -117,6 +117,13 @@ function test.public_names()
         decode = "tiny_1_decode",
         prefill = "tiny_1_prefill",
         encode = "tiny_1_encode",
+        encode_batch = "tiny_1_encode_batch",
+        start = "tiny_1_start",
+        prefill_all = "tiny_1_prefill_all",
+        step = "tiny_1_step",
+        position = "tiny_1_position",
+        linked = "tiny_1_linked.h",
+        linked_source = "tiny_1_linked.c",
         split = "tiny_1_split",
         header = "tiny_1.h",
         source = "tiny_1.c",
@@ -315,7 +322,7 @@ end
 
 function test.a_kernel_file_is_named_by_its_function()
     local p = plan.build(model.load("gen/models/tiny.lua"), isa.select(sets.bundled))
-    for _, file in ipairs(emit.sources(p, nil, true)) do
+    for _, file in ipairs(emit.sources(p, nil, "apart")) do
         local stem = file.name:match("^(.*)%.c$")
         if stem and file.isa then check.equal(names_in(file.text)[stem], "function") end
     end

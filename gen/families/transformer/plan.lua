@@ -84,7 +84,7 @@ local function constants_of(p)
                 end
             end
         end
-        add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache")
+        if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
     end
     for _, part in ipairs(shape.cache.parts) do
         local name = part.name:upper()
@@ -131,14 +131,15 @@ end
 
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights
 -- and cache (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
--- after), for timing: what is left of linear maps and steps. Of blocks that are a part of a model: names, of the part
+-- after), for timing: what is left of linear maps and steps; sequences = { positions = N }, where tokens attend to all:
+-- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that are a part of a model: names, of the part
 -- (names.part); first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the
 -- blob; shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or
 -- nil.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
-    local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"))
+    local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"), options.sequences)
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
@@ -194,7 +195,7 @@ function transformer_plan.build(m, isas, options)
         variants = {},
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
-        cache_bytes = m.layers * shape.cache.layer_bytes,
+        cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
         weights_struct_bytes = 8 * #sections + 8,
         -- as the manifest records them
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },

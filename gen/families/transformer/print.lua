@@ -22,6 +22,11 @@ local function attention_parameters(p)
     return table.concat({ "const float *restrict query", cached "key", cached "value", positions }, ", ")
 end
 
+-- Which tokens the blocks are told to take.
+local function tokens_parameters(p)
+    return p.shape.sequences and "const size_t *offsets, size_t sequences" or "size_t first, size_t tokens"
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function transformer_kernels.api(p)
     local eliminate, shape = p.model.attention.eliminate, p.shape
@@ -51,6 +56,8 @@ function transformer_kernels.api(p)
         prototypes = "templates/transformer/prototypes.h",
         openmp = false,
         attention_parameters = attention_parameters(p),
+        tokens_parameters = tokens_parameters(p),
+        tile = layout.keys,
         context = shape.context .. (shape.ring and "u" or ""),
         cache_bytes = p.cache_bytes,
         decode_scratch_bytes = p.decode_scratch_bytes,
@@ -93,6 +100,7 @@ local function blocks_values(p, v, values)
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
+    values.tokens_parameters = tokens_parameters(p)
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
     values.copies = p.copies
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
@@ -102,6 +110,14 @@ local function blocks_values(p, v, values)
         local list = {}
         for i, part in ipairs(p.shape.cache.parts) do
             list[i] = string.format(form, part.storage, part.name)
+        end
+        return table.concat(list, ", ")
+    end
+    -- The same from a tile's position on.
+    values.cached_from = function(position)
+        local list, elements = {}, { keys = p.shape.width, values = p.names.constant "VALUE_PITCH" }
+        for i, part in ipairs(p.shape.cache.parts) do
+            list[i] = part.name .. " + " .. position .. (elements[part.name] and " * " .. elements[part.name] or "")
         end
         return table.concat(list, ", ")
     end

@@ -26,9 +26,9 @@ local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048
 
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
 local function chunks(shape)
-    if shape.delivered and not shape.causal then return { shape.context } end
+    if shape.delivered and not shape.causal then return { shape.most_tokens } end
     local list = { 12, 24, 48, 96, 192, 384, 768, 1536 }
-    while list[2] and list[#list - 1] >= shape.context do
+    while list[2] and list[#list - 1] >= shape.most_tokens do
         list[#list] = nil
     end
     return list

@@ -9,10 +9,12 @@ local shape = {}
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. A window's
 -- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
--- to a tile of tokens can enter before they attend, it holds that many more.
+-- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds those
+-- of one layer, each sequence from a tile on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
     if s.ring then positions = s.window - 1 + layout.keys end
+    if s.sequences then positions = s.sequences.positions end
     local cache = {
         type = type,
         pitch = pitch,
@@ -37,8 +39,9 @@ local function cache_of(s, type)
     return cache
 end
 
--- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua).
-function shape.of(m, type, cache_type)
+-- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); sequences: { positions }, of
+-- a batch at most, each sequence filled up to whole tiles, or nil: a call is for one sequence.
+function shape.of(m, type, cache_type, sequences)
     local width = transformer_model.head_width(m)
     local s = {
         type = type,
@@ -54,6 +57,7 @@ function shape.of(m, type, cache_type)
         context = m.attention.context,
         window = m.attention.window,
         causal = m.attention.causal,
+        sequences = sequences,
         ring = m.attention.causal and m.attention.window ~= nil,
         parallel = m.parallel,
         skip = m.skip,
@@ -75,6 +79,7 @@ function shape.of(m, type, cache_type)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
     s.cache = cache_of(s, cache_type)
+    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     if s.ring then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions

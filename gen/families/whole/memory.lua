@@ -6,6 +6,15 @@ local lifetimes = require "gen.plan.lifetimes"
 local memory = {}
 
 local most_rows = 192 -- of products outside of the blocks at a time
+-- Positions of a batch of sequences, where the context is not longer: products over as many tokens read weights seldom;
+-- tables, whose rows are met more often, want more.
+local batch_positions = { dense = 384, lookup = 768 }
+
+-- How many positions the sequences have that go through the blocks of encoder `m` together.
+function memory.positions(m)
+    local wanted = batch_positions[m.ffn.kind == "lookup" and "lookup" or "dense"]
+    return blob.round_up(math.max(m.attention.context, wanted), layout.keys)
+end
 
 local function pitch_of(width) return blob.round_up(width, layout.panel) end
 
@@ -68,9 +77,8 @@ function memory.plan(p, header)
             chunk = math.max(chunk, v.chunk)
         end
     end
-    p.chunk = math.min(chunk, p.context)
-    p.tokens = p.causal and p.chunk or p.context
-    p.rows = math.min(p.tokens, p.causal and p.chunk or most_rows)
+    p.tokens = p.causal and math.min(chunk, p.context) or memory.positions(p.model)
+    p.rows = math.min(p.tokens, p.causal and p.tokens or most_rows)
     p.state_bytes = header
     for _, segment in ipairs(p.segments) do
         if p.causal then

@@ -1,5 +1,6 @@
 -- The model file of a whole model: the keys of a transformer, and those of what stands before its first block and behind
 -- its last one.
+local same = require "gen.model.same"
 local schema = require "gen.model.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"
 local transformer_model = require "gen.families.transformer.model"
@@ -183,8 +184,8 @@ local of_whole = { embedding = true, output = true, tokenizer = true, layers = t
 
 -- Runs of equal blocks as transformers of their own, whose names and layers are theirs: { model }.
 function whole_model.segments(m)
-    local list, entries = {}, entries_of(m)
-    for i, entry in ipairs(entries) do
+    local list = {}
+    for _, entry in ipairs(entries_of(m)) do
         local segment = {}
         for key, value in pairs(m) do
             if not of_whole[key] then segment[key] = value end
@@ -194,13 +195,20 @@ function whole_model.segments(m)
         for _, key in ipairs(varied) do
             if entry[key] ~= nil then segment[key] = entry[key] end
         end
-        segment.layers = entry.count
-        segment.name = m.name .. (#entries > 1 and "_blocks_" .. i or "_blocks")
         if segment.kv_heads == "heads" then segment.kv_heads = segment.heads end
         -- As transformer_model.check leaves them.
         if segment.head_dim and segment.head_dim * segment.heads == segment.d then segment.head_dim = nil end
         if segment.d_in == segment.d then segment.d_in = nil end
-        list[i] = segment
+        local before = list[#list]
+        segment.layers = before and before.layers
+        if before and not segment.d_in and same(segment, before) then
+            before.layers = before.layers + entry.count
+        else
+            segment.layers, list[#list + 1] = entry.count, segment
+        end
+    end
+    for i, segment in ipairs(list) do
+        segment.name = m.name .. (#list > 1 and "_blocks_" .. i or "_blocks")
     end
     return list
 end
@@ -234,14 +242,14 @@ local function check_layers(context, m)
     end
     if whole_model.count(m) > 4096 then refuse({ "layers" }, whole_model.count(m), "must be at most 4096 blocks") end
     local segments, before = whole_model.segments(m), nil
-    for i, segment in ipairs(segments) do
+    for _, segment in ipairs(segments) do
         transformer_model.check(context, segment)
         local width = transformer_model.input_width(segment)
         if before and width ~= before then
             refuse(
                 { "layers" },
                 nil,
-                string.format("entry %d takes %d values a token, but the one before it makes %d", i, width, before)
+                string.format("a block takes %d values a token, but the one before it makes %d", width, before)
             )
         end
         before = segment.d

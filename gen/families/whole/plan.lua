@@ -8,6 +8,7 @@ local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
+local same = require "gen.model.same"
 local samples = require "gen.families.whole.samples"
 local sections = require "gen.families.whole.sections"
 local stages = require "gen.families.whole.stages"
@@ -20,17 +21,6 @@ local whole_model = require "gen.families.whole.model"
 local plan = {}
 
 plan.state_header = blob.align -- bytes of a state before the caches: the position
-
-local function same(a, b)
-    if type(a) ~= "table" or type(b) ~= "table" then return a == b end
-    for key, value in pairs(a) do
-        if not same(value, b[key]) then return false end
-    end
-    for key in pairs(b) do
-        if a[key] == nil then return false end
-    end
-    return true
-end
 
 -- What decides a blob's bytes but the weights.
 local function digest_of(m, own, segments)
@@ -70,6 +60,7 @@ local function segments_of(m, isas, public, options, at, shared_product)
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
+            sequences = not m.attention.causal and { positions = memory.positions(m) } or nil,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
@@ -79,13 +70,13 @@ end
 
 -- The tokenizer's facts, and its sections behind place c.at of the blob. `facts`: those of an earlier plan.
 local function add_tokenizer(m, facts, c)
-    local contents
-    facts, contents = tokenizer.facts(m, facts)
+    local contents, ends
+    facts, contents, ends = tokenizer.facts(m, facts)
     for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
         local placed = c.add("tokenizer", section.name, section.dtype, section.elements, section.doc)
         if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
     end
-    return facts
+    return facts, ends
 end
 
 -- What all kernels of one instruction set are planned as: number `i` of the bundle.
@@ -117,7 +108,10 @@ function plan.build(m, isas, options)
     local segments, at = segments_of(m, isas, public, options, c.at, shared_product)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
-    local facts = m.tokenizer and add_tokenizer(m, options.facts, c)
+    local facts, ends
+    if m.tokenizer then
+        facts, ends = add_tokenizer(m, options.facts, c)
+    end
     if facts and facts.pieces > m.vocab then
         validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
     end
@@ -130,7 +124,8 @@ function plan.build(m, isas, options)
         embedding = embedding,
         segments = segments,
         output = output,
-        facts = facts or nil,
+        facts = facts,
+        ends = ends, -- ids that end a text, of a tokenizer's file
         own_sections = c.list,
         sections = table.move(c.list, 1, #c.list, 1, {}),
         pieces = c.pieces,
@@ -145,7 +140,7 @@ function plan.build(m, isas, options)
             type = type.name,
             cache = dtype.get(options.cache, "cache").name,
             schedule = options.schedule or {},
-            facts = facts or nil,
+            facts = facts,
         },
     }
     p.context = math.min(m.attention.context, segments[1].plan.shape.context)

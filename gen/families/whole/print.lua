@@ -18,7 +18,15 @@ local function constants_of(p)
             add(segment.word:upper() .. "_STATE_AT", segment.cache_at, "bytes into the state: keys and values")
         end
     end
-    add("CHUNK", p.tokens, "tokens that go through all blocks together")
+    if p.causal then
+        add("CHUNK", p.tokens, "tokens that go through all blocks together")
+    else
+        add(
+            "POSITIONS",
+            p.tokens,
+            "positions of sequences that go through all blocks together, each filled up to a tile"
+        )
+    end
     add("ROWS", p.rows, "rows that go through the embedding and the output together")
     for _, buffer in ipairs(p.memory.buffers) do
         add(buffer.name:upper() .. "_AT", buffer.at, "bytes into scratch: " .. buffer.doc)
@@ -46,6 +54,7 @@ local function part_values(segment)
         dense = values.dense and not shares,
         attention_parameters = values.attention_parameters,
         constants = segment.plan.constants,
+        tokens_parameters = values.tokens_parameters,
     }
 end
 
@@ -132,6 +141,7 @@ function whole.files(p, v)
             prologue = prologue(p, v.isa),
             type = p.type,
             panel = layout.panel,
+            tile = layout.keys,
             helper = p.names.model .. "_" .. helper,
         }
         extend(p, v, values)

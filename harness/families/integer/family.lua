@@ -4,6 +4,7 @@ local execute = require "harness.families.integer.execute"
 return {
     name = "integer",
     run = execute.run,
+    unsaid = { "score", "projection.decay", "scale", "neighbours", "norm.eps", "integer.input", "integer.fraction" },
     verify = execute.verify,
     bench = execute.bench,
     bench_batches = function() return "1,8,64,512,4096" end,

@@ -5,6 +5,7 @@ local execute = require "harness.families.lookup.execute"
 return {
     name = "lookup",
     run = execute.run,
+    unsaid = { "score", "projection.decay", "scale", "neighbours", "norm.eps" },
     verify = execute.verify,
     bench = execute.bench,
     bench_batches = function() return "1,8,64,512,4096" end,

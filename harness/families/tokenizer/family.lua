@@ -35,37 +35,39 @@ function family.open(path, options)
         scratch_more = p.facts.scratch.more,
         around = #p.facts.first + #p.facts.last,
     }
-    return opened or error(path .. ": " .. message, 0), p
+    return opened or error(path .. ": " .. message, 0)
 end
 
--- The lines of a text.
-local function lines_of(text)
-    local list = {}
-    for line in text:gmatch "([^\n]*)\n?" do
-        list[#list + 1] = line
+-- The texts of the list, one a call, or where it is empty the lines of standard input.
+local function each_of(texts)
+    local i, reader = 0, #texts == 0 and assert(require("lines").open()) or nil
+    return function()
+        if reader then
+            local line, message = reader:next()
+            return line or message and error(message, 0)
+        end
+        i = i + 1
+        return texts[i]
     end
-    if list[#list] == "" then list[#list] = nil end
-    return list
 end
 
 -- The command tokenize: prints the ids of `texts`, a row each; without texts, of the lines of standard input.
 function family.tokenize(path, texts, options)
     local json = require "json"
     local opened = family.open(path, options)
-    if #texts == 0 then texts = lines_of(assert(host.read "/dev/stdin")) end
-    for _, text in ipairs(texts) do
+    for text in each_of(texts) do
         local ids, message = opened:ids(text)
         if not ids then error(path .. ": " .. message, 0) end
+        local line = table.concat(ids, " ")
         if options.json then
             local pieces = {}
             for i, id in ipairs(ids) do
                 local piece = opened:text_of(id)
                 pieces[i] = utf8.len(piece) and piece or json.null
             end
-            host.print(assert(json.encode({ ids = json.array(ids), pieces = json.array(pieces) }, "compact")))
-        else
-            host.print(table.concat(ids, " "))
+            line = assert(json.encode({ ids = json.array(ids), pieces = json.array(pieces) }, "compact"))
         end
+        if not host.print(line) then break end
     end
     return 0
 end

@@ -7,6 +7,7 @@ local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
+local input = require "harness.verify.input"
 local json = require "json"
 local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
@@ -18,6 +19,22 @@ local packed = require "harness.families.lookup.packed"
 
 local transformer = {}
 
+transformer.unsaid = {
+    "norm.eps",
+    "norm.place",
+    "attention.rope.theta",
+    "attention.rope.share",
+    "attention.rope.pairs",
+    "attention.scale",
+    "attention.window",
+    "parallel",
+    "ffn.activation",
+    "ffn.score",
+    "ffn.projection.decay",
+    "ffn.scale",
+    "ffn.neighbours",
+}
+
 -- The job that runner.run wants, for calls as ways_of makes them.
 local function run_job(p, library, blob_path, way)
     return {
@@ -26,6 +43,7 @@ local function run_job(p, library, blob_path, way)
         decode = p.names.decode,
         prefill = p.names.prefill,
         encode = p.names.encode,
+        encode_batch = p.names.encode_batch,
         blob = blob_path,
         d = p.shape.d,
         input = p.shape.input,
@@ -35,13 +53,30 @@ local function run_job(p, library, blob_path, way)
         weights_struct_bytes = p.weights_struct_bytes,
         start = way.start,
         calls = way.calls,
+        lengths = way.lengths,
+        positions = p.shape.cache.positions,
     }
 end
 
+-- Those of the lengths that are not 0.
+local function with_tokens(lengths)
+    local list = {}
+    for _, length in ipairs(lengths) do
+        if length > 0 then list[#list + 1] = length end
+    end
+    return list
+end
+
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
--- all. Where positions go on for ever also at the last ones: tokens before it are missing, but after as many as reach
+-- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last ones: tokens before it are missing, but after as many as reach
 -- through all layers results are the same again.
-local function ways_of(p, count)
+local function ways_of(p, count, lengths)
+    if lengths then
+        return {
+            { name = "batch", calls = { count }, lengths = lengths, scratch_bytes = p.scratch_bytes },
+            { name = "single", calls = with_tokens(lengths), lengths = lengths, scratch_bytes = p.scratch_bytes },
+        }
+    end
     if not p.shape.causal then return { { name = "encode", calls = { count }, scratch_bytes = p.scratch_bytes } } end
     local ones = {}
     for i = 1, count do
@@ -81,6 +116,7 @@ function transformer.run(path, options)
     local plans = plans_of(path, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
+    input.check(options.input, p.shape.input)
     local x = assert(runner.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
     if count > p.shape.context then
@@ -100,8 +136,7 @@ function transformer.run(path, options)
     local ways = ways_of(p, count)
     local y = assert(runner.run(run_job(p, library, output, options.decode and ways[1] or ways[2] or ways[1]), x))
     assert(runner.save(options.output, p.shape.d, y))
-    host.print(string.format("wrote %s, %d tokens, %s", options.output, count, p.variants[1].isa.name))
-    return 0
+    return string.format("%d tokens, %s", count, p.variants[1].isa.name)
 end
 
 local tie_margin = 1e-5 -- of z, see harness/reference/block_lookup.h
@@ -195,7 +230,8 @@ local function embedded(p, path, numbers, width)
     return assert(runner.rows(path, tensors, numbers, width))
 end
 
--- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit.
+-- As many tokens as the reference computes in some seconds, at least four; up to two chunks and a bit, or enough for
+-- sequences of all kinds.
 local function tokens_of(p)
     local words = 0
     for _, map in ipairs(p.maps) do
@@ -204,11 +240,24 @@ local function tokens_of(p)
     for _, part in ipairs(p.parts) do
         words = words + part.plan.projection_bytes // 4 + part.plan.shape.slots * part.plan.shape.d_out
     end
+    local most, wanted = p.shape.most_tokens, p.shape.sequences and 300 or 2 * p.variants[1].chunk + 5
     return math.min(
-        p.shape.context,
-        p.model.positions or p.shape.context,
-        math.max(4, math.min(2 * p.variants[1].chunk + 5, 5000000000 // (words * p.model.layers)))
+        most,
+        p.model.positions or most,
+        math.max(4, math.min(wanted, 5000000000 // (words * p.model.layers)))
     )
+end
+
+-- Lengths of sequences that together have at most `count` tokens and fit into a call of plan `p`: few and many, full
+-- tiles, and none.
+local function lengths_of(p, count)
+    local list, positions, sum = {}, 0, 0
+    for i = 1, 64 do
+        local wanted = ({ 5, 0, 32, 1, 33, 17, 70, 2 })[i % 8 + 1]
+        local length = math.min(wanted, p.shape.context, count - sum, p.shape.cache.positions - positions)
+        list[i], sum, positions = length, sum + length, positions + (length + 31) // 32 * 32
+    end
+    return list, sum
 end
 
 local most_turned = 8 -- ties of a run that may go the other way
@@ -296,19 +345,28 @@ function transformer.prepare(p, directory, options)
             ["max-error"] = "0.1",
         })
     end
-    local numbers = runner.random_numbers(options.seed, tokens_of(p), m.vocab)
+    local count, lengths = tokens_of(p), nil
+    if p.shape.sequences then
+        lengths, count = lengths_of(p, count)
+    end
+    local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     local output = directory .. "/weights.bin"
-    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = options.ignore })
+    -- What fuse has left out is no longer there.
+    local ignore = not merged and options.ignore or nil
+    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
+    local function answer(x_of, ...)
+        local job = transformer.reference_job(p, ...)
+        job.lengths = lengths
+        return transformer.answer(job, x_of)
+    end
     return {
         numbers = numbers,
+        lengths = lengths,
         x = x,
-        rounded = transformer.answer(transformer.reference_job(p, fused, p.shape.type.name, kept, without), x),
-        whole = merged and transformer.answer(
-            transformer.reference_job(p, unfused, "f32", "f32", ""),
-            embedded(p, unfused, numbers, m.d)
-        ),
+        rounded = answer(x, fused, p.shape.type.name, kept, without),
+        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, "f32", "f32", ""),
         packed_from = fused,
         blob = output,
     }
@@ -319,7 +377,7 @@ end
 function transformer.check_library(p, library, prepared)
     local results, cache_type = {}, p.shape.cache.type
     local tolerance, exact = cache_type.cache.tolerance, cache_type.plain and p.shape.type.plain
-    for _, way in ipairs(ways_of(p, #prepared.numbers)) do
+    for _, way in ipairs(ways_of(p, #prepared.numbers, prepared.lengths)) do
         local result = {
             isa = p.variants[1].isa.name,
             call = way.name,

@@ -5,6 +5,7 @@ local execute = require "harness.families.transformer.execute"
 return {
     name = "transformer",
     run = execute.run,
+    unsaid = execute.unsaid,
     verify = execute.verify,
     bench = bench.run,
     bench_batches = bench.batches,

@@ -1,5 +1,5 @@
 -- Compiles an emitted whole model and runs it on this CPU.
-local host = require "host"
+local blocks = require "harness.families.transformer.execute"
 local ids = require "harness.families.whole.ids"
 local library = require "harness.whole.library"
 local machine = require "harness.base.machine"
@@ -10,6 +10,22 @@ local whole = require "whole"
 local whole_family = require "gen.families.whole.family"
 
 local execute = {}
+
+execute.unsaid = {
+    "embedding.scale",
+    "embedding.sinusoidal.order",
+    "embedding.sinusoidal.steps",
+    "embedding.sinusoidal.max",
+    "embedding.first_position",
+    "embedding.norm.eps",
+    "output.norm.eps",
+    "output.pool",
+    "output.dense.activation",
+    "output.dense.norm.eps",
+    "output.unit",
+    "output.head.soft_cap",
+}
+table.move(blocks.unsaid, 1, #blocks.unsaid, #execute.unsaid + 1, execute.unsaid)
 
 -- One plan for the best instruction set that this CPU runs of those in options.isa.
 function execute.plan(path, options)
@@ -22,6 +38,9 @@ function execute.run(path, options)
     local list = ids.read(options.ids, p.model.vocab)
     if #list > p.context then
         error(string.format("%s: %d ids: must be at most attention.context = %d", options.ids, #list, p.context), 0)
+    end
+    if options.decode and not p.causal then
+        error("--decode: " .. path .. ": is an encoder, which takes all ids at once", 0)
     end
     if #list == 0 then error(options.ids .. ": has no ids", 0) end
     local model = library.of(p, options)
@@ -39,17 +58,7 @@ function execute.run(path, options)
     end
     assert(transformer.save(options.output, p.widths.out, whole.doubles(y)))
     local rows = #y // (4 * p.widths.out)
-    host.print(
-        string.format(
-            "wrote %s, %d ids, %d rows of %d, %s",
-            options.output,
-            #list,
-            rows,
-            p.widths.out,
-            p.variants[1].isa.name
-        )
-    )
-    return 0
+    return string.format("%d ids, %d rows of %d, %s", #list, rows, p.widths.out, p.variants[1].isa.name)
 end
 
 return execute

@@ -1,8 +1,13 @@
 -- The family of whole models in the harness; harness/families/list.lua says what its fields mean.
+local embed = require "harness.families.whole.embed"
 local execute = require "harness.families.whole.execute"
+local generate = require "harness.families.whole.generate"
+local perplexity = require "harness.families.whole.perplexity"
+local similar = require "harness.families.whole.similar"
 local request = require "gen.bundle.request"
 local tokenizer = require "harness.families.tokenizer.family"
 local verify = require "harness.families.whole.verify"
+
 local function tokenize(path, texts, options)
     if not request.model(path, options).tokenizer then
         error(path .. ": tokenizer: is missing: only models that have one take text", 0)
@@ -18,6 +23,8 @@ return {
     bench_batches = function() return "1" end,
     tokenize = tokenize,
     run = execute.run,
+    unsaid = execute.unsaid,
     run_option = "ids",
+    text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
     verify = verify.run,
 }

@@ -1,0 +1,80 @@
+-- run --expect: compares what a model makes of its input with what a framework makes of it.
+local host = require "host"
+local npy = require "npy"
+
+local expect = {}
+
+-- The largest relative error of a row that is accepted; nil without --expect. Raises one line, also for a file that is
+-- no matrix.
+function expect.check(options)
+    if not options.expect then
+        if options.tolerance then error("--tolerance: " .. options.tolerance .. ": needs --expect", 0) end
+        return nil
+    end
+    local tolerance = tonumber(options.tolerance or "1e-5")
+    if not tolerance or not (tolerance >= 0 and tolerance < math.huge) then
+        error("--tolerance: " .. options.tolerance .. ": must be a number not below 0", 0)
+    end
+    assert(npy.compare(options.expect, options.expect))
+    return tolerance
+end
+
+-- The value of the key `name`, such as norm.eps, in model `m`; nil: the model does not say it.
+local function value_of(m, name)
+    local value = m
+    for key in name:gmatch "[^.]+" do
+        value = type(value) == "table" and value[key]
+        if not value then return nil end
+    end
+    return value
+end
+
+-- What the checkpoint cannot say, as the model file says it: "score = gelu, norm.eps = 1e-05".
+local function said(m, unsaid, options)
+    local list = {}
+    for _, name in ipairs(unsaid) do
+        local value = value_of(m, name)
+        if value ~= nil and type(value) ~= "table" then
+            list[#list + 1] = string.format(type(value) == "number" and "%s = %.9g" or "%s = %s", name, value)
+        end
+    end
+    if value_of(m, "projection.kind") == "bh4" then
+        list[#list + 1] = options["blocks-in-out"] and "blocks stored [b in][b out] (--blocks-in-out)"
+            or "blocks stored [b out][b in] (no --blocks-in-out)"
+    end
+    return table.concat(list, ", ")
+end
+
+-- Compares the file `path`, results of model `m`, with options.expect. Returns the exit status.
+function expect.compare(path, m, unsaid, tolerance, options)
+    local d = assert(npy.compare(path, options.expect))
+    host.print(
+        string.format(
+            "relative error %.2g in row %d of %d; "
+                .. "largest difference %.2g in row %d, column %d of %d: %.9g, expected %.9g",
+            d.relative,
+            d.row,
+            d.rows,
+            d.difference,
+            d.difference_row,
+            d.difference_column,
+            d.columns,
+            d.value,
+            d.expected
+        )
+    )
+    if d.relative <= tolerance then return 0 end
+    local words = said(m, unsaid, options)
+    host.note(
+        string.format(
+            "lookupc: --tolerance: %g: the relative error of row %d is %.2g%s",
+            tolerance,
+            d.row,
+            d.relative,
+            words ~= "" and "; a checkpoint does not say these: " .. words or ""
+        )
+    )
+    return 1
+end
+
+return expect

@@ -1,0 +1,107 @@
+-- The command perplexity: how well a model predicts a text, in windows that slide over it.
+local figures = require "gen.plan.figures"
+local host = require "host"
+local ids_file = require "harness.families.whole.ids"
+local json = require "json"
+local opened = require "harness.families.whole.opened"
+local process = require "process"
+local rows = require "rows"
+
+local perplexity = {}
+
+local most_text_bytes = 1 << 28
+
+-- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
+local function input(model, p, options)
+    if options.ids then return ids_file.read(options.ids, p.model.vocab), 0 end
+    local name = options.text == "-" and "/dev/stdin" or options.text
+    local text = assert(host.read(name, most_text_bytes))
+    if text == "" then error(options.text .. ": is empty", 0) end
+    local ids, first = opened.ids(model, p, text, options.text, true), #p.facts.first
+    for i, id in ipairs(p.facts.first) do
+        if ids[i] ~= id then first = 0 end
+    end
+    return ids, first, #text
+end
+
+local function result(p, options, nats, scored, tokens, bytes, windows)
+    local each = nats / scored
+    return {
+        tokens = tokens,
+        scored = scored,
+        windows = windows,
+        context = options.context,
+        stride = options.stride,
+        type = p.options.type,
+        nats_per_token = each,
+        perplexity = math.exp(each),
+        bits_per_byte = bytes and nats / math.log(2) / bytes or nil,
+        bytes = bytes,
+    }
+end
+
+local function text_of(r)
+    local line = string.format(
+        "%s tokens, %.4f nats a token, perplexity %.4f",
+        figures.grouped(r.scored),
+        r.nats_per_token,
+        r.perplexity
+    )
+    return r.bits_per_byte and string.format("%s, %.4f bits per byte", line, r.bits_per_byte) or line
+end
+
+-- Checks --context and --stride and fills in what they leave open.
+local function check_window(p, options)
+    options.context = options.context or p.context
+    if options.context < 2 or options.context > p.context then
+        error(
+            string.format(
+                "--context: %d: must be an integer from 2 to attention.context = %d",
+                options.context,
+                p.context
+            ),
+            0
+        )
+    end
+    options.stride = options.stride or options.context // 2
+    if options.stride < 1 or options.stride > options.context then
+        error(string.format("--stride: %d: must be from 1 to --context = %d", options.stride, options.context), 0)
+    end
+end
+
+function perplexity.run(path, options)
+    if options.text and options.ids then error("--ids: " .. options.ids .. ": cannot be given beside --text", 0) end
+    if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
+    local model, p = opened.open(path, options, "next_token", options.ids and "ids" or "text")
+    check_window(p, options)
+    local ids, first, bytes = input(model, p, options)
+    local named = options.text or options.ids
+    if #ids < 2 or #ids <= first then error(named .. ": has no token with another one before it", 0) end
+    local context, stride = options.context, options.stride
+    local nats, scored, windows, done = 0.0, 0, 0, math.max(first, 1) -- ids up to `done` are predicted, or never are
+    local start, at = process.clock(), 0
+    while done < #ids do
+        local last = math.min(at + context, #ids)
+        local window = table.move(ids, at + 1, last, 1, {})
+        local logits = assert(model:state():prefill_all(window))
+        -- Row i of the window predicts id at + i + 1 of the text.
+        local wanted, from = table.move(window, 2, #window, 1, {}), math.max(done - at, 1)
+        local sum = rows.surprisal(logits, p.widths.out, wanted, from, #wanted)
+        if sum ~= sum then
+            error(string.format("%s: the logits of tokens %d to %d are no numbers", path, at + 1, last), 0)
+        end
+        nats, scored, windows, done = nats + sum, scored + #wanted - from + 1, windows + 1, last
+        at = at + stride
+        local so_far = text_of(result(p, options, nats, scored, #ids, nil, windows))
+        local seconds = process.clock() - start
+        host.status(string.format("%3.0f %%  %s, %.0f tokens/s", 100 * done / #ids, so_far, done / seconds))
+        process.last_words("lookupc: interrupted, so far: " .. so_far .. "\n")
+    end
+    process.last_words ""
+    host.status ""
+    local r = result(p, options, nats, scored, #ids, bytes, windows)
+    host.print(options.json and assert(json.encode(r, "compact")) or text_of(r))
+    return 0
+end
+
+return perplexity

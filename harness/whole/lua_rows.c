@@ -1,0 +1,162 @@
+/* The Lua module `rows`: what commands ask of rows of float32, in float64.
+
+   Rows are strings of float32, one row of `columns` behind the other; rows and columns are counted from 1.
+   rows.cosines(rows, columns, query) -> { cosine of each row and the row `query` }; NaN for a row of zeros
+   rows.surprisal(rows, columns, ids, first, last) -> sum over i from first to last of -log softmax(row i)[ids[i]], ids counted from 0
+   rows.draw(row, temperature, top_k, top_p, u) -> an id | nil where a logit is no number. temperature 0: the largest logit, of equal ones
+   the first. Else from softmax(logits / temperature), of the top_k likeliest (0: all), of the fewest likeliest ones whose probabilities
+   sum to top_p at least; u from 0 up to 1 decides. */
+#include "harness/base/modules.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* The rows in the string at `index`, all of so many columns. */
+static const float *rows_at(lua_State *L, int index, size_t columns, size_t *rows)
+{
+    size_t bytes;
+    const float *values = (const float *)(const void *)luaL_checklstring(L, index, &bytes);
+    luaL_argcheck(L, columns > 0 && bytes % (columns * sizeof *values) == 0, index, "must be whole rows");
+    *rows = bytes / (columns * sizeof *values);
+    return values;
+}
+
+static double dot(const float *a, const float *b, size_t count)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < count; ++i)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+static int cosines(lua_State *L)
+{
+    size_t count, one;
+    const size_t columns = (size_t)luaL_checkinteger(L, 2);
+    const float *rows = rows_at(L, 1, columns, &count), *query = rows_at(L, 3, columns, &one);
+    luaL_argcheck(L, one == 1, 3, "must be one row");
+    const double length = sqrt(dot(query, query, columns));
+    lua_createtable(L, (int)count, 0);
+    for (size_t r = 0; r < count; ++r, rows += columns) {
+        const double cosine = dot(rows, query, columns) / (sqrt(dot(rows, rows, columns)) * length);
+        lua_pushnumber(L, cosine > 1.0 ? 1.0 : cosine < -1.0 ? -1.0 : cosine);
+        lua_rawseti(L, -2, (lua_Integer)r + 1);
+    }
+    return 1;
+}
+
+static float largest(const float *row, size_t columns)
+{
+    float most = row[0];
+    for (size_t c = 1; c < columns; ++c)
+        most = row[c] > most ? row[c] : most;
+    return most;
+}
+
+static int surprisal(lua_State *L)
+{
+    size_t count;
+    const size_t columns = (size_t)luaL_checkinteger(L, 2);
+    const float *rows = rows_at(L, 1, columns, &count);
+    const lua_Integer first = luaL_checkinteger(L, 4), last = luaL_checkinteger(L, 5);
+    luaL_argcheck(L, first >= 1 && last <= (lua_Integer)count, 4, "must be rows");
+    double nats = 0.0;
+    for (lua_Integer r = first; r <= last; ++r) {
+        const float *row = rows + (size_t)(r - 1) * columns;
+        lua_rawgeti(L, 3, r);
+        const lua_Integer id = lua_tointeger(L, -1);
+        lua_pop(L, 1);
+        luaL_argcheck(L, id >= 0 && id < (lua_Integer)columns, 3, "must be ids");
+        const double most = (double)largest(row, columns);
+        double sum = 0.0;
+        for (size_t c = 0; c < columns; ++c)
+            sum += exp((double)row[c] - most);
+        nats += most + log(sum) - (double)row[id];
+    }
+    lua_pushnumber(L, nats);
+    return 1;
+}
+
+typedef struct {
+    double weight; /* exp((logit - largest) / temperature) */
+    size_t id;
+} candidate;
+
+/* The likeliest first, of equal ones the first. */
+static int by_weight(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+/* How many of `list`[count], the likeliest first, hold the share `top_p` of their weights. */
+static size_t share_of(const candidate *list, size_t count, double top_p)
+{
+    double all = 0.0, sum = 0.0;
+    for (size_t i = 0; i < count; ++i)
+        all += list[i].weight;
+    for (size_t i = 0; i < count; ++i) {
+        sum += list[i].weight;
+        if (sum >= top_p * all)
+            return i + 1;
+    }
+    return count;
+}
+
+static size_t drawn(const candidate *list, size_t count, double u)
+{
+    double all = 0.0, sum = 0.0;
+    for (size_t i = 0; i < count; ++i)
+        all += list[i].weight;
+    for (size_t i = 0; i + 1 < count; ++i) {
+        sum += list[i].weight;
+        if (u * all < sum)
+            return list[i].id;
+    }
+    while (count > 1 && list[count - 1].weight == 0.0)
+        --count;
+    return list[count - 1].id;
+}
+
+static int draw(lua_State *L)
+{
+    size_t columns, rows;
+    luaL_checklstring(L, 1, &columns);
+    columns /= sizeof(float);
+    const float *row = rows_at(L, 1, columns, &rows);
+    const double temperature = luaL_checknumber(L, 2), top_p = luaL_checknumber(L, 4), u = luaL_checknumber(L, 5);
+    const size_t top_k = (size_t)luaL_checkinteger(L, 3);
+    size_t best = 0;
+    for (size_t c = 0; c < columns; ++c) {
+        if (isnan(row[c]))
+            return 0;
+        best = row[c] > row[best] ? c : best;
+    }
+    if (temperature == 0.0 || isinf(row[best])) {
+        lua_pushinteger(L, (lua_Integer)best);
+        return 1;
+    }
+    candidate *list = lua_newuserdatauv(L, columns * sizeof *list, 0);
+    for (size_t c = 0; c < columns; ++c)
+        list[c] = (candidate){exp(((double)row[c] - (double)row[best]) / temperature), c};
+    size_t count = columns;
+    if ((top_k > 0 && top_k < columns) || top_p < 1.0) {
+        qsort(list, columns, sizeof *list, by_weight);
+        count = top_k > 0 && top_k < columns ? top_k : columns;
+        if (top_p < 1.0)
+            count = share_of(list, count, top_p);
+    }
+    lua_pushinteger(L, (lua_Integer)drawn(list, count, u));
+    return 1;
+}
+
+int luaopen_rows(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"cosines", cosines}, {"surprisal", surprisal}, {"draw", draw}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    return 1;
+}

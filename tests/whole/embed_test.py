@@ -1,0 +1,155 @@
+"""embed and similar on a small random encoder, against `run --ids` of the same bytes and NumPy's cosines and correlations."""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from lookupc import LOOKUPC, run
+
+ENCODER = """return { name = "enc", d = 16, heads = 2, layers = 1, vocab = 256, skip = true, checkpoint = "roberta", token_types = 2,
+    norm = { kind = "layernorm", place = "post" }, attention = { context = 40, causal = false },
+    ffn = { kind = "mlp", f = 32, activation = "gelu" }, embedding = { sinusoidal = { order = "halves" } },
+    output = { pool = "mean", dense = { width = 12, activation = "tanh" }, unit = true }, tokenizer = { kind = "bytes" } }
+"""
+
+
+def need(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def works(*arguments, text=b""):
+    result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
+    need(result.returncode == 0 and result.stderr == b"", "%s: %s" % (arguments, result))
+    return result.stdout.decode()
+
+
+def refuses(fragment, *arguments, text=b""):
+    result = subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
+    line = result.stderr.decode()
+    good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
+    need(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
+
+
+def ranks(values):
+    """From 1 on, equal values sharing the mean of theirs."""
+    values = np.asarray(values)
+    return np.array([(values < v).sum() + ((values == v).sum() + 1) / 2 for v in values])
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["XDG_CACHE_HOME"] = folder
+    model, weights, vectors = (os.path.join(folder, name) for name in ("enc.lua", "enc.safetensors", "v.npy"))
+    with open(model, "w") as file:
+        file.write(ENCODER)
+    works("sample", model, "-o", weights)
+    given = [model, "--weights", weights, "--isa", "scalar"]
+
+    # More lines than a batch, of many lengths, the last one without a line feed; carriage returns are not part of one.
+    random = np.random.default_rng(1)
+    lines = ["".join(random.choice(list("abcdefgh ,\u00e9"), 1 + i % 20)) for i in range(1500)]
+    ends = ["\r\n" if i % 7 == 0 else "\n" for i in range(len(lines))]
+    text = "".join(line + end for line, end in zip(lines, ends)).rstrip("\r\n").encode()
+    works("embed", *given, "-o", vectors, text=text)
+    y = np.load(vectors)
+    need(y.shape == (1500, 12) and y.dtype == np.float32, "shape %s" % (y.shape,))
+
+    # Rows are those of the texts alone, as run makes them of ids.
+    for i in (0, 1499):
+        ids, alone = os.path.join(folder, "ids.npy"), os.path.join(folder, "alone.npy")
+        np.save(ids, np.frombuffer(lines[i].encode(), np.uint8).astype(np.int32))
+        works("run", *given, "--ids", ids, "--output", alone)
+        need(np.abs(np.load(alone)[0] - y[i]).max() < 1e-6, "row %d" % i)
+
+    # Numbers and JSON say the same.
+    printed = works("embed", *given, lines[0], lines[1]).splitlines()
+    need(np.abs(np.array([row.split() for row in printed], float) - y[:2]).max() < 1e-5, "numbers")
+    need(len(set(map(len, printed))) == 1, "numbers do not stand in columns")
+    rows = [json.loads(row) for row in works("embed", *given, "--json", text="\n".join(lines[:3]).encode()).splitlines()]
+    need([row["text"] for row in rows] == lines[:3], "JSON: texts")
+    need([row["tokens"] for row in rows] == [len(line.encode()) for line in lines[:3]], "JSON: tokens")
+    need(np.abs(np.array([row["vector"] for row in rows]) - y[:3]).max() < 1e-6, "JSON: vectors")
+    need(json.loads(works("embed", *given, "--json", b"\xff\xfe"))["text"] is None, "JSON: bytes")
+
+    # What embed refuses leaves the old file.
+    before = open(vectors, "rb").read()
+    refuses("standard input:2: has no tokens", "embed", *given, "-o", vectors, text=b"a\n\nb\n")
+    refuses("standard input:3: has 41 tokens: must be at most attention.context = 40", "embed", *given, text=b"a\nb\n" + b"x" * 41)
+    refuses("text 2: has no tokens", "embed", *given, "-o", vectors, "a", "")
+    need(open(vectors, "rb").read() == before, "a failure changed the output")
+    cut, whole = works("embed", *given, "--truncate", "y" * 41, "y" * 40).splitlines()
+    need(cut == whole, "--truncate")
+    refuses("is the input", "embed", *given, "-o", weights, "a")
+    refuses("--json", "embed", *given, "-o", vectors, "--json", "a")
+
+    # A reader that goes away ends it quietly, long before there is no more to read.
+    pipe = subprocess.run("yes abc | '%s' embed '%s' --weights '%s' | head -n 2" % (LOOKUPC, model, weights), shell=True, capture_output=True, timeout=60)
+    need(pipe.stdout.count(b"\n") == 2 and pipe.stderr == b"", "a closed pipe: %s" % pipe)
+
+    # similar ranks by the angle, or the cosine; empty lines are none.
+    query, some = lines[5], lines[:40]
+    unit = y[:40].astype(float)
+    cosine = (unit @ unit[5]) / np.linalg.norm(unit, axis=1) / np.linalg.norm(unit[5])
+    for kind, values in (("angle", 1 - np.arccos(np.minimum(cosine, 1)) / np.pi), ("cosine", cosine)):
+        found = works("similar", *given, query, "--top", "7", "--similarity", kind, "--json", text="\n\n".join(some).encode())
+        rows = [json.loads(row) for row in found.splitlines()]
+        order = sorted(range(40), key=lambda i: (-values[i], i))[:7]
+        need(np.abs([row["similarity"] for row in rows] - values[order]).max() < 1e-3 ** (1 + (kind == "cosine")), kind)
+        need(rows[0]["text"] == query and rows[0]["line"] == 11, "%s: %s" % (kind, rows[0]))
+        need(np.abs([values[some.index(row["text"])] - row["similarity"] for row in rows]).max() < 1e-3, "%s: lines" % kind)
+    need(works("similar", *given, query, text=query.encode()).split() == ["1.0000", *query.split()], "as text")
+    path = os.path.join(folder, "lines.txt")
+    open(path, "w").write("\n".join(some))
+    need(works("similar", *given, query, "--lines", path).count("\n") == 10, "--lines")
+
+    # Pairs with quotes, commas, line feeds in a field, and a heading.
+    pairs = [(lines[2 * i], lines[2 * i + 1], float(random.integers(0, 11)) / 2) for i in range(60)]
+    pairs[3] = ('say "a", he', "two\nlines, one", 1.0)
+    pairs[4] = ("abc", "", 2.0)
+    texts = [t for pair in pairs for t in pair[:2]]
+    path = os.path.join(folder, "pairs.csv")
+
+    def write(rows, dialect="unix"):
+        with open(path, "w", newline="") as file:
+            csv.writer(file, dialect).writerows(rows)
+
+    write([("one", "other", "score"), *pairs])
+    refuses("pairs.csv:7: has no tokens", "similar", *given, "--score", path)
+    pairs[4] = ("abc", "\u00e9", 2.0)
+    texts[9] = "\u00e9"
+    both = [json.loads(row)["vector"] for row in works("embed", *given, "--json", *texts).splitlines()]
+    a, b = np.array(both[::2]), np.array(both[1::2])
+    cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    scores = [pair[2] for pair in pairs]
+    for kind, values in (("angle", 1 - np.arccos(cosine) / np.pi), ("cosine", cosine)):
+        for dialect in ("unix", "excel"):
+            write([("one", "other", "score"), *pairs] if dialect == "unix" else pairs, dialect)
+            found = json.loads(works("similar", *given, "--score", path, "--similarity", kind, "--json"))
+            need(found["pairs"] == 60, "pairs: %s" % found)
+            need(abs(found["pearson"] - np.corrcoef(values, scores)[0, 1]) < 1e-6, "Pearson")
+            need(abs(found["spearman"] - np.corrcoef(ranks(values), ranks(scores))[0, 1]) < 1e-6, "Spearman")
+    need("Pearson %.4f, Spearman %.4f" % (found["pearson"], found["spearman"]) in works("similar", *given, "--score", path, "--similarity", "cosine"), "as text")
+    for bad, rule in (('"a,b,1\n', ":1: a quoted field has no end"), ("a,b\n", ":1: 2 columns"), ('a,b,1\n"a"x,b,2\n', ":2: text stands"),
+                      ("a,b,1\n\na,b,x\n", ':3: "x": must be a number'), ("a,b,1\n", "fewer than two")):
+        open(path, "w").write(bad)
+        refuses("pairs.csv" + rule if rule[0] == ":" else rule, "similar", *given, "--score", path)
+
+    refuses("a text is missing", "similar", *given)
+    refuses("takes no text", "similar", *given, "a", "--score", path)
+    refuses("--top: 3: is for a text", "similar", *given, "--top", "3", "--score", path)
+    refuses('--similarity: "dot"', "similar", *given, "a", "--similarity", "dot")
+
+    # Models that have no vectors of texts.
+    for change, rule in (('pool = "mean", ', "output.pool: is missing"), (', tokenizer = { kind = "bytes" }', "tokenizer: is missing"),
+                         ("causal = false", "attention.causal = true: is a decoder")):
+        other = ENCODER.replace(change, "causal = true" if "causal" in change else "")
+        if "causal" in change:
+            other = other.replace('pool = "mean", ', "")
+        open(model, "w").write(other)
+        for command in ("embed", "similar"):
+            refuses(rule, command, *given, "a")
+    refuses("embed takes whole models", "embed", "gen/models/tiny.lua", "--weights", weights, "a")

@@ -1,0 +1,195 @@
+"""generate and perplexity on a small random decoder, against NumPy on the logits that `run` writes."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from lookupc import LOOKUPC, read_safetensors, write_safetensors
+
+DECODER = """return { name = "dec", d = 24, heads = 3, layers = 2, vocab = 256, positions = 32, skip = true,
+    norm = { kind = "layernorm" }, attention = { context = 32 }, ffn = { kind = "mlp", f = 48, activation = "gelu" },
+    checkpoint = "gpt2", tied = true, embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
+    tokenizer = { kind = "bytes" } }
+"""
+
+
+def need(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def call(*arguments, text=b""):
+    return subprocess.run([LOOKUPC, *arguments], input=text, capture_output=True)
+
+
+def works(*arguments, text=b""):
+    result = call(*arguments, text=text)
+    need(result.returncode == 0, "%s: %s" % (arguments, result))
+    return result.stdout
+
+
+def refuses(fragment, *arguments):
+    result = call(*arguments)
+    line = result.stderr.decode()
+    good = result.returncode != 0 and result.stdout == b"" and line.count("\n") == 1 and fragment in line
+    need(good, "%s: %s: expected one line with %r" % (arguments, result, fragment))
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["XDG_CACHE_HOME"] = folder
+    model, weights, ids_file, logits_file, text_file = (
+        os.path.join(folder, name) for name in ("dec.lua", "dec.safetensors", "ids.npy", "logits.npy", "text.txt"))
+    with open(model, "w") as file:
+        file.write(DECODER)
+    works("sample", model, "-o", weights)
+    given = [model, "--weights", weights, "--isa", "scalar"]
+
+    def logits(ids):
+        np.save(ids_file, np.array(ids, np.int32))
+        works("run", *given, "--ids", ids_file, "--output", logits_file)
+        return np.load(logits_file).astype(np.float64)
+
+    def generated(*arguments):
+        return json.loads(works("generate", *given, "--json", *arguments))
+
+    # Greedy: every id is the argmax of the logits behind all before it; then the context is full.
+    prompt = b"Hello"
+    full = generated("Hello", "--temperature", "0")
+    need(full["prompt"] == list(prompt) and full["ended"] == "context" and len(full["ids"]) == 32 - 5 + 1, "the context: %s" % full)
+    rows = logits(full["prompt"] + full["ids"][:-1])
+    need(list(rows[4:].argmax(1)) == full["ids"], "greedy")
+    result = call("generate", *given, "Hello", "--temperature", "0")
+    need(result.stdout == bytes(full["ids"]) + b"\n", "text is not that of the ids: %s" % result)
+    need(re.fullmatch(rb"lookupc: the context of 32 tokens is full\n5 tokens of prompt in \d+ ms; 28 tokens, [\d.]+ tokens/s\n", result.stderr), "%s" % result)
+
+    # The same seed makes the same text, another one another; the ids of a prompt stand for it.
+    first = generated("Hello", "--tokens", "12", "--seed", "7", "--temperature", "2")
+    need(first["ended"] == "tokens" and len(first["ids"]) == 12, "tokens: %s" % first)
+    need(generated("--ids", "72,101 108,108,111", "--tokens", "12", "--seed", "7", "--temperature", "2")["ids"] == first["ids"], "--ids, seed")
+    need(generated("Hello", "--tokens", "12", "--seed", "8", "--temperature", "2")["ids"] != first["ids"], "another seed")
+
+    # What ends a text: an id, or a text, which is not printed.
+    ids = full["ids"]
+    need(generated("Hello", "--temperature", "0", "--stop-ids", "%d,%d" % (ids[6], ids[6]))["ids"] == ids[: ids.index(ids[6])], "--stop-ids")
+
+    # A model whose logits are known: no blocks to speak of, and a head that gives each id the bias of the norm.
+    # The last norm's gain is 0 and its offset the first unit vector, so the logits are column 0 of the embedding.
+    tensors, _ = read_safetensors(weights)
+    word = next(name for name in tensors if name.endswith("wte.weight"))
+    norm = next(name for name in tensors if name.endswith("ln_f.weight"))[: -len("weight")]
+    tensors[norm + "weight"][:] = 0
+    tensors[norm + "bias"][:] = np.eye(24)[0]
+    share = np.full(256, 1e-9)
+    share[[65, 66, 67, 68]] = 0.4, 0.3, 0.2, 0.1
+    tensors[word][:, 0] = np.log(share)
+    known = os.path.join(folder, "known.safetensors")
+    given[2] = known
+
+    with open(model, "w") as file:
+        file.write(DECODER.replace("= 32", "= 1024"))
+    wpe = next(name for name in tensors if name.endswith("wpe.weight"))
+    tensors[wpe] = np.zeros((1024, 24))
+    write_safetensors(known, tensors, "F32")
+
+    def shares(*arguments):
+        ids = generated("x", "--tokens", "1000", *arguments)["ids"]
+        need(len(ids) == 1000, "tokens")
+        return np.bincount(ids, minlength=256) / 1000
+
+    for arguments, wanted in ((["--temperature", "1"], share / share.sum()),
+                              (["--temperature", "0.5"], share**2 / (share**2).sum()),
+                              (["--temperature", "1", "--top-p", "0.65"], [0.4 / 0.7, 0.3 / 0.7, 0, 0]),
+                              (["--temperature", "1", "--top-p", "0.75"], [0.4 / 0.9, 0.3 / 0.9, 0.2 / 0.9, 0]),
+                              (["--temperature", "1", "--top-k", "2"], [0.4 / 0.7, 0.3 / 0.7, 0, 0])):
+        found = shares(*arguments)
+        wanted = np.array(wanted[65:69]) if len(wanted) == 256 else np.array(wanted)
+        need(found[[65, 66, 67, 68]].sum() > 0.999, "%s: others were drawn" % arguments)
+        need((found[65:69][wanted == 0] == 0).all(), "%s: %s" % (arguments, found[65:69]))
+        need(np.abs(found[65:69] - wanted).max() < 4 * np.sqrt(0.25 / 1000), "%s: %s, expected %s" % (arguments, found[65:69], wanted))
+
+    # perplexity: windows as the definition has them, log softmax in float64.
+    given[2] = weights
+    with open(model, "w") as file:
+        file.write(DECODER)
+    text = "It was the best of times, it was the worst of times. \u00e9\u00e8 "
+    raw = text.encode()
+    open(text_file, "wb").write(raw)
+    for context, stride in ((32, 16), (32, 32), (20, 7)):
+        nats, scored, done, at = 0.0, 0, 1, 0
+        while done < len(raw):
+            last = min(at + context, len(raw))
+            rows = logits(list(raw[at:last]))
+            logp = rows - np.log(np.exp(rows - rows.max(1, keepdims=True)).sum(1, keepdims=True)) - rows.max(1, keepdims=True)
+            for i in range(max(done, at + 1), last):
+                nats -= logp[i - at - 1, raw[i]]
+                scored += 1
+            done, at = last, at + stride
+        arguments = ["--context", str(context), "--stride", str(stride)]
+        found = json.loads(works("perplexity", *given, "--text", text_file, "--json", *arguments))
+        need(found["tokens"] == len(raw) and found["scored"] == scored, "%d, %d: %s" % (context, stride, found))
+        need(abs(found["nats_per_token"] - nats / scored) < 1e-5 and abs(found["perplexity"] / np.exp(nats / scored) - 1) < 1e-5, "%s" % found)
+        need(abs(found["bits_per_byte"] - nats / np.log(2) / len(raw)) < 1e-5, "%s" % found)
+    slow = json.loads(works("perplexity", *given, "--text", text_file, "--json", "--stride", "1"))
+    need(slow["scored"] == len(raw) - 1 and slow["windows"] == len(raw) - 32 + 1, "%s" % slow)
+    default = json.loads(works("perplexity", *given, "--text", text_file, "--json"))
+    need((default["context"], default["stride"]) == (32, 16), "%s" % default)
+    line = works("perplexity", *given, "--text", "-", text=raw).decode()
+    need(line == "%d tokens, %.4f nats a token, perplexity %.4f, %.4f bits per byte\n" % tuple(
+        default[key] for key in ("scored", "nats_per_token", "perplexity", "bits_per_byte")), line)
+    np.save(ids_file, np.frombuffer(raw, np.uint8).astype(np.int32))
+    by_ids = json.loads(works("perplexity", *given, "--ids", ids_file, "--json"))
+    need(by_ids["perplexity"] == default["perplexity"] and "bits_per_byte" not in by_ids, "%s" % by_ids)
+    for kind in ("bf16",):
+        other = json.loads(works("perplexity", *given, "--text", text_file, "--json", "--type", kind))
+        need(other["type"] == kind and 0 < abs(other["perplexity"] / default["perplexity"] - 1) < 0.05, "%s" % other)
+
+    # An interrupt says how far it came and leaves nothing in TMPDIR.
+    temporary = os.path.join(folder, "tmp")
+    os.mkdir(temporary)
+    open(text_file, "wb").write(raw * 9000)
+    for seconds in (1.5, 5, 20):  # until it has got somewhere, also on a busy machine
+        child = subprocess.Popen([LOOKUPC, "perplexity", *given, "--text", text_file, "--stride", "1"],
+                                 env={**os.environ, "TMPDIR": temporary}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(seconds)
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=20)
+        need(output == b"" and child.returncode == -signal.SIGINT, "interrupted: %s %s" % (child.returncode, output))
+        if errors:
+            break
+    need(re.fullmatch(rb"lookupc: interrupted, so far: [\d,]+ tokens, [\d.]+ nats a token, perplexity [\d.]+\n", errors), "interrupted: %s" % errors)
+    need(os.listdir(temporary) == [], "left behind: %s" % os.listdir(temporary))
+
+    # What is refused, in one line.
+    open(text_file, "wb").write(b"x")
+    refuses("has no token with another one before it", "perplexity", *given, "--text", text_file)
+    open(text_file, "wb").write(b"")
+    refuses("text.txt: is empty", "perplexity", *given, "--text", text_file)
+    refuses("--text is missing", "perplexity", *given)
+    refuses("--stride: 33", "perplexity", *given, "--text", text_file, "--stride", "33")
+    refuses("--context: 1:", "perplexity", *given, "--text", text_file, "--context", "1")
+    refuses("the prompt is missing", "generate", *given)
+    refuses("the prompt has no tokens", "generate", *given, "")
+    refuses("the prompt has 33 tokens", "generate", *given, "x" * 33)
+    refuses("--temperature: hot", "generate", *given, "x", "--temperature", "hot")
+    refuses("--top-p: 0:", "generate", *given, "x", "--top-p", "0")
+    refuses("--ids: 256: must be below vocab", "generate", *given, "--ids", "256")
+    refuses("leave it out", "generate", *given, "x", "--ids", "1")
+    with open(model, "w") as file:
+        file.write(DECODER.replace(', head = {}', "").replace("tied = true, ", ""))
+    refuses("output.head: is missing", "generate", *given, "x")
+    with open(model, "w") as file:
+        file.write(DECODER.replace(',\n    tokenizer = { kind = "bytes" }', ""))
+    refuses("tokenizer: is missing", "generate", *given, "x")
+    refuses("tokenizer: is missing", "perplexity", *given, "--text", text_file)
+    need(works("generate", *given, "--ids", "72,101,108,108,111", "--temperature", "0", "--tokens", "3").decode().split() ==
+         [str(id) for id in ids[:3]], "ids without a tokenizer")
+    with open(model, "w") as file:
+        file.write(DECODER.replace("context = 32", "context = 32, causal = false"))
+    refuses("is an encoder", "generate", *given, "x")
+    refuses("is an encoder", "perplexity", *given, "--text", text_file)

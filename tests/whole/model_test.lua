@@ -1,0 +1,259 @@
+-- Whole models as files: which are valid, what plan counts and where buffers lie, how code grows with depth, and which
+-- commands refuse what.
+local check = require "tests.support.check"
+local emit = require "gen.emit.emit"
+local host = require "host"
+local isa = require "gen.isa.list"
+local json = require "json"
+local lifetimes = require "gen.plan.lifetimes"
+local model = require "gen.families.model_file"
+local plan = require "gen.families.whole.plan"
+local program = require "tests.support.program"
+
+local works, refuses = program.works, program.refuses
+local test = {}
+local folder = program.folder()
+
+-- A model file with `changes`, Lua source that changes the table t.
+local function source(changes)
+    return [[
+local t = { name = "m", d = 32, heads = 4, layers = 2, vocab = 100, skip = true, positions = 40, checkpoint = "roberta",
+    norm = { kind = "layernorm", place = "post" }, attention = { context = 38, causal = false },
+    ffn = { kind = "mlp", f = 64, activation = "gelu" }, embedding = { first_position = 2 } }
+]] .. (changes or "") .. "\nreturn t\n"
+end
+
+local function path(changes) return program.model(folder, "m", source(changes)) end
+local function load(changes) return model.load(path(changes)) end
+local function planned(changes) return plan.build(load(changes), { isa.get "scalar" }, {}) end
+
+function test.defaults()
+    local m =
+        load "t.embedding = { sinusoidal = {} } t.positions = nil t.output = { head = {}, norm = { kind = 'rmsnorm' } }"
+    check.equal(m.embedding, { scale = 1, sinusoidal = { order = "interleaved", steps = "n", max = 10000 } })
+    check.equal(m.output, { unit = false, head = { bias = false }, norm = { kind = "rmsnorm", eps = 1e-5 } })
+    check.equal(load("t.layers = { { d_in = 20 }, {}, { count = 3 } } t.embedding = { d = 20 }").layers, {
+        { count = 1, d_in = 20 },
+        { count = 1 },
+        { count = 3 },
+    })
+end
+
+function test.rules_between_keys()
+    local causal = "t.attention.causal = true "
+    for _, row in ipairs {
+        { "t.embedding.d = 0", "embedding.d = 0: must be an integer from 1 to 65536" },
+        { "t.embedding.widht = 0", "embedding.widht = 0: unknown key" },
+        { "t.layers = 0", "layers = 0: must be an integer from 1 to 4096, or a list" },
+        { "t.layers = {}", "layers = {...}: must be an integer from 1 to 4096, or a list" },
+        { "t.layers = { { count = 0 } }", "layers.1.count = 0: must be an integer" },
+        { "t.layers = { { depth = 2 } }", "layers.1.depth = 2: unknown key" },
+        { "t.layers = { { d = 16 }, {} }", "layers: a block takes 32 values a token, but the one before it makes 16" },
+        { "t.layers = { { d = 16 } }", "d = 32: must be the width of the last block of layers, 16" },
+        { "t.layers = { { d_in = 16, count = 2 } }", "d_in = 16: must be d = 32" },
+        { "t.layers = { { count = 4096 }, {} }", "layers = 4097: must be at most 4096 blocks" },
+        { "t.heads = 3", "heads = 3: must divide d = 32" },
+        { "t.positions = 39", "positions = 39: must be at least attention.context + embedding.first_position = 40" },
+        { "t.embedding.sinusoidal = {}", "embedding.sinusoidal: must be absent where positions are learned" },
+        { "t.positions = nil", "embedding.first_position = 2: is of learned positions" },
+        {
+            "t.positions = nil t.embedding = { d = 21, sinusoidal = {} }",
+            "embedding.sinusoidal: needs rows of an even width, not of 21",
+        },
+        { causal .. "t.output = { pool = 'mean' }", 'output.pool = "mean": is of encoders' },
+        { "t.output = { pool = 'median' }", 'output.pool = "median": must be "mean" or "first" or "last" or "sqrt_n"' },
+        { "t.output = { head = {}, classes = 3 }", "output.classes = 3: must be absent beside output.head" },
+        { "t.output = { unit = true, classes = 3 }", "output.unit = true: must be absent beside output.classes" },
+        { "t.tied = true", "tied = true: needs output.head" },
+        {
+            "t.tied = true t.output = { dense = { width = 8 }, head = {} }",
+            "tied = true: the head takes 8 values, but rows of the embedding have 32",
+        },
+        {
+            "t.attention.eliminate = 'QP' t.layers = { { d = 32, heads = 2 }, {} }",
+            "only of blocks that are all of one shape",
+        },
+        { "t.tokenizer = {}", 'tokenizer.file: is missing: only kind = "bytes" has none' },
+        { "t.output = { norm = { kind = 'layernorm' } }", "output.norm: roberta checkpoints have no such tensors" },
+        {
+            "t.token_types = 2 t.positions = nil t.embedding = {} t.checkpoint = 'llama'",
+            "token_types = 2: llama checkpoints have no such embeddings",
+        },
+        {
+            "t.checkpoint = 'mingpt' t.embedding.d = 16",
+            "embedding.d = 16: mingpt checkpoints have no map to the blocks",
+        },
+        { "t.tokenizer = { kind = 'bytes' }", "vocab = 100: the tokenizer has 256 pieces" },
+    } do
+        refuses(1, row[2], { "plan", path(row[1]) })
+    end
+end
+
+function test.weights_are_counted_once()
+    -- RoBERTa-base: a tied embedding counts once, positions count
+    local roberta = program.model(
+        folder,
+        "base",
+        [[return { name = "base", d = 768, heads = 12, layers = 12, vocab = 50265, positions = 514, token_types = 1, tied = true,
+    skip = true, norm = { kind = "layernorm", place = "post" }, attention = { causal = false, context = 512 },
+    ffn = { kind = "mlp", f = 3072, activation = "gelu" }, embedding = { first_position = 2, norm = { kind = "layernorm" } },
+    output = { dense = { width = 768, activation = "gelu", norm = { kind = "layernorm" } }, head = { bias = true } },
+    checkpoint = "roberta" }]]
+    )
+    local found = json.decode(works { "plan", roberta, "--json" })
+    check.equal(found.weights.embedding, (50265 + 514 + 1) * 768)
+    check.equal(found.weights.blocks, 12 * (4 * 768 * 768 + 2 * 768 * 3072))
+    check.equal(found.weights.output, 768 * 768)
+    check.matches(works { "plan", roberta }, "all weights%s+124,523,520  124%.5M")
+    local mixed = json.decode(
+        works { "plan", path "t.layers = { { d_in = 20, head_dim = 5 }, {} } t.embedding.d = 12", "--json" }
+    )
+    check.equal(mixed.weights.embedding, (100 + 40) * 12 + 12 * 20)
+    check.equal(mixed.weights.layers, {
+        { count = 1, weights = 3 * 20 * 20 + 20 * 32 + 20 * 32 + 2 * 32 * 64 },
+        { count = 1, weights = 4 * 32 * 32 + 2 * 32 * 64 },
+    })
+end
+
+-- The bytes of the sources of a model with so many layers.
+local function source_bytes(changes)
+    local bytes, files = 0, 0
+    for _, file in ipairs(emit.sources(planned(changes))) do
+        bytes, files = bytes + #file.text, files + 1
+    end
+    return bytes, files
+end
+
+function test.code_does_not_grow_with_depth()
+    local few, files = source_bytes "t.layers = 4"
+    local many, more_files = source_bytes "t.layers = 12"
+    check.equal(more_files, files)
+    assert(many - few < 200, many - few) -- digits of sizes
+    -- blocks of one shape are a run, however the list says them
+    check.equal((source_bytes "t.layers = { { count = 3 }, {}, {}, {}, { count = 6 } }"), many)
+    local two =
+        source_bytes "t.layers = { { ffn = { kind = 'mlp', f = 32, activation = 'gelu' }, count = 5 }, { count = 7 } }"
+    assert(two > many + 1000)
+end
+
+function test.buffers_share_memory_by_lifetime()
+    local function made(first, last, bytes) return { first = first, last = last, bytes = bytes } end
+    local list = { made(1, 2, 640), made(2, 3, 320), made(3, 3, 500), made(1, 1, 100) }
+    local total, used = lifetimes.place(list, 3)
+    check.equal(used, { 740, 960, 820 })
+    check.equal(total, 960)
+    for i, a in ipairs(list) do
+        check.equal(a.at % 64, 0)
+        for n = 1, i - 1 do
+            local b = list[n]
+            local together = a.first <= b.last and b.first <= a.last
+            assert(not together or a.at + a.bytes <= b.at or b.at + b.bytes <= a.at)
+        end
+    end
+    local p = planned "t.output = { pool = 'mean', dense = { width = 50, activation = 'tanh' }, unit = true }"
+    local sum = 0
+    for _, buffer in ipairs(p.memory.buffers) do
+        sum = sum + buffer.bytes
+        assert(buffer.at + buffer.bytes <= p.scratch_bytes)
+    end
+    assert(p.scratch_bytes < sum)
+    local text = works { "plan", path "t.output = { pool = 'mean' }" }
+    for _, words in ipairs { "flash embedding", "flash blocks", "RAM scratch", "in use: blocks", "x_1" } do
+        check.matches(text, words)
+    end
+end
+
+-- A small decoder, its weights, and their blob.
+local function decoder()
+    local file = program.model(
+        folder,
+        "d",
+        [[return { name = "d", d = 16, heads = 2, layers = 1, vocab = 40, positions = 12, skip = true, norm = { kind = "layernorm" },
+    attention = { context = 12 }, ffn = { kind = "mlp", f = 20, activation = "relu" }, embedding = {},
+    output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "mingpt" }]]
+    )
+    local weights = folder .. "/d.safetensors"
+    works { "sample", file, "-o", weights }
+    return file, weights
+end
+
+local function ids(text)
+    local name = folder .. "/ids"
+    assert(host.write_file(name, text))
+    return name
+end
+
+function test.ids_are_checked()
+    local file, weights = decoder()
+    local function refused(text, line)
+        local words = { "run", file, "--weights", weights, "--ids", ids(text), "--output", folder .. "/none.npy" }
+        refuses(1, line, words)
+        check.equal(host.kind(folder .. "/none.npy"), nil)
+    end
+    refused("1 2 40", "ids: id 3 = 40: must be from 0 to vocab - 1 = 39")
+    refused("-1", "ids: id 1 = -1: must be from 0")
+    refused("1 two", 'ids: "two": must be an integer')
+    refused("1 99999999999999999999", 'ids: "99999999999999999999": must be an integer')
+    refused("", "ids: has no ids")
+    refused(("1 "):rep(13), "ids: 13 ids: must be at most attention.context = 12")
+    refused("\x93NUMPY\1\0\10\0{'descr': ", "is no .npy file")
+    refused(
+        "\x93NUMPY\1\0\70\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           \n\0\0\0\0",
+        "must be integers"
+    )
+    refuses(2, "of a whole model --ids instead", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
+    local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
+    refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
+    local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
+    refuses(1, "--input: x: " .. file .. " takes --ids instead", input)
+    works { "run", file, "--weights", weights, "--ids", ids "1, 2,\n3", "--output", folder .. "/some.npy" }
+end
+
+function test.commands_that_need_vectors_say_so()
+    local file, weights = decoder()
+    refuses(1, "is a whole model, which lookupc does not time", { "bench", file })
+    refuses(1, "fuse reads the blocks alone", { "fuse", file, "--weights", weights, "-o", folder .. "/f" })
+    refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
+    refuses(1, "--tables: i8: is for", { "plan", file, "--tables", "i8" })
+    local encoder = program.model(folder, "e", source())
+    works { "sample", encoder, "-o", folder .. "/e.safetensors" }
+    local words =
+        { "run", encoder, "--weights", folder .. "/e.safetensors", "--ids", ids "1", "--output", "y", "--decode" }
+    refuses(1, "is an encoder", words)
+end
+
+function test.loading_is_strict()
+    local file, weights = decoder()
+    local shallow = program.model(
+        folder,
+        "d",
+        (
+            assert(host.read(file)):gsub(
+                'output = { norm = { kind = "layernorm" }, head = {} }',
+                "output = { head = {} }"
+            )
+        )
+    )
+    refuses(
+        1,
+        "tensors transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d",
+        { "pack", shallow, "--weights", weights, "-o", folder .. "/blob" }
+    )
+    works { "pack", shallow, "--weights", weights, "-o", folder .. "/blob", "--ignore", "transformer.ln_f.*" }
+    local tied = program.model(folder, "t", (assert(host.read(file)):gsub("embedding = ", "tied = true, embedding = ")))
+    refuses(
+        1,
+        "tensors lm_head.weight, transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d: the model \z
+            file has tied = true; ",
+        { "pack", tied, "--weights", weights, "-o", folder .. "/blob" }
+    )
+end
+
+function test.bundles_stay_fresh()
+    local file = path "t.vocab = 300 t.tokenizer = { kind = 'bytes' }"
+    works { "emit", file, "-o", folder .. "/bundle" }
+    check.matches(works { "check", folder .. "/bundle" }, "fresh")
+    check.equal(works { "tokenize", file, "AB" }, "65 66\n")
+end
+
+return test
