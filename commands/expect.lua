@@ -50,7 +50,8 @@ function expect.compare(path, m, unsaid, tolerance, options)
     local d = assert(npy.compare(path, options.expect))
     host.print(
         string.format(
-            "relative error %.2g in row %d of %d; largest difference %.2g in row %d, column %d of %d: %.9g, expected %.9g",
+            "relative error %.2g in row %d of %d; "
+                .. "largest difference %.2g in row %d, column %d of %d: %.9g, expected %.9g",
             d.relative,
             d.row,
             d.rows,

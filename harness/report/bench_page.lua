@@ -56,10 +56,10 @@ local function by_kernels(results)
     return sets
 end
 
--- What results are compared with: the key of their ratio, and what it is called.
+-- What results are compared with: the key of their ratio, what it is called, and the head of the figure.
 local comparisons = {
-    { key = "same_type_speedup", name = "dense FFN of the same type" },
-    { key = "speedup", name = "dense FFN in float32" },
+    { key = "same_type_speedup", name = "dense FFN of the same type", head = "Speed-up, same type" },
+    { key = "speedup", name = "dense FFN in float32", head = "Speed-up, float32" },
 }
 
 -- Of one of `comparisons`.
@@ -95,7 +95,7 @@ local function speedup_chart(of, sets, results)
         dash = dashes[2],
         points = limit,
     }
-    lines[#lines + 1] = { label = of.name, dash = dashes[3], points = dense }
+    lines[#lines + 1] = { label = "dense FFN", dash = dashes[3], points = dense }
     return chart.draw {
         title = "Speed-up over the " .. of.name .. " against tokens a call",
         lines = lines,
@@ -280,7 +280,7 @@ function report.page(facts, limits, results)
         if results[1][of.key] then
             figures[#figures + 1] = html.figure(
                 2,
-                "Speed-up over the " .. of.name,
+                of.head,
                 speedup_chart(of, sets, results),
                 "Numbers: times as fast as the " .. of.name .. (#sets > 1 and ", " .. best.name or "") .. "." .. grey
             )

@@ -154,11 +154,13 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     for _, buffer in ipairs(regime.work) do
         bytes[buffer.name] = buffer.bytes
     end
-    -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 tables
+    -- scores as integers, four to two words; sums of whole lines; units of scores for each 256 rows
     if regime.schedule and regime.gather_i8 then
         local columns = (regime.schedule["gather.columns"] + 63) // 64 * 64
         bytes.words, bytes.score_units, bytes.zeros =
-            regime.chunk * ((m.h + 3) // 4) * 8, regime.chunk * ((m.h + 255) // 256) * 4, columns * 4
+            regime.chunk * ((m.h * m.neighbours + 3) // 4) * 8,
+            regime.chunk * ((m.h * m.neighbours + 255) // 256) * 4,
+            columns * 4
         if regime.group < m.h then bytes.sums = 4 * regime.chunk * columns end
     elseif regime.schedule and regime.schedule["gather.columns"] < m.d_out and regime.group < m.h then
         bytes.sums = 4 * regime.chunk * regime.schedule["gather.columns"]

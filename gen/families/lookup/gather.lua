@@ -69,10 +69,10 @@ function gather.tiles(shape, columns, lanes, vectors)
     return tiles
 end
 
--- How many elements of a row the hash prefetches as soon as it knows the row; nil if a token takes several rows of a
--- table.
+-- How many elements of a row the hash prefetches as soon as it knows the row; nil if a token takes all rows.
 function gather.prefetch_first(shape)
-    return shape.neighbours == 1 and math.min(first_lines * cache_line // shape.tables.bytes, shape.d_out) or nil
+    local elements = math.min(first_lines * cache_line // shape.tables.bytes, shape.d_out)
+    return shape.neighbours < shape.rows and elements or nil
 end
 
 -- How many of `tiles`, what gather.tiles returns, there are: threads can gather one each.
@@ -118,7 +118,7 @@ function gather.streams(shape, isa, choices)
     if shape.d_out % floats > 0 or shape.y_step % floats > 0 or choices["gather.columns"] % floats > 0 then
         return false
     end
-    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables end
+    if gather_i8.words(shape, isa) then return shape.h <= gather_i8.max_tables(shape) end
     return choices["gather.group"] >= shape.h or gather.sums_wait(shape, choices)
 end
 

@@ -55,10 +55,10 @@ end
 
 -- Sums of integers: `from` is what sums begin with, `base` what is added to them in floats.
 local function integer_calls(shape, v)
-    local group, rows, list = v.group, v.gather_i8.rows, {}
+    local group, step, list = v.group, v.gather_i8.step, {}
     local function add(run, call)
         call.run, call.tables = run, run.tables
-        call.code_step, call.words_step = v.tile, 2 * v.tile // rows
+        call.code_step, call.words_step = shape.neighbours * v.tile, 2 * v.tile // step
         list[#list + 1] = call
     end
     local max_next = math.max(0, shape.h - group)

@@ -4,16 +4,35 @@ local blob = require "gen.plan.blob"
 
 local gather_i8 = {}
 
--- Tables whose scores have one unit: a sum of products of two bytes stays exact in float32, one of a score and a byte
+-- Rows whose scores have one unit: a sum of products of two bytes stays exact in float32, one of a score and a byte
 -- below 2^31.
-gather_i8.max_tables = 256
+local max_rows = 256
 
--- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not: scores
--- must not be negative, which those of a vertex beside the best one may be.
-function gather_i8.words(shape, isa)
-    local fits = shape.tables.integer_gather and shape.neighbours == 1 and shape.score.never_negative
-    return fits and isa.gather_i8 or nil
+-- Tables whose scores have one unit.
+function gather_i8.max_tables(shape) return max_rows // shape.neighbours end
+
+-- Whether no score is below 0, of the best row of a table and of the second one. A score is a share of the softmax,
+-- which is positive, perhaps times <z, S>, S the signs of the row's number.
+--   the best row    <z, S> = A, the sum of |z|
+--   the second one  differs in the bit with the least |z|, a: <z, S> = A - 2 a. With tau >= 2 another bit has b >= a,
+--                   and A >= a + b >= 2 a. (With tau = 1 it is -a.)
+-- Kernels compute the same in float32, not less: A is made by adding tau numbers >= 0 one after the other, and rounding
+-- keeps the order of two numbers, so A is at least a + b rounded, which is at least 2 a, a float32 number; -2 a is
+-- exact, and a difference of float32 numbers has its sign. Shares are exponentials and a quotient: not negative either.
+-- NaN and infinities make the token's unit NaN (templates/lookup/gather_i8/scores.c).
+-- Of m rows the m-th has <z, S> >= 0 up to m = 2^(tau-1), since of a vertex and the opposite one only one is negative;
+-- but for m > 2 costs are sums themselves, and float32 may end a little below 0.
+local function never_negative(shape)
+    return shape.score.never_negative and (shape.neighbours == 1 or shape.neighbours == 2 and shape.tau >= 2)
 end
+
+-- The words with which `isa` sums rows of these tables as integers times integer scores, nil if it does not.
+function gather_i8.words(shape, isa)
+    return shape.tables.integer_gather and never_negative(shape) and isa.gather_i8 or nil
+end
+
+-- Tables whose rows are added in one step.
+function gather_i8.step(words, shape) return words.rows // shape.neighbours end
 
 -- Integers that `columns` columns of a token take: interleaved rows leave whole lines of a load.
 function gather_i8.pitch(words, columns) return blob.round_up(columns, words.columns) end
@@ -22,8 +41,9 @@ function gather_i8.pitch(words, columns) return blob.round_up(columns, words.col
 -- tables whose scores have one unit a token. All groups but the last are summed by `group`, { tables, last }, and wait.
 local function spans_of(shape, group)
     local spans = {}
-    for first = 0, shape.h - 1, gather_i8.max_tables do
-        local tables = math.min(gather_i8.max_tables, shape.h - first)
+    local max_tables = gather_i8.max_tables(shape)
+    for first = 0, shape.h - 1, max_tables do
+        local tables = math.min(max_tables, shape.h - first)
         spans[#spans + 1] = {
             table = first,
             tables = tables,
@@ -86,17 +106,17 @@ local function runs_of(spans, group)
     return runs
 end
 
--- Distinct groups of more tables than are added at a time, `together` of them in a step of a loop: { tables, together,
+-- Distinct groups of more tables than are added at a time, `together` of them in a turn of a loop: { tables, together,
 -- strip }.
-local function groups_of(runs, strips, words, unroll)
+local function groups_of(runs, strips, step, unroll)
     local groups, seen = {}, {}
     for _, run in ipairs(runs) do
-        if run.tables > words.rows and not seen[run.tables] then
+        if run.tables > step and not seen[run.tables] then
             seen[run.tables] = true
             for _, strip in ipairs(strips) do
                 groups[#groups + 1] = {
                     tables = run.tables,
-                    together = math.min(unroll, blob.round_up(run.tables, words.rows)),
+                    together = math.min(unroll, blob.round_up(run.tables, step)),
                     strip = strip,
                 }
             end
@@ -106,8 +126,8 @@ local function groups_of(runs, strips, words, unroll)
 end
 
 -- The plan of the gather of `v`, whose tiles of columns are planned; nil if rows are not summed as integers.
---   max_tables        that share a unit of scores
---   rows, columns     of a step: tables, and columns of one load
+--   max_rows          that share a unit of scores
+--   rows, step, columns   of a step: rows, the tables that they are of, and columns of one load
 --   lines, strips, strip_of (by width)
 --   partial           whether a step has fewer tables somewhere
 --   low_at            offset of the lower bytes of a token's words of scores from the upper ones
@@ -122,8 +142,9 @@ function gather_i8.plan(shape, v, tables)
     if not words then return nil end
     local lines, strips, by_width = lines_and_strips(v, words, v.isa.lanes)
     local plan = {
-        max_tables = gather_i8.max_tables,
+        max_rows = max_rows,
         rows = words.rows,
+        step = gather_i8.step(words, shape),
         columns = words.columns,
         lines = lines,
         strips = strips,
@@ -132,15 +153,15 @@ function gather_i8.plan(shape, v, tables)
     }
     if v.regime == "few" then
         -- Scores of one token's call are made a vector of tables at a time.
-        plan.partial = tables % words.rows > 0 or shape.h % tables % words.rows > 0
-        plan.low_at = blob.round_up(tables, v.isa.lanes) // words.rows
+        plan.partial = tables % plan.step > 0 or shape.h % tables % plan.step > 0
+        plan.low_at = blob.round_up(tables * shape.neighbours, v.isa.lanes) // words.rows
         return plan
     end
-    plan.partial = shape.h % words.rows > 0
-    plan.quads, plan.low_at = blob.round_up(shape.h, words.rows) // words.rows, v.tile
+    plan.partial = shape.h % plan.step > 0
+    plan.quads, plan.low_at = blob.round_up(shape.slots, words.rows) // words.rows, v.tile
     plan.spans = spans_of(shape, v.group)
     plan.runs = runs_of(plan.spans, v.group)
-    plan.groups = groups_of(plan.runs, strips, words, v.unroll)
+    plan.groups = groups_of(plan.runs, strips, plan.step, v.unroll)
     plan.waits, plan.tile_pitch = false, 0
     for _, run in ipairs(plan.runs) do
         plan.waits = plan.waits or not run.last

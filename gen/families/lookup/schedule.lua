@@ -149,7 +149,8 @@ local choices = {
         doc = "tables gathered in one pass over the tokens",
         values = function(shape, isa)
             local words = gather_i8.words(shape, isa) -- whole words of scores
-            local list = powers(words and math.min(shape.h, words.rows) or 1, math.min(shape.h, 64))
+            local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
+            local list = powers(least, math.min(shape.h, 64))
             if shape.h <= 64 and list[#list] ~= shape.h then list[#list + 1] = shape.h end
             return list
         end,
@@ -165,8 +166,8 @@ local choices = {
                 or shape.tables.bytes < 4 and isa.l2_bytes
                 or isa.l2_bytes // 4
             local tables = math.min(clamp(room // slice, (4 + m - 1) // m, (max + m - 1) // m), shape.h)
-            return gather_i8.words(shape, isa) and tables < gather_i8.words(shape, isa).rows and tables
-                or power_of_two_at_most(tables)
+            local words = gather_i8.words(shape, isa)
+            return words and tables < gather_i8.step(words, shape) and tables or power_of_two_at_most(tables)
         end,
     },
     {
@@ -183,7 +184,8 @@ local choices = {
         doc = "tables written out in one step of the gather's loop",
         values = function(shape, isa, s)
             local words = gather_i8.words(shape, isa)
-            return words and powers(words.rows, math.max(words.rows, s["gather.group"]))
+            local step = words and gather_i8.step(words, shape)
+            return words and powers(step, math.max(step, s["gather.group"]))
                 or powers(1, math.min(8, s["gather.group"]))
         end,
         default = function(shape, isa, s)
@@ -197,8 +199,9 @@ local choices = {
                         (s["gather.columns"] + words.columns - 1) // words.columns
                     )
                 )
+                local step = gather_i8.step(words, shape)
                 return power_of_two_at_most(
-                    clamp(max_i8_lines // lines * words.rows, words.rows, math.max(words.rows, s["gather.group"]))
+                    clamp(max_i8_lines // lines * step, step, math.max(step, s["gather.group"]))
                 )
             end
             return isa.lanes == 1 and 1 or power_of_two_at_most(math.min(8, s["gather.group"]))
@@ -290,13 +293,13 @@ add {
     key = "few.group",
     doc = "tables gathered in one pass over a few tokens",
     values = function(shape, isa)
-        local max = gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables) or shape.h
+        local max = gather_i8.words(shape, isa) and math.min(shape.h, gather_i8.max_tables(shape)) or shape.h
         local list = powers(1, max)
         if list[#list] ~= max then list[#list + 1] = max end
         return list
     end,
     default = function(shape, isa)
-        if gather_i8.words(shape, isa) then return math.min(shape.h, gather_i8.max_tables) end
+        if gather_i8.words(shape, isa) then return math.min(shape.h, gather_i8.max_tables(shape)) end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
         return from_memory(shape, isa)
                 and shape.d_out * shape.tables.bytes >= 1024
@@ -352,8 +355,8 @@ add {
     default = function(shape, isa)
         if not from_memory(shape, isa) then return 0 end
         -- Pays for rows of i8 (0.97 of one token's time); with those of float32 one token takes 1.12 times as long,
-        -- eight 1.05 times.
-        return gather_i8.words(shape, isa) and 2 or 1
+        -- eight 1.05 times. With two rows a table one token takes 0.98 of the time, 8 and 64 tokens 1.02 times as long.
+        return gather_i8.words(shape, isa) and shape.neighbours == 1 and 2 or 1
     end,
 }
 

@@ -32,6 +32,7 @@ function describe.lines(m, make)
     add(m.name, "%s, vocab %d", describe.shape_text(m), m.vocab)
     add("Q+P per layer", "%15s", figures.grouped(c.qp))
     add("K+V per layer", "%15s", figures.grouped(c.kv))
+    if c.skip_map then add("S per layer", "%15s", figures.grouped(c.skip_map)) end
     add("FFN per layer", "%15s", figures.grouped(c.ffn))
     add("embeddings", "%15s", figures.grouped(c.embeddings))
     add("all weights", "%15s  %s", figures.grouped(c.total), figures.rounded(c.total))

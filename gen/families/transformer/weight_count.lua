@@ -47,6 +47,7 @@ function weight_count.of(m)
     local ffn, ffn_met = ffn_weights(m)
     local embeddings = input * input_rows(m) + d * (m.tied and 0 or m.vocab)
     local c = { e = e, qp = qp, kv = kv, ffn = ffn, embeddings = embeddings, eliminated = eliminated }
+    c.skip_map = skip_map > 0 and skip_map or nil
     c.block = qp + kv + skip_map + ffn - eliminated -- what is left of it
     local tables, rows, embedding = widened(m, e)
     c.total = m.layers * (qp + kv + skip_map + ffn) + c.embeddings

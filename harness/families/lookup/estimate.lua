@@ -94,7 +94,7 @@ function estimate.stack_bytes(shape, isa, s, regime, gather_i8)
     if regime == "many" then return 8 * s["tile.vectors"] * isa.lanes end
     return math.max(
         8,
-        gather_i8 and (2 * up(s["few.group"], gather_i8.rows) + 1) * 4 or 0,
+        gather_i8 and (2 * up(s["few.group"] * shape.neighbours, gather_i8.rows) + 1) * 4 or 0,
         (shape.tau + 1) * isa.lanes * 4
     )
 end

@@ -65,10 +65,7 @@ local function check_window(p, options)
     end
     options.stride = options.stride or options.context // 2
     if options.stride < 1 or options.stride > options.context then
-        error(
-            string.format("--stride: %d: must be an integer from 1 to the context, %d", options.stride, options.context),
-            0
-        )
+        error(string.format("--stride: %d: must be from 1 to --context = %d", options.stride, options.context), 0)
     end
 end
 

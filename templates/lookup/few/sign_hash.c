@@ -42,28 +42,6 @@ void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and
 $(i)$(helper)_transpose$(shape.tau - column >= lanes and "" or "_last")(row, $(column), $(sum("bits", column * lanes)));
 //$ end
 //$ end
-//$ if hash.spread then
-//$ if score.share then
-    float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score));
-//$ end
-    uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
-
-    for (size_t table = 0; table < $(shape.h); table += $(lanes)) { /* lanes without a table repeat the last one */
-        const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
-        for (size_t i = 0; i < $(lanes); ++i)
-            row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
-//$ transposed("        ")
-        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or ""), vertices);
-        for (size_t i = 0; i < tables; ++i)
-            for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.share and " {" or "")
-                *code++ = lane_code[n * $(lanes) + i];
-//$ if score.share then
-                *score++ = lane_score[n * $(lanes) + i];
-            }
-//$ end
-    }
-//$ else
-
 //$ -- Prefetches the beginnings of rows just found, and their scales: they come while the next tables are hashed. Not a function: gcc
 //$ -- drops calls of one that does nothing else.
 //$ local function prefetch_found(i, table, count, code)
@@ -78,6 +56,32 @@ $(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("R
 //$     end
 $(i)    }
 //$ end
+//$ if hash.spread then
+//$ if score.share then
+    float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score));
+//$ end
+    uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
+
+    for (size_t table = 0; table < $(shape.h); table += $(lanes)) { /* lanes without a table repeat the last one */
+        const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
+        for (size_t i = 0; i < $(lanes); ++i)
+            row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
+//$ transposed("        ")
+        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or ""), vertices);
+//$ if prefetch_first then
+        const uint16_t *found = code;
+//$ end
+        for (size_t i = 0; i < tables; ++i)
+            for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.share and " {" or "")
+                *code++ = lane_code[n * $(lanes) + i];
+//$ if score.share then
+                *score++ = lane_score[n * $(lanes) + i];
+            }
+//$ end
+//$ if prefetch_first then prefetch_found("        ", "(table + i / " .. shape.neighbours .. ")", "tables * " .. shape.neighbours, "found[i]") end
+    }
+//$ else
+
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
 //$ loop("    ", "table", 0, whole, lanes, function(i, table)
 //$ local function on(base) return table == "table" and base .. " + table" or base end

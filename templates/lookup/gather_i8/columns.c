@@ -3,7 +3,7 @@
 //$ -- them; with the last tables' rows they become y.
 //$ for _, run in ipairs(v.gather_i8.runs) do
 
-/* Adds one row of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
+/* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(t.width) columns of every token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
    table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
    words   [tiles][$(v.gather_i8.quads)][2]$(lane_axis), likewise: scores as integers
@@ -41,7 +41,7 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ if prefetch_next then
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$ end
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables, run = run, from = "token_base", to = run.last and "token_y" or "token_to" }, i = "            " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = "templates/lookup/gather_i8/strip.c", token = { count = run.tables * shape.neighbours, run = run, from = "token_base", to = run.last and "token_y" or "token_to" }, i = "            " }))
         }
     }
 }

@@ -1,19 +1,23 @@
 //$ takes v, isa, tile, helper
 //$ local words, low_at, partial = isa.gather_i8, v.gather_i8.low_at, v.gather_i8.partial
+//$ local rows = shape.neighbours == 1 and "tables" or "rows"
 
-/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) tables in one word. No score is negative. The
+/* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) $(rows) in one word. No score is negative. The
    rounding error of one is at most half a unit, 1/131070 of the largest score. If all scores are 0, the unit is 0 and the integers,
    whatever they are, count for nothing. A NaN or an infinity makes the unit NaN.
+//$ if shape.neighbours > 1 and shape.score.along then
+   That of a table's second row is not: sum of |z| - 2 |z of the bit that differs| >= 0, as another bit has no smaller |z|.
+//$ end
 //$ if tile == 1 then
-   score  [tables], of one token
-   words  [high, low][$(low_at)], zero behind the last table */
-static inline float $(helper)_scores_to_integers(const float *score, size_t tables, uint32_t *words)
+   score  [$(rows)], of one token
+   words  [high, low][$(low_at)], zero behind the last $(rows == "tables" and "table" or "row") */
+static inline float $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words)
 {
     const float one = $hidden(1.0f);
     float padded[$(low_at * words.rows)];
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
     for (size_t k = 0; k < $(low_at * words.rows); ++k)
-        padded[k] = one * (k < tables ? score[k] : 0.0f);
+        padded[k] = one * (k < $(rows) ? score[k] : 0.0f);
 //$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
 $(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded", k));
 $(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));
@@ -29,24 +33,24 @@ $(i)$(words.store_lower_bytes("words", k == "k" and low_at .. " + k / " .. words
     return largest * (1.0f / 65535.0f) + 0.0f * $(words.total("all"));
 }
 //$ else
-   score  [tables][$(tile)], of a tile of tokens
-   words  [($(sum("tables", words.rows - 1))) / $(words.rows)][high, low][$(tile)]; unit [$(tile)] */
-static inline void $(helper)_scores_to_integers(const float *score, size_t tables, uint32_t *words, float *unit)
+   score  [$(rows)][$(tile)], of a tile of tokens
+   words  [($(sum(rows, words.rows - 1))) / $(words.rows)][high, low][$(tile)]; unit [$(tile)] */
+static inline void $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words, float *unit)
 {
     for (size_t token = 0; token < $(tile); token += $(isa.lanes)) {
         $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
-        for (size_t k = 0; k < tables; ++k) {
+        for (size_t k = 0; k < $(rows); ++k) {
             const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, "token"));
             max = $(isa.max("max", "s"));
             all = $(isa.add("all", "s"));
         }
         const $(isa.vector) inverse = $(isa.div(isa.broadcast("65535.0f"), "max"));
-        for (size_t k = 0; k < tables; k += $(words.rows)) {
+        for (size_t k = 0; k < $(rows); k += $(words.rows)) {
 //$     local q = {}
 //$     for r = 0, words.rows - 1 do
 //$         q[r + 1] = "q" .. r
 //$         local value = words.round(isa.mul("inverse", isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile, "token")))
-            const $(isa.index) q$(r) = $(r > 0 and partial and sum("k", r) .. " < tables ? " .. value .. " : " .. isa.index_zero() or value);
+            const $(isa.index) q$(r) = $(r > 0 and partial and sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() or value);
 //$     end
 //$     for _, half in ipairs { { name = "high", bytes = words.upper_bytes(q), at = "" }, { name = "low", bytes = words.lower_bytes(q), at = " + " .. tile } } do
 //$         local byte = {}

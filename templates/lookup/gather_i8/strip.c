@@ -1,6 +1,7 @@
 //$ takes v, helper, at, width, prefetches, token, i, constant, pitch_argument, commas
-//$ -- One strip of a tile of columns of one token: one row of every table, summed exactly as integers. Many tokens: `run` says of which.
-//$ local run, rows, strip, starts = token.run, v.gather_i8.rows, v.gather_i8.strip_of[width], {}
+//$ -- One strip of a tile of columns of one token: the rows of every table, summed exactly as integers. Many tokens: `run` says of which.
+//$ local run, step, strip, starts = token.run, v.gather_i8.step, v.gather_i8.strip_of[width], {}
+//$ local m = shape.neighbours
 //$ for n, line in ipairs(strip.lines) do starts[n] = run and helper .. "_load_sums(" .. sum("token_from", sum(at, line.at)) .. ")" or helper .. "_zero_sums()" end
 //$ local following = strip.prefetches and ", " .. (prefetches and "prefetch_at - " .. at or 0) or ""
 //$ local alone = #starts == 1
@@ -11,10 +12,10 @@ $(i)$(helper)_sums sums = $(starts[1]);
 $(i)$(helper)_sums sums[$(#starts)] = { $(commas(starts)) };
 //$ end
 //$ if not run then
-$(i)for (size_t k = 0; k < tables; k += $(rows))
-$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(v.gather_i8.partial and "tables - k, " or "")token_code + k, token_words + k / $(rows)$(following));
-//$ elseif run.tables > rows then
-$(i)$(helper)_add_$(run.tables)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following));
+$(i)for (size_t k = 0; k < tables; k += $(step))
+$(i)    $(helper)_add_4x$(width)($(sums), $(sum("table", at)) + k * $(constant("TABLE_PITCH")), $(v.gather_i8.partial and "tables - k, " or "")token_code + k$(m > 1 and " * " .. m or ""), token_words + k / $(step)$(following));
+//$ elseif run.tables > step then
+$(i)$(helper)_add_$(run.tables * m)x$(width)($(sums), $(sum("table", at)), $(pitch_argument)token_code, token_words$(following));
 //$ else
 $(i)$(helper)_add_4x$(width)($(sums), $(sum("table", at)), $(pitch_argument)$(v.gather_i8.partial and run.tables .. ", " or "")token_code, token_words$(following));
 //$ end

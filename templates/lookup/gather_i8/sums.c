@@ -1,10 +1,11 @@
 //$ takes v, isa, tile, helper, row_pitch, line_elements, sums_of_integers, pitch_parameter, pitch_argument, rows_on, used, barriers
 //$ -- The sums of a line of columns as integers: what rows are added to, four at a time, and what becomes y.
 //$ local words, word, inline, plan = isa.gather_i8, isa.index, names.macro("INLINE"), v.gather_i8
+//$ local m, step = shape.neighbours, plan.step
 
 /* Sums of $(words.columns) columns of a token, 256 high + low: the columns in the order in which interleaved rows leave them.
    They are exact: a byte of a score (0 … 255) times an element of a row (-128 … 127) is below 2^15, four such products are added to
-   a 32-bit sum without saturation, and at most $(plan.max_tables) tables share a unit: 65535 * 128 * $(plan.max_tables) < 2^31.
+   a 32-bit sum without saturation, and at most $(plan.max_rows) $(m == 1 and "tables" or "rows") share a unit: 65535 * 128 * $(plan.max_rows) < 2^31.
    Only $(helper)_finish_y rounds. */
 typedef struct {
     $(word) high[4], low[4];
@@ -88,21 +89,22 @@ $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(is
 //$     end
 }
 //$ end
-//$ local function head(tables, strip)
-//$     local many_tables = plan.partial and tables == "4" and "size_t tables, " or ""
-$(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches and ", size_t prefetch_at" or ""))
+//$ local function head(rows, strip)
+//$     local many_tables = plan.partial and rows == "4" and "size_t tables, " or ""
+$(inline) void $(helper)_add_$(rows)x$(strip.width)($(helper)_sums *sums, const int8_t *table, $(pitch_parameter)$(many_tables)const uint16_t *code, const uint32_t *words$(strip.prefetches and ", size_t prefetch_at" or ""))
 //$ end
 //$ for _, strip in ipairs(plan.strips) do
 
-/* Adds one row of each of $(plan.partial and "up to four" or "four") tables to $(strip.width) columns of a token.
-   table  [$(plan.partial and "tables" or 4)][$(shape.rows)][$(row_pitch)]$(strip.prefetches and ", `prefetch_at` elements before what is prefetched" or "")
+/* Adds $(m == 1 and "one row" or m .. " rows") of each of $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(strip.width) columns of a token.
+   table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(strip.prefetches and ", `prefetch_at` elements before what is prefetched" or "")
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
    words  [0] and [$(plan.low_at)]: the upper and the lower bytes of the tables' scores */
 //$     head("4", strip)
 {
 //$     for r = 0, 3 do
-//$         local row = rows_on(rows_on("table", r * shape.rows), "(size_t) code[" .. r * tile .. "]")
-    const int8_t *row$(r) = $(r > 0 and plan.partial and "tables > " .. r .. " ? " .. row .. " : row0" or row);
+//$         local number = r // m -- of the table
+//$         local row = rows_on(rows_on("table", number * shape.rows), "(size_t) code[" .. r * tile .. "]")
+    const int8_t *row$(r) = $(number > 0 and plan.partial and "tables > " .. number .. " ? " .. row .. " : row0" or row);
 //$     end
 //$     if strip.prefetches then
 //$         for r = 0, 3 do
@@ -120,24 +122,24 @@ $(inline) void $(helper)_add_$(tables)x$(strip.width)($(helper)_sums *sums, cons
 //$     local strip, n = group.strip, group.tables
 
 /* The same for $(n) tables. */
-//$     head(n, strip)
+//$     head(n * m, strip)
 {
 //$     local function add(i, k, from)
 //$         local at = rows_on("table", from * shape.rows)
 //$         local codes, pairs = "code", "words"
-//$         if k then at, codes, pairs = rows_on("table", (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows), "code + k * " .. tile, "words + k * " .. 2 * tile // words.rows end
-$(i)$(helper)_add_4x$(strip.width)(sums, $(at), $(pitch_argument)$(plan.partial and (n - from < 4 and n - from or 4) .. ", " or "")$(sum(codes, from * tile)), $(sum(pairs, from // words.rows * 2 * tile))$(strip.prefetches and ", prefetch_at" or ""));
+//$         if k then at, codes, pairs = rows_on("table", (from > 0 and "(" .. sum("k", from) .. ")" or "k") .. " * " .. shape.rows), "code + k * " .. m * tile, "words + k * " .. 2 * tile // step end
+$(i)$(helper)_add_4x$(strip.width)(sums, $(at), $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(sum(codes, from * m * tile)), $(sum(pairs, from // step * 2 * tile))$(strip.prefetches and ", prefetch_at" or ""));
 //$     end
 //$     local whole = n - n % group.together
 //$     if whole <= group.together then whole = 0 end
-//$     if whole > 0 and group.together > words.rows then
+//$     if whole > 0 and group.together > step then
     for (size_t k = 0; k < $(whole); k += $(group.together)) {
-//$         for from = 0, group.together - 1, words.rows do add("        ", "k", from) end
+//$         for from = 0, group.together - 1, step do add("        ", "k", from) end
     }
 //$     elseif whole > 0 then
     for (size_t k = 0; k < $(whole); k += $(group.together))
 //$         add("        ", "k", 0)
 //$     end
-//$     for from = whole, n - 1, words.rows do add("    ", nil, from) end
+//$     for from = whole, n - 1, step do add("    ", nil, from) end
 }
 //$ end

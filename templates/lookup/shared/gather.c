@@ -49,7 +49,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table, 
         const uint16_t *token_code = code + token * $(shape.slots);
 //$     if v.gather_i8 then
         uint32_t token_words[$(2 * v.gather_i8.low_at)];
-        const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", tables, token_words)"));
+        const $(isa.vector) unit = $(isa.broadcast(helper .. "_scores_to_integers(score + token * " .. shape.slots .. ", " .. count .. ", token_words)"));
 //$     elseif weighted then
         const float *token_score = score + token * $(shape.slots);
 //$     end
@@ -140,7 +140,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$     local several = #v.gather_i8.spans > 1
     for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
 //$     for n, span in ipairs(v.gather_i8.spans) do
-        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * tile)), $(span.tables), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.rows * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
+        $(helper)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)), $(span.tables * shape.neighbours), $(sum("words + token * " .. v.gather_i8.quads * 2, span.table // v.gather_i8.step * 2 * tile)), $(sum("score_units", (n - 1) * v.chunk)) + token);
 //$     end
 //$     if several then
     }

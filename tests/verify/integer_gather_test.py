@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""Rows of i8 that AVX-512 sums as integers: with two rows of a table no score is negative, however close the signs are, and y is bit for bit
+what NumPy makes of the scores as integers, with one row of a table and with two."""
+import ctypes
+import glob
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from lookupc import run, write_safetensors
+
+MODEL = """return { name = "sums", d = %d, d_out = %d, h = %d, tau = %d, neighbours = %d, projection = { kind = "dense" }, score = "%s" }\n"""
+FLAGS = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mavx512vnni"]
+TOKENS, TILE = 150, 64
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED integer gather: " + text)
+
+
+def aligned(count, dtype=np.uint8):
+    bytes_wanted = count * np.dtype(dtype).itemsize
+    raw = np.zeros(bytes_wanted + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + bytes_wanted].view(dtype)
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def inputs(random, h, tau):
+    """z of every table: any numbers, ties, numbers next to each other, zeros, tiny and large ones, with any signs."""
+    z = np.abs(random.standard_normal((TOKENS, h, tau)))
+    for token in range(TOKENS):
+        kind = token % 6
+        if kind == 1:
+            z[token] = z[token, :, :1]
+        elif kind == 2:
+            z[token] = np.nextafter(z[token, :, :1].astype(np.float32), np.float32(9) * random.integers(0, 2, (h, tau)).astype(np.float32))
+        elif kind == 3:
+            z[token] *= random.integers(0, 2, (h, tau))
+        elif kind == 4:
+            z[token] *= 2.0 ** random.integers(-140, 1, (h, tau))
+        elif kind == 5:
+            z[token] = z[token, :, :1] * 2.0 ** -random.integers(0, 25, (h, tau))
+    z[0] = 0.0
+    return (z * random.choice([-1.0, 1.0], z.shape)).astype(np.float32).reshape(TOKENS, h * tau)
+
+
+def expected(codes, scores, rows, spans, count):
+    """y [tokens][d_out] of codes and scores [tokens][h][m]: the arithmetic of float32, one operation after the other."""
+    y = np.zeros((count, rows.shape[2]), np.float32)
+    for tables in spans:
+        part = scores[:, tables].reshape(count, -1)
+        largest, number = part.max(axis=1), np.float32(65535)
+        with np.errstate(all="ignore"):
+            whole = np.rint(part * (number / largest)[:, None])
+        whole = np.where(largest[:, None] > 0, whole, 0).astype(np.int64)
+        met = np.stack([rows[k, codes[:, k]] for k in range(rows.shape[0])[tables]], axis=1).astype(np.int64)  # [tokens][h][m][d_out]
+        sums = (whole[:, :, None] * met.reshape(count, whole.shape[1], -1)).sum(axis=1).astype(np.float32)
+        unit = largest * (np.float32(1) / number)
+        y = (unit[:, None].astype(np.longdouble) * sums + y).astype(np.float32)
+    return y
+
+
+def tiles(array, slots, back=False):
+    """[tokens][slots] in tiles, [tiles][slots][TILE], or back."""
+    if back:
+        return array.reshape(-1, slots, TILE).swapaxes(1, 2).reshape(-1, slots)[:TOKENS]
+    padded = np.zeros((-(-TOKENS // TILE) * TILE, slots), array.dtype)
+    padded[:TOKENS] = array
+    return padded.reshape(-1, TILE, slots).swapaxes(1, 2)
+
+
+def check_model(work, h, tau, m, score, d_out):
+    random = np.random.default_rng(h + m)
+    model, weights, blob, bundle = (work + "/" + name for name in ("sums.lua", "w.safetensors", "w.bin", f"{h}_{tau}_{m}_{score}"))
+    with open(model, "w") as file:
+        file.write(MODEL % (h * tau, d_out, h, tau, m, score))
+    rows = random.integers(-126, 127, (h, 2**tau, d_out))
+    rows[:, :, 0] = 127  # the scale of every row is 1
+    write_safetensors(weights, {"hash.projection.weight": np.eye(h * tau), "hash.projection.bias": np.zeros(h * tau),
+                                "tables": rows, "bias": np.zeros(d_out)})
+    for done in (run("emit", model, "--isa", "avx512", "--tables", "i8", "--schedule", "tile.vectors=4", "-o", bundle),
+                 run("pack", model, "--tables", "i8", "--weights", weights, "-o", blob)):
+        check(done.returncode == 0, done.stderr)
+    text = "".join(open(name).read() for name in glob.glob(bundle + "/*.c"))
+    check(("scores_to_integers" in text) == (m == 1 or m == 2 and tau > 1), f"m {m}, tau {tau}: sums of integers")
+    if m > 2 or m == 2 and tau == 1:
+        return
+    path, whole = bundle + ".so", "".join(f'#include "{name}"\n' for name in sorted(glob.glob(bundle + "/*.c")))  # one unit is read in no time
+    done = subprocess.run(["gcc", "-std=c99", "-O1", "-Werror", "-fPIC", "-ffp-contract=off", "-shared", *FLAGS, "-o", path, "-xc", "-"],
+                          input=whole, capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    code = ctypes.CDLL(path)
+    header = open(bundle + "/sums.h").read()
+    scratch = aligned(int(re.search(r"define SUMS_SCRATCH_BYTES (\d+)", header).group(1)))
+    raw = np.fromfile(blob, np.uint8)
+    memory, bound = aligned(len(raw)), aligned(4096)
+    memory[:] = raw
+    check(code.sums_bind(pointer(memory), ctypes.c_size_t(len(raw)), pointer(bound)) == 0, "bind")
+    names = {"few": ("sums_project__avx512_few", "sums_gather_i8__avx512_few"),
+             "many": ("sums_project__avx512_many", re.search(r"sums_gather_i8__avx512_t64\w+", text).group())}
+    x = inputs(random, h, tau)
+    for regime, (project, gather) in names.items():
+        slots, padded = h * m, -(-TOKENS // TILE) * TILE
+        codes, scores, y = aligned(padded * slots, np.uint16), aligned(padded * slots, np.float32), np.full((TOKENS, d_out), 7, np.float32)
+        step = TILE if regime == "many" else 16  # a chunk has as many at least
+        for at in range(0, TOKENS, step):
+            count = min(step, TOKENS - at)
+            getattr(code, project)(pointer(bound), pointer(x[at:]), ctypes.c_size_t(count), pointer(codes[at * slots :]), pointer(scores[at * slots :]), pointer(scratch))
+        if regime == "many":
+            found_codes, found_scores = tiles(codes, slots, True), tiles(scores, slots, True)
+        else:
+            found_codes, found_scores = codes.reshape(-1, slots)[:TOKENS], scores.reshape(-1, slots)[:TOKENS]
+        found_codes, found_scores = found_codes.reshape(TOKENS, h, m).astype(int), found_scores.reshape(TOKENS, h, m).copy()
+        what = f"{regime}, h {h}, tau {tau}, m {m}, {score}"
+        check((found_scores >= 0).all(), f"{what}: the least score is {found_scores.min()}")
+        check((found_scores[:, :, 0] >= found_scores[:, :, -1]).all(), what + ": the best row has the largest score")
+        for at in range(0, TOKENS, step):
+            count = min(step, TOKENS - at)
+            getattr(code, gather)(pointer(bound), pointer(codes[at * slots :]), pointer(scores[at * slots :]), pointer(y[at:]), ctypes.c_size_t(count), pointer(scratch))
+        most = 256 // m
+        spans = [slice(first, min(first + most, h)) for first in range(0, h, most)]
+        wanted = expected(found_codes, found_scores, rows, spans, TOKENS)
+        wrong = np.argwhere(y.view(np.uint32) + 0 != (wanted + np.float32(0)).view(np.uint32))
+        check(len(wrong) == 0, f"{what}: {len(wrong)} outputs differ, first {wrong[:1]}: {y[tuple(wrong[0])] if len(wrong) else 0}")
+    print(f"ok     integer gather: h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
+
+
+def main():
+    with open("/proc/cpuinfo") as file:
+        if "avx512_vnni" not in file.read():
+            print("skipped: avx512_vnni")
+            sys.exit(77)
+    with tempfile.TemporaryDirectory() as work:
+        for h, tau, m, score, d_out in ((37, 2, 2, "gelu", 70), (130, 3, 2, "gelu", 33), (9, 5, 1, "softmax", 66), (4, 1, 2, "gelu", 8),
+                                        (5, 4, 3, "gelu", 8)):
+            check_model(work, h, tau, m, score, d_out)
+
+
+main()
