@@ -29,6 +29,7 @@ local rows = {
     { "weight_types", 2, 5, "types of weights that gpt-nano-sort sorts with" },
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
+    { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",
