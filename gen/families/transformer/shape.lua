@@ -79,12 +79,12 @@ function shape.of(m, type, cache_type, sequences)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
     s.cache = cache_of(s, cache_type)
-    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     if s.ring then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions
         if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
     end
+    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     return s
 end
 
