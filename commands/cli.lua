@@ -434,7 +434,7 @@ local commands = {
         doc = "continue a text",
         options = {
             weights_option,
-            { name = "tokens", value = "N", default = 100, integer = true, doc = "at most" },
+            { name = "tokens", value = "N", default = 100, integer = true, doc = "tokens to make, at most" },
             {
                 name = "temperature",
                 value = "NUMBER",
