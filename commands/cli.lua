@@ -129,7 +129,8 @@ local text_options = {
 }
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
--- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options.
+-- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options; a
+-- required one may be missing where one of those that it names in `unless` is given.
 local commands = {
     {
         name = "plan",
@@ -164,7 +165,12 @@ local commands = {
         from = "commands.generate",
         doc = "write the C sources of a model into a folder",
         options = {
-            with(output_option, { value = "DIR", unless = "list", doc = "folder of the bundle" }),
+            with(output_option, { value = "DIR", unless = { "list", "web" }, doc = "folder of the bundle" }),
+            {
+                name = "web",
+                value = "DIR",
+                doc = "instead folder of a web page that runs the model in a browser; needs --weights and clang-19",
+            },
             isa_option,
             schedule_option,
             tuned_option,
@@ -183,7 +189,7 @@ local commands = {
                 values = target.names,
                 doc = "of the firmware: " .. table.concat(target.names, ", "),
             },
-            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }),
+            with(weights_option, { required = false, doc = "safetensors file, of the firmware or the page" }),
             prefix_option,
             ignore_option,
             blocks_option,
@@ -428,7 +434,7 @@ local commands = {
         doc = "continue a text",
         options = {
             weights_option,
-            { name = "tokens", value = "N", default = 100, integer = true, doc = "at most" },
+            { name = "tokens", value = "N", default = 100, integer = true, doc = "tokens to make, at most" },
             {
                 name = "temperature",
                 value = "NUMBER",
@@ -695,6 +701,14 @@ local function help_command(command)
     return table.concat(lines, "\n")
 end
 
+-- Whether `option` may be missing beside the options given.
+local function excused(option, options)
+    for _, name in ipairs(option.unless or {}) do
+        if options[name] then return true end
+    end
+    return false
+end
+
 local function parse(command, given)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
@@ -764,7 +778,7 @@ local function parse(command, given)
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
-        if option.required and options[option.name] == nil and not options[option.unless] then
+        if option.required and options[option.name] == nil and not excused(option, options) then
             local text = words.dashes(option)
                 .. " is missing: "
                 .. option.value
