@@ -48,7 +48,7 @@ function objects.relevant(headers, text) return without_unused(words_of(headers)
 -- the text of all of its own }.
 function objects.sources(p, cflags)
     local contents, files, headers = {}, {}, {}
-    for _, file in ipairs(emit.sources(p, nil, true)) do
+    for _, file in ipairs(emit.sources(p, nil, "apart")) do
         contents[file.name] = file.text
         if file.name:find "%.c$" then
             local flags = compile.flags({ flags = file.isa and file.isa.flags or {} }, cflags)

@@ -168,7 +168,7 @@ end
 -- these bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
-    for _, file in ipairs(emit.sources(plan_of(kws), nil, true)) do
+    for _, file in ipairs(emit.sources(plan_of(kws), nil, "apart")) do
         if file.name:find("sign_hash", 1, true) then text = file.text end
     end
     local function entries(name)
