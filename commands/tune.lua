@@ -24,6 +24,9 @@ local tuning = require "harness.tune.tuning"
 
 local tune = {}
 
+-- With less time there are so few candidates that compiling kernels apart does not pay off.
+local least_seconds_apart = 60
+
 local function seconds_of(text)
     local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")
     if not number then error('--time: "' .. text .. '": must be a number of seconds, or one with s, m or h', 0) end
@@ -238,7 +241,9 @@ local function session(o, options, m, family, isa, cc, files, records)
     }
     s.known = of_session(s, records, o.log)
     s.run = s.known[1] and s.known[1].run or string.format("%s-%d", s.host, process.time())
+    s.apart = o.seconds >= least_seconds_apart
     s.shop = build.new {
+        apart = s.apart,
         cc = cc,
         version = version,
         cflags = options.cflags,

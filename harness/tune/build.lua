@@ -17,14 +17,15 @@ build.__index = build
 build.timeout = 120 -- seconds that a compiler may take
 
 -- A builder of candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
--- files (what the family's tuning.prepare made), timeout in seconds, folder (of what is kept; default: the user's).
+-- files (what the family's tuning.prepare made), apart (whether to compile kernels apart, which pays off with more than
+-- a few candidates), timeout in seconds, folder (of what is kept; default: the user's).
 -- Raises one line if there is no such folder.
 function build.new(options)
     local folder = options.folder or library_cache.folder()
     if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
     assert(library_cache.open(folder))
     local self = { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }
-    self.objects = objects.new { cc = options.cc, folder = self.scratch }
+    self.objects = objects.new { cc = options.cc, folder = self.scratch, ahead = options.apart }
     return setmetatable(self, build)
 end
 
@@ -43,7 +44,7 @@ end
 function build:order(p, timeout)
     local o = self.options
     local cflags = compile.threaded(p, o.cflags, o.threads)
-    local sources, parts = objects.sources(p, cflags), { "by object", o.cc, o.version, cflags }
+    local sources, parts = objects.sources(p, cflags, o.apart), { "by object", o.cc, o.version, cflags }
     for _, file in ipairs(sources.files) do
         parts[#parts + 1] = file.name .. " " .. table.concat(file.flags, " ")
     end
@@ -96,7 +97,7 @@ end
 
 -- Verifies the kernels of `regime` (nil: of both) of the libraries `list`, thoroughly or by a few tokens: what is wrong
 -- gets its `failure`, and all `seconds`, those that making it took or once took, and `verifying`, those of its last
--- part.
+-- part; without `verifying` there was no time for it.
 function build:verify(list, regime, thorough, clock)
     local o, todo = self.options, {}
     for _, made in ipairs(list) do
@@ -105,22 +106,26 @@ function build:verify(list, regime, thorough, clock)
             or not thorough and host.read(self:mark(made, regime, false), 100)
         if noted then
             local all, verifying = noted:match "^(%S+) ?(%S*)"
-            made.seconds, made.verifying = tonumber(all), tonumber(verifying)
+            made.seconds, made.verifying = tonumber(all), tonumber(verifying) or 0
         else
             todo[#todo + 1] = made
         end
     end
-    if #todo == 0 or clock.late() then return end
-    local start = process.clock()
-    local options = { left = clock.rest(), quick = not thorough }
-    local failures = harness.get(todo[1].plan.family).tuning.failures(todo, regime, o, options)
-    local seconds = (process.clock() - start) / math.max(#todo, process.cpu_count())
-    for i, made in ipairs(todo) do
-        made.failure = failures[i] and ("verify: " .. failures[i]):gsub("%c", " ") or nil
-        made.seconds, made.verifying = (made.seconds or 0) + seconds, seconds
-        if not made.failure and not clock.late() then
-            local noted = string.format("%.3f %.3f", made.seconds, made.verifying)
-            assert(host.write_file(self:mark(made, regime, thorough), noted))
+    local at_once = process.cpu_count()
+    for first = 1, #todo, at_once do
+        if clock.late() then return end
+        local few = table.move(todo, first, math.min(first + at_once - 1, #todo), 1, {})
+        local start = process.clock()
+        local options = { left = clock.rest(), quick = not thorough }
+        local failures = harness.get(few[1].plan.family).tuning.failures(few, regime, o, options)
+        local seconds = (process.clock() - start) / at_once
+        for i, made in ipairs(few) do
+            made.failure = failures[i] and ("verify: " .. failures[i]):gsub("%c", " ") or nil
+            made.seconds, made.verifying = (made.seconds or 0) + seconds, seconds
+            if not made.failure then
+                local noted = string.format("%.3f %.3f", made.seconds, made.verifying)
+                assert(host.write_file(self:mark(made, regime, thorough), noted))
+            end
         end
     end
 end
@@ -143,12 +148,13 @@ function build:make(plans, regime, left, quick)
         if made.library and not made.failure then good[#good + 1] = made end
     end
     self:verify(good, regime, not quick, clock)
-    local late = clock.late()
+    local late = clock.late() -- then a failure may be that of a command that was ended
     for i, made in ipairs(list) do
-        list[i] = { plan = made.plan, digest = made.digest, late = late or nil }
-        if not late and made.failure then
+        local known = not made.failure and made.verifying or made.failure and not late
+        list[i] = { plan = made.plan, digest = made.digest, late = not known or nil }
+        if known and made.failure then
             list[i].failure = made.failure
-        elseif not late then
+        elseif known then
             list[i].library, list[i].bytes = made.library, elf.code_bytes(made.bytes)
             list[i].seconds, list[i].verifying = made.seconds, made.verifying
         end
@@ -164,8 +170,9 @@ function build:prove(list, regime, left)
         again[i] = { plan = made.plan, digest = made.digest, library = made.library, seconds = made.seconds }
     end
     self:verify(again, regime, true, clock)
-    if clock.late() then return nil end
+    local late = clock.late()
     for i, made in ipairs(again) do
+        if not made.verifying or made.failure and late then return nil end
         failures[i] = made.failure or false
     end
     return failures

@@ -139,9 +139,10 @@ end
 -- Whether the seconds that are left may be enough for any race of session `s`.
 function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) end
 
--- Seconds that compiling and verifying one candidate of race `r` takes, beside others: those of the first few, which
--- are kept. `guess`: if there is none, or no time.
-local function seconds_a_build(s, r, base, guess)
+-- Seconds that compiling and verifying one candidate of race `r` takes, beside others. With kernels apart, those of the
+-- first few, which are kept, or `guess`, if there is none, or no time; else as many as the default `made` took.
+local function seconds_a_build(s, r, base, made, guess)
+    if not s.apart then return made.seconds end
     local list, plans = candidates_of(s, r, base).list, {}
     for i = 2, math.min(#list, 1 + 2 * process.cpu_count()) do
         plans[#plans + 1] = tuning.plan(s, list[i].schedule)
@@ -175,7 +176,7 @@ local function find_costs(s, list, base)
             s.us_per_token = math.max(s.us_per_token, us)
             s.build_seconds = math.max(s.build_seconds, made.seconds)
             r.costs = {
-                build = s.exhaustive and 0 or seconds_a_build(s, r, base, guess),
+                build = s.exhaustive and 0 or seconds_a_build(s, r, base, made, guess),
                 sample = sample,
                 start = start,
                 prove = made.verifying or made.seconds,
@@ -464,10 +465,10 @@ end
 -- Tunes session `s`: model, schedules (the space of its plans), isa, cc, version (of cc), cflags, threads, tables and
 -- projection or type and cache, batches (ascending), batches_text, seed, files, caches, sweep_bytes, key, log, run,
 -- host, known (records of the log), shard { i, n, text }, exhaustive, choices (lists of keys by regime, or nil), shop
--- (harness/tune/build.lua), now(), left(), add_time(seconds), note(text) and show(text, stop); seconds, of the whole
--- run, units, the sessions of the run, spent(), of this one, and ending, the seconds that follow it. Returns { default,
--- schedule, races = { results of run_race }, threshold, measured }; `measured`: whether any race had time. A finished
--- race of a shard is not run again.
+-- (harness/tune/build.lua), apart (whether it compiles kernels apart), now(), left(), add_time(seconds), note(text) and
+-- show(text, stop); seconds, of the whole run, units, the sessions of the run, spent(), of this one, and ending, the
+-- seconds that follow it. Returns { default, schedule, races = { results of run_race }, threshold, measured };
+-- `measured`: whether any race had time. A finished race of a shard is not run again.
 function tuning.run(s)
     local base = tuning.plan(s, nil)
     local result = { default = base.variants[1].schedule, races = {} }

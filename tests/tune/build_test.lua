@@ -9,6 +9,7 @@ local model_file = require "gen.families.model_file"
 local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local program = require "tests.support.program"
+local tuning = require "harness.families.lookup.tuning"
 local build = require "harness.tune.build"
 
 local test = {}
@@ -32,6 +33,7 @@ end
 -- A build with a folder of its own for what it keeps.
 local function new_builder(cc, folder, timeout)
     return build.new {
+        apart = true,
         folder = folder,
         cc = cc,
         version = compile.version(cc),
@@ -70,9 +72,10 @@ function test.what_is_right_is_kept_and_not_compiled_again()
 end
 
 -- Which sources of the candidate `choices` a builder compiles that has compiled the default.
-local function compiled_beside_the_default(choices)
+local function compiled_beside_the_default(choices, apart)
     local cc, folder = compiler 'echo "$*" >> "$(dirname "$0")/arguments"'
     local builder = new_builder(cc, program.folder())
+    builder.options.apart = apart
     check.equal(builder:make({ plan_of() }, "many", nil, true)[1].failure, nil)
     assert(host.write_file(folder .. "/arguments", ""))
     check.equal(builder:make({ plan_of(choices) }, "many", nil, true)[1].failure, nil)
@@ -85,12 +88,14 @@ local function compiled_beside_the_default(choices)
 end
 
 function test.only_files_that_differ_are_compiled()
-    check.equal(compiled_beside_the_default { ["gather.unroll"] = 2 }, { "tiny_gather_f32__scalar_t8_g4_c64" })
+    check.equal(compiled_beside_the_default({ ["gather.unroll"] = 2 }, true), { "tiny_gather_f32__scalar_t8_g4_c64" })
     -- the driver calls kernels of other names
     check.equal(
-        compiled_beside_the_default { ["gather.group"] = 2 },
+        compiled_beside_the_default({ ["gather.group"] = 2 }, true),
         { "tiny_ffn__scalar", "tiny_gather_f32__scalar_t8_g2_c64" }
     )
+    -- all kernels in one file: a short run
+    check.equal(compiled_beside_the_default({ ["gather.unroll"] = 2 }, false), { "tiny__scalar" })
 end
 
 function test.lines_of_headers_that_say_nothing_to_a_file_do_not_count()
@@ -169,6 +174,25 @@ function test.a_library_that_was_damaged_is_compiled_again()
         check.equal({ again.failure, again.library }, { nil, first.library })
         check.equal(#assert(host.read(first.library)), #whole)
     end
+end
+
+-- Candidates that were verified before the time was up count.
+function test.only_what_was_not_verified_in_time_is_late()
+    local cpu_count, clock, failures, calls, ahead = process.cpu_count, process.clock, tuning.failures, 0, 0
+    process.cpu_count = function() return 2 end
+    process.clock = function() return clock() + ahead end
+    function tuning.failures(_, _, _, options)
+        calls = calls + 1
+        ahead = options.left
+        return {}
+    end
+    local plans = { plan_of(), plan_of { ["gather.unroll"] = 2 }, plan_of { ["gather.unroll"] = 4 } }
+    local builder = new_builder("gcc", program.folder())
+    local good, made = pcall(builder.make, builder, plans, "many", 100, true)
+    process.cpu_count, process.clock, tuning.failures = cpu_count, clock, failures
+    if not good then error(made) end
+    check.equal({ calls, made[1].late, made[2].late, made[3].late }, { 1, nil, nil, true })
+    check.equal(made[2].library ~= nil and made[3].library == nil, true)
 end
 
 -- What is not done when its time is up says nothing of the candidate.
