@@ -25,7 +25,7 @@ local tuning = require "harness.tune.tuning"
 local tune = {}
 
 -- With less time there are so few candidates that compiling kernels apart does not pay off.
-local least_seconds_apart = 60
+local least_seconds_apart = 30
 
 local function seconds_of(text)
     local number, unit = text:match("^(%d+%.?%d*)([smh]?)$")

@@ -3,7 +3,7 @@
 -- An object file has the digest of everything that its code depends on. Lines of the model's own headers that say
 -- nothing to a file, such as the prototypes of kernels that it does not call, do not count. The headers of an
 -- instruction set's intrinsics, which take longer than most kernels, are compiled once, ahead of all. With kernels
--- apart the first candidate takes about twice as long as with one file an instruction set, every other one a quarter.
+-- apart the first candidate takes half as long again as with one file an instruction set, every other one a quarter.
 local compile = require "harness.base.compile"
 local emit = require "gen.emit.emit"
 local host = require "host"
