@@ -603,6 +603,16 @@ local commands = {
         },
     },
     {
+        name = "schema",
+        arguments = {},
+        from = "commands.schema",
+        doc = "print what a model file may hold, for editors",
+        options = {
+            { name = "json", doc = "as a JSON Schema" },
+            { name = "lua", doc = "as annotations for the Lua language server" },
+        },
+    },
+    {
         name = "doctor",
         arguments = {},
         from = "commands.doctor",
