@@ -297,7 +297,7 @@ function test.limits_are_those_of_the_code()
             path .. " " .. name .. " " .. limit:gsub(",", "")
         )
     end
-    check.equal(count, 13)
+    check.equal(count, 14)
 end
 
 function test.readme_is_short()
