@@ -206,7 +206,7 @@ local commands = {
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
-                doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
+                doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
@@ -631,7 +631,7 @@ local commands = {
         name = "help",
         arguments = { "[COMMAND]" },
         doc = "print this, or all about one command",
-        options = { { name = "man", value = "DIR", doc = "write the man pages, one a command, into a folder instead" } },
+        options = { { name = "man", value = "DIR", doc = "write man pages, one a command, into a folder" } },
     },
 }
 

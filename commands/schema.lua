@@ -1,4 +1,4 @@
--- The command `lookupc schema`: the keys of model files as a JSON Schema, or as annotations for the Lua language server.
+-- The command `lookupc schema`: the keys of model files as a JSON Schema, or as annotations of Lua.
 local host = require "host"
 local json = require "json"
 local model_file = require "gen.families.model_file"
@@ -16,7 +16,7 @@ end
 local function object_of(keys)
     local properties, required = {}, {}
     for _, row in ipairs(keys) do
-        local rule, property = row.rule, nil
+        local rule, property = row.rule
         if rule.table then
             property = object_of(rule.table)
         else
@@ -56,7 +56,7 @@ local function add_class(lines, name, keys, doc)
     if doc then lines[#lines + 1] = "---" .. doc end
     lines[#lines + 1] = "---@class (exact) " .. name
     for _, row in ipairs(keys) do
-        local rule, type = row.rule, nil
+        local rule, type = row.rule
         if rule.table then
             type = name .. "." .. row.key
             inner[#inner + 1] = { type, rule.table }

@@ -60,7 +60,8 @@ function single_file.text(runtime, sections, source, names)
         end
     end
     if other_cpu then
-        add '\n#if !defined(__x86_64__) && !defined(__i386__)\n#error "kernels for x86: lookupc emit --isa scalar is portable"\n#endif\n'
+        add "\n#if !defined(__x86_64__) && !defined(__i386__)\n"
+        add '#error "kernels for x86: lookupc emit --isa scalar is portable"\n#endif\n'
     end
     local headers = {}
     for header in pairs(included) do

@@ -19,8 +19,8 @@ function model_file.kinds()
     return list
 end
 
--- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error. `included`:
--- the files that this one includes, { {path, source} }, nil: none.
+-- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error.
+-- `included`: the files that this one includes, { {path, source} }, nil: none.
 function model_file.validate(given, source, path, included)
     local context = { source = source, path = path, included = included }
     local kind = families.of(given, {}).model
