@@ -353,7 +353,9 @@ function transformer.prepare(p, directory, options)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     local output = directory .. "/weights.bin"
-    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = options.ignore })
+    -- What fuse has left out is no longer there.
+    local ignore = not merged and options.ignore or nil
+    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
     local function answer(x_of, ...)
         local job = transformer.reference_job(p, ...)
         job.lengths = lengths
