@@ -10,6 +10,9 @@ local function own_names(text)
         local name = rest and rest:match "([%a_][%w_]*)%s*[%(%[=;]"
             or line:match "^#define ([%a_][%w_]*)"
             or line:match "^typedef .-([%a_][%w_]*);"
+            or line:match "^typedef %a+ ([%a_][%w_]*) {" -- of a structure over several lines
+            or line:match "^%a+ ([%a_][%w_]*) {$"
+            or line:match "^} ([%a_][%w_]*);"
         if name then names[name] = true end
     end
     return names

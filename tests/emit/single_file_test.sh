@@ -13,10 +13,10 @@ fail() {
 
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Werror)
 compilers=(gcc clang)
-models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "tiny --arithmetic integer" "tiny --baseline")
+models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "sentence_encoder" "gpt_nano_sort" "tiny --arithmetic integer" "tiny --baseline")
 if [[ ${LOOKUPC_EFFORT-} != full ]]; then
     compilers=(gcc)
-    models=("tiny --isa scalar,avx2,avx512" "tiny_skipless --isa sse4,avx2 --type f16")
+    models=("tiny --isa scalar,avx2,avx512" "sentence_encoder --isa sse4,avx2 --type f16")
 fi
 
 for row in "${models[@]}"; do
