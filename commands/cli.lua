@@ -212,7 +212,7 @@ local commands = {
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
-                doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
+                doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
@@ -609,6 +609,16 @@ local commands = {
         },
     },
     {
+        name = "schema",
+        arguments = {},
+        from = "commands.schema",
+        doc = "print what a model file may hold, for editors",
+        options = {
+            { name = "json", doc = "as a JSON Schema" },
+            { name = "lua", doc = "as annotations for the Lua language server" },
+        },
+    },
+    {
         name = "doctor",
         arguments = {},
         from = "commands.doctor",
@@ -627,7 +637,7 @@ local commands = {
         name = "help",
         arguments = { "[COMMAND]" },
         doc = "print this, or all about one command",
-        options = { { name = "man", value = "DIR", doc = "write the man pages, one a command, into a folder instead" } },
+        options = { { name = "man", value = "DIR", doc = "write man pages, one a command, into a folder" } },
     },
 }
 
