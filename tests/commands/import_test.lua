@@ -1,5 +1,5 @@
--- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which become
--- safetensors; what is damaged ends in one line and writes nothing.
+-- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which
+-- become safetensors; what is damaged ends in one line and writes nothing.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
