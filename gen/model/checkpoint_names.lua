@@ -338,6 +338,25 @@ local function stems_of(name)
     return name and { name.weight, name.bias } or {}
 end
 
+-- The keys of a whole model that would use a tensor of its output, or nil.
+function checkpoint.unused_output(m, name)
+    local names = families[m.checkpoint].output
+    local pooled, lm = names.pooled or names.classified or {}, names.lm or {}
+    for _, row in ipairs {
+        { names.norm, "output.norm" },
+        { pooled.dense, "output.pool with output.dense" },
+        { names.classified and names.classified.dense, "output.classes" },
+        { lm.dense, "output.head with output.dense" },
+        { lm.norm, "output.dense.norm" },
+        { names.head, m.output and m.output.head and "output.head.bias" or "output.head" },
+        { names.classes, "output.classes" },
+    } do
+        for _, stem in ipairs(stems_of(row[1])) do
+            if name:sub(1, #stem) == stem then return row[2] end
+        end
+    end
+end
+
 -- Why model `m` leaves a tensor out, or what would help; nil: nobody knows. Behind it true, if that also explains why
 -- others are missing.
 function checkpoint.left_out(m, name)
@@ -366,6 +385,8 @@ function checkpoint.left_out(m, name)
     for _, pattern in ipairs(inner_norms) do
         if rest:find(pattern) then return "lookupc has no norms of q and k" end
     end
+    local without = m.embedding and checkpoint.unused_output(m, name)
+    if without then return "the model file has no " .. without end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
     for _, norm in ipairs(family.norms) do
         if m.norm and m.norm.kind == "rmsnorm" and type(norm) == "string" and rest == norm .. ".bias" then
