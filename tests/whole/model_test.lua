@@ -201,7 +201,7 @@ function test.ids_are_checked()
         "\x93NUMPY\1\0\70\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           \n\0\0\0\0",
         "must be integers"
     )
-    refuses(1, "--ids: is missing", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
+    refuses(2, "of a whole model --ids instead", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
     refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }

@@ -7,6 +7,7 @@ local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
+local input = require "harness.verify.input"
 local json = require "json"
 local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
@@ -115,6 +116,7 @@ function transformer.run(path, options)
     local plans = plans_of(path, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
+    input.check(options.input, p.shape.input)
     local x = assert(runner.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
     if count > p.shape.context then
