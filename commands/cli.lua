@@ -280,7 +280,7 @@ local commands = {
                 name = "input",
                 value = "X.npy",
                 required = true,
-                unless = "ids",
+                unless = { "ids" },
                 doc = "float32 [tokens][d]; of a whole model --ids instead",
             },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
