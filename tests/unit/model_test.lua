@@ -105,7 +105,7 @@ function test.the_examples_are_valid()
         check.equal(m.name, name)
         check.equal(m.norm, { kind = "layernorm", eps = 1e-5 })
     end
-    check.equal(#assert(host.list("gen/models")), 9)
+    check.equal(#assert(host.list("gen/models")), 13)
 end
 
 function test.an_integer_may_be_written_as_a_float()
