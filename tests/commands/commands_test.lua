@@ -428,56 +428,6 @@ function test.a_model_may_come_through_a_pipe()
     refuses(1, "lookupc: -:2: name = 1: must be", { "plan", "-" }, { limit = "exec <" .. there .. "/bad.lua" })
 end
 
-function test.model_files_include_others_and_may_be_json()
-    local there = program.folder()
-    assert(host.write_directory(there, {
-        ["base.lua"] = 'return { name = "odd", d = 27, d_out = 19, h = 7, tau = 5, score = "gelu", scale = "1/h",\n \z
-            projection = include "bh4.lua" }',
-        ["bh4.lua"] = 'return { kind = "bh4", block = 8 }',
-        ["odd.lua"] = 'local m = include "base.lua"\nm.norm = { kind = "layernorm" }\nreturn m',
-        ["odd.json"] = '{ "name": "odd", "d": 27, "d_out": 19, "h": 7,\n"tau": 5, "score": "gelu", "scale": "1/h", \z
-            "projection": { "kind": "bh4",\n "block": 8 }, "norm": { "kind": "layernorm" } }',
-        ["wrong.lua"] = 'local m = include "base.lua"\nm.h = 0\nreturn m',
-        ["config.json"] = '{ "model_type": "llama" }',
-    }))
-    local expected = works { "plan", odd, "--json" }
-    check.equal(works { "plan", there .. "/odd.lua", "--json" }, expected)
-    check.equal(works { "plan", there .. "/odd.json", "--json" }, expected)
-    works { "emit", there .. "/odd.lua", "--isa", "scalar", "-o", there .. "/out", "--depfile", there .. "/d" }
-    check.matches(host.read(there .. "/d"), "/odd%.lua \\\n[^\n]*/base%.lua \\\n[^\n]*/bh4%.lua\n$")
-
-    local function edited(name, from, to)
-        local text = assert(host.read(there .. "/" .. name)):gsub(from, to)
-        assert(host.write_file(there .. "/" .. name, text))
-    end
-    edited("odd.json", '"block": 8', '"block": 7')
-    refuses(1, "/odd.json:3: projection.block = 7: must be", { "plan", there .. "/odd.json" })
-    edited("odd.json", '"tau"', '"tua"')
-    refuses(1, '/odd.json:2: tua = 5: unknown key; did you mean "tau"?', { "plan", there .. "/odd.json" })
-    edited("odd.json", "}$", "")
-    refuses(1, "/odd.json:3:", { "plan", there .. "/odd.json" })
-    edited("base.lua", "tau = 5", "tau = 50")
-    refuses(1, "/base.lua:1: tau = 50: must be an integer", { "plan", there .. "/odd.lua" })
-    refuses(1, "/config.json: is a checkpoint's configuration: lookupc import", { "plan", there .. "/config.json" })
-end
-
-function test.schema_has_every_key_of_model_files()
-    local kinds = json.decode(works { "schema", "--json" }).anyOf
-    check.equal(kinds[1].properties.tau.maximum, 16)
-    check.equal(kinds[1].properties.score.enum[1], "gelu")
-    check.equal(kinds[1].properties.projection.properties.decay.type, "number")
-    check.equal(kinds[1].additionalProperties, false)
-    local annotations, help = works { "schema", "--lua" }, works { "help" }
-    assert(load(annotations))
-    local count = 0
-    for key in help:match("A model file is.*"):gmatch "\n  (%l[%l%d_.]*) " do
-        count = count + 1
-        check.matches(annotations, "%-%-%-@field " .. key:match "[%l%d_]+$" .. "%?? ")
-    end
-    check.equal(count > 40, true)
-    refuses(1, "--json: schema takes it or --lua", { "schema" })
-end
-
 -- What a build is told of a bundle: its files beforehand, and what they depend on.
 function test.files_of_a_bundle_and_what_they_depend_on()
     local there = program.folder()
@@ -515,8 +465,7 @@ function test.run_converts_float64()
     local there = program.folder()
     works { "sample", tiny, "-o", there .. "/w.safetensors" }
     program.python(
-        "x = np.linspace(-1, 1, 128).astype('<f4').reshape(2, 64)\n"
-            .. "np.save(sys.argv[1], x); np.save(sys.argv[2], x.astype('<f8'))",
+        "x = np.linspace(-1, 1, 128).astype('<f4').reshape(2, 64); np.save(sys.argv[1], x); np.save(sys.argv[2], x.astype('<f8'))",
         there .. "/x.npy",
         there .. "/wide.npy"
     )
@@ -795,12 +744,14 @@ function test.run_compares_with_what_is_expected()
     check.matches(
         wrong.errors,
         "^lookupc: %-%-tolerance: 1e%-05: the relative error of row 2 is [%d.]+; a checkpoint does not say these: "
-            .. "score = %w+, projection.decay = [%d.]+, [^\n]*blocks stored %[b out%]%[b in%] %(no %-%-blocks%-in%-out%)\n$"
+            .. "score = %w+, projection.decay = [%d.]+, "
+            .. "[^\n]*blocks stored %[b out%]%[b in%] %(no %-%-blocks%-in%-out%)\n$"
     )
     check.equal(compared(near, "--tolerance", "1").status, 0)
     local relative = tonumber(wrong.output:match "relative error ([%d.]+)")
     local wanted = program.python(
-        "a, b = (np.load(p).astype(float) for p in sys.argv[1:])\nprint(np.linalg.norm(a[2] - b[2]) / np.linalg.norm(b[2]))",
+        "a, b = (np.load(p)[2].astype(float) for p in sys.argv[1:])\n"
+            .. "print(np.linalg.norm(a - b) / np.linalg.norm(b))",
         y,
         near
     )
@@ -812,7 +763,7 @@ function test.run_compares_with_what_is_expected()
         table.move({ changed(y, "rows", "y = y[1:]") }, 1, 1, #words + 1, { table.unpack(words) })
     )
     for _, row in ipairs {
-        { "descr: '<i4': must be '<f4' or '<f8' (float32 or float64, little-endian)", changed(y, "bad", "y = y.astype('<i4')") },
+        { "descr: '<i4': must be '<f4' or '<f8'", changed(y, "bad", "y = y.astype('<i4')") },
         { "none.npy: ", "none.npy" },
         { "--tolerance: -1: must be", y, "--tolerance", "-1" },
     } do
