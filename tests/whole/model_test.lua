@@ -201,7 +201,11 @@ function test.ids_are_checked()
         "\x93NUMPY\1\0\70\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           \n\0\0\0\0",
         "must be integers"
     )
-    refuses(2, "of a whole model --ids instead", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
+    refuses(
+        2,
+        "of a whole model --ids instead",
+        { "run", file, "--weights", weights, "--output", folder .. "/none.npy" }
+    )
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
     refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
@@ -211,7 +215,6 @@ end
 
 function test.commands_that_need_vectors_say_so()
     local file, weights = decoder()
-    refuses(1, "is a whole model, which lookupc does not time", { "bench", file })
     refuses(1, "fuse reads the blocks alone", { "fuse", file, "--weights", weights, "-o", folder .. "/f" })
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
     refuses(1, "--tables: i8: is for", { "plan", file, "--tables", "i8" })
