@@ -337,6 +337,9 @@ local commands = {
         doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
         options = {
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
+            { name = "lengths", value = "LIST", doc = "a whole model: tokens of a sequence; default 16,128,512" },
+            with(weights_option, { required = false, doc = "a whole model: safetensors file; absent: random weights" }),
+            ignore_option,
             isa_option,
             json_option,
             seed_option,

@@ -10,6 +10,7 @@
 --   text                   the commands embed, similar, generate (path, texts, options) and perplexity (path, options)
 --                          by name, nil: such a model has none of them
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
+--   bench_weights          whether bench takes a checkpoint
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:
 --     batches(m)           tokens a call unless others are asked for
 --     check_batches(m, batches)   raises one line for those that cannot be timed

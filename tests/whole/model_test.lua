@@ -215,7 +215,6 @@ end
 
 function test.commands_that_need_vectors_say_so()
     local file, weights = decoder()
-    refuses(1, "is a whole model, which lookupc does not time", { "bench", file })
     refuses(1, "fuse reads the blocks alone", { "fuse", file, "--weights", weights, "-o", folder .. "/f" })
     refuses(1, "tokenizer: is missing", { "tokenize", file, "text" })
     refuses(1, "--tables: i8: is for", { "plan", file, "--tables", "i8" })
