@@ -288,6 +288,8 @@ encoder_job() {
     step $lookupc emit $encoder.lua -o build/sentence_encoder
     step $lookupc pack $encoder.lua --weights $encoder.safetensors -o build/sentence_encoder.bin
     step $lookupc verify $encoder.lua --weights $encoder.safetensors
+    printf '%s\n' 'A man is feeding a snake.' 'The stock market fell sharply.' 'Somebody gives a mouse to a reptile.' |
+        step $lookupc similar $encoder.lua --weights $encoder.safetensors 'A man is feeding a mouse to a snake.'
 }
 
 # The bundles in emitted/, and the golden files of the tests.

@@ -59,13 +59,18 @@ function commands.import(arguments, options)
     local weights_only = output:find "%.safetensors$" ~= nil
     local weights = weights_only and output or output:gsub("%.lua$", "") .. ".safetensors"
     file_rules.not_over("-o", output, { path })
-    file_rules.can_become("-o", output)
+    if output ~= "-" then file_rules.can_become("-o", output) end
     local found = import.read(path, {
         name = options.name,
         eliminate = options.eliminate,
         skipless = options.skipless,
         output = output,
     })
+    if output == "-" then
+        if not found.text or found.tensors then error("-o: -: " .. path .. ": has weights: name a model file", 0) end
+        host.print(found.text)
+        return 0
+    end
     if weights_only and not found.tensors then
         error("-o: " .. output .. ": the weights of " .. path .. " need no conversion: name a model file", 0)
     end

@@ -205,11 +205,18 @@ local commands = {
                 doc = "firmware: also the files with which " .. table.concat(wrap.names, ",") .. " take it",
             },
             { name = "without-misra", doc = "firmware: leave out MISRA.md, which takes most of the time" },
+            {
+                name = "single-file",
+                doc = "one C file beside the header, which needs no compiler flags; gcc and clang",
+            },
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
                 doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
             },
+            { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
+            { name = "meson", doc = "also meson.build, likewise" },
+            { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
@@ -269,7 +276,13 @@ local commands = {
         doc = "apply a model to a .npy file, [tokens][d] float32, or a whole model to ids",
         options = {
             weights_option,
-            { name = "input", value = "X.npy", doc = "float32 [tokens][d]; of a whole model --ids instead" },
+            {
+                name = "input",
+                value = "X.npy",
+                required = true,
+                unless = { "ids" },
+                doc = "float32 [tokens][d]; of a whole model --ids instead",
+            },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
             { name = "output", value = "Y.npy", doc = "float32 [tokens][d_out]; with --expect it may be absent" },
             {
@@ -596,6 +609,13 @@ local commands = {
         },
     },
     {
+        name = "doctor",
+        arguments = {},
+        from = "commands.doctor",
+        doc = "print what this machine has of all that lookupc can use, and how to get what is missing",
+        options = { json_option },
+    },
+    {
         name = "completion",
         arguments = { "SHELL" },
         values = completion.shells,
@@ -759,7 +779,10 @@ local function parse(command, given)
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
         if option.required and options[option.name] == nil and not excused(option, options) then
-            local text = words.option(option) .. " is missing" .. (option.doc and ": " .. option.doc or "")
+            local text = words.dashes(option)
+                .. " is missing: "
+                .. option.value
+                .. (option.doc and ", " .. option.doc or "")
             return nil, usage_error(text, command)
         end
     end

@@ -57,7 +57,7 @@ end
 
 -- Options of emit that only one of its two profiles has.
 local of_firmware = { "target", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
-local of_bundles = { "linked", "fixed-names" }
+local of_bundles = { "linked", "fixed-names", "single-file", "cmake", "meson", "make" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
@@ -66,7 +66,11 @@ end
 
 -- What gen/emit/extras.lua shall add for these options.
 local function extras_of(options)
-    local wanted = { linked = options.linked }
+    local wanted = { linked = options.linked, single_file = options["single-file"] }
+    wanted.cmake, wanted.meson, wanted.make = options.cmake, options.meson, options.make
+    if options["single-file"] and options["fixed-names"] then
+        error("--fixed-names: cannot be given beside --single-file", 0)
+    end
     if options["fixed-names"] then
         local names = {}
         for i, set in ipairs(isa.select(options.isa)) do

@@ -329,6 +329,10 @@ function commands.export(arguments, options)
     for i, r in ipairs(lines) do
         lines[i] = record.line(r) .. "\n"
     end
+    if options.o == "-" then
+        host.print(table.concat(lines))
+        return 0
+    end
     assert(host.write_file(options.o, table.concat(lines)))
     host.print(string.format("wrote %s, %s of key %s", options.o, plural(#lines, "record"), row.id:sub(1, 12)))
     return 0

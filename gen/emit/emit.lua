@@ -9,6 +9,7 @@ local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
+local single_file = require "gen.emit.single_file"
 local template = require "gen.print.template"
 
 local emit = {}
@@ -81,22 +82,24 @@ local function finish(p, text) return long_lines.broken((text:gsub("%$(%l)", p.n
 -- The text that the template `path` gave, as a file of its own.
 local function finish_one(p, path, text) return finish(p, banner(path .. " and model " .. p.model.name) .. text) end
 
--- The kernels of variant `v` as one file: what they include, then each of `kernels`, which are rendered without it.
+-- A kernel's text, and where it is from.
+local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end
+
+-- The kernels of variant `v` as one file: what they include, then the texts `kernels`.
 local function joined(p, v, kernels)
     local parts = { kernels_banner(p, v) }
     for _, line in ipairs(prologue(p, v.isa)) do
         parts[#parts + 1] = line .. "\n"
     end
-    for _, kernel in ipairs(kernels) do
-        parts[#parts + 1] = "\n/* From " .. kernel.template .. ". */\n" .. kernel.text
-    end
+    table.move(kernels, 1, #kernels, #parts + 1, parts)
     return finish(p, table.concat(parts))
 end
 
 -- The C sources of plan `p`: { {name, text, public, isa or nil} }, public the header, an isa that of kernels. Their
 -- names depend on the model's name and the instruction sets only. `more` are values for the templates beside the
--- plan's. `apart`: every kernel in a file of its own, for what compiles kernels of many plans.
-function emit.sources(p, more, apart)
+-- plan's. `form`, optional: "apart", every kernel in a file of its own, for what compiles kernels of many plans; or
+-- "single", all in one file beside the header.
+function emit.sources(p, more, form)
     local isas, isa_list, family = {}, {}, families.get(p.family)
     for i, v in ipairs(p.variants) do
         isas[i] = v.isa
@@ -143,21 +146,37 @@ function emit.sources(p, more, apart)
     end
     add(p.names.header, finish_one(p, values.header, rendered(values.header, values)), { public = true })
     add(p.names.source, finish_one(p, values.source, rendered(values.source, values)), {})
+    local sections = {}
     for _, v in ipairs(p.variants) do
-        local kernels = family.print.files(p, v)
-        for _, kernel in ipairs(kernels) do
-            if not apart then kernel.values.prologue = {} end
+        local kernels, section = family.print.files(p, v), {}
+        for i, kernel in ipairs(kernels) do
+            if form ~= "apart" then kernel.values.prologue = {} end
             kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values))
-            if apart then add(kernel.symbol .. ".c", finish_one(p, kernel.template, kernel.text), { isa = v.isa }) end
+            section[i] = from(kernel)
+            if form == "apart" then
+                add(kernel.symbol .. ".c", finish_one(p, kernel.template, kernel.text), { isa = v.isa })
+            end
         end
-        if not apart then
-            add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, kernels), { isa = v.isa })
+        if not form then
+            add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, section), { isa = v.isa })
+        end
+        if form == "single" then
+            local text = table.concat(section)
+            local own = helpers.own_lines(text, v.isa)
+            texts[#texts + 1] = own
+            sections[#sections + 1] = { isa = v.isa, text = finish(p, own .. text) }
         end
     end
     -- Last: it has the helpers that the other texts call.
-    values.helpers = helpers.lines(texts, isas)
+    values.helpers = helpers.lines(texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
-    table.insert(files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
+    if form == "single" then
+        local source = finish(p, render(values.source, values))
+        local text = single_file.text(finish(p, render(runtime, values)), sections, source, { p.names.runtime })
+        files[2].text = banner("model " .. p.model.name) .. text
+    else
+        table.insert(files, 2, { name = p.names.runtime, text = finish_one(p, runtime, render(runtime, values)) })
+    end
     return files
 end
 
@@ -170,8 +189,10 @@ end
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last. `wanted`: what gen/emit/extras.lua
 -- adds, nil: nothing.
 function emit.files(p, wanted)
-    local files = emit.sources(p)
-    extras.add(p, files, wanted or {}, blob.align, emit.text)
+    wanted = wanted or {}
+    local files = emit.sources(p, nil, wanted.single_file and "single" or nil)
+    extras.add(p, files, wanted, blob.align, emit.text)
+    extras.add_build_files(p, files, wanted, emit.text)
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
     files[#files + 1] = { name = p.names.manifest, text = emit.manifest(p, files, wanted) }
     return files

@@ -3,11 +3,13 @@
 --   linked   { <model>_linked.h, .c }: the blob as a part of the program
 --   fixed    names of instruction sets: exactly a C file for each of them, one without kernels if the model has none for
 --            it, and beside each C file of kernels a file of the compiler flags that it needs
+--   single_file   all kernels in <model>.c
+--   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
 local isa_list = require "gen.isa.list"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed" }
+extras.keys = { "linked", "fixed", "single_file", "cmake", "meson", "make" }
 
 local function without_kernels(p, isa)
     return string.format(
@@ -37,6 +39,37 @@ function extras.add(p, files, wanted, align, text)
         if not file then files[#files + 1] = { name = name, text = without_kernels(p, isa) } end
         local flags = file and table.concat(file.isa.flags, " ") or ""
         files[#files + 1] = { name = name:gsub("%.c$", ".flags"), text = flags .. "\n" }
+    end
+end
+
+-- Appends the files with which build systems take the folder as it is.
+function extras.add_build_files(p, files, wanted, text)
+    local sources, plain = {}, {}
+    for _, file in ipairs(files) do
+        if file.name:find "%.c$" then
+            local flags = file.isa and file.isa.flags or {}
+            sources[#sources + 1] = {
+                name = file.name,
+                stem = file.name:gsub("%.c$", ""),
+                flags = flags,
+                joined = function(between) return table.concat(flags, between) end,
+            }
+            if not flags[1] then plain[#plain + 1] = file.name end
+        end
+    end
+    local values = {
+        sources = sources,
+        plain = table.concat(plain, "', '"),
+        linked = wanted.linked and p.names.linked_source or false,
+    }
+    for _, row in ipairs {
+        { "cmake", "CMakeLists.txt", "cmake.txt" },
+        { "meson", "meson.build", "meson.build" },
+        { "make", p.model.name .. ".mk", "make.mk" },
+    } do
+        if wanted[row[1]] then
+            files[#files + 1] = { name = row[2], text = text(p, "templates/project/" .. row[3], values) }
+        end
     end
 end
 

@@ -63,6 +63,7 @@ local function check_leftovers(p, files, model_name)
         explained = explained or select(2, reason(p.model, name)) ~= nil
     end
     if not missing or explained then leftovers.refuse(files.weights, p.model, names, reason) end
+    leftovers.check_ignored(files.weights, found, files.ignore)
 end
 
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.

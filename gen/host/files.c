@@ -33,11 +33,11 @@ static bool fail(const char *path, int reason, char *error, size_t error_size)
     return files_error(error, error_size, "%s: %s", path, strerror(reason));
 }
 
-bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
+static bool read_bytes(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
 {
     *bytes = NULL;
     *size = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return fail(path, errno, error, error_size);
 
@@ -75,6 +75,25 @@ bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, 
     buffer[used] = '\0';
     *bytes = buffer;
     *size = used;
+    return true;
+}
+
+bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size)
+{
+    /* Standard input comes once; a command may read its model several times. */
+    static char *kept;
+    static size_t kept_size;
+    if (strcmp(path, "-") != 0)
+        return read_bytes(path, max_bytes, bytes, size, error, error_size);
+    if (kept == NULL && !read_bytes(path, max_bytes, &kept, &kept_size, error, error_size)) {
+        *bytes = NULL;
+        return false;
+    }
+    *size = kept_size;
+    *bytes = malloc(kept_size + 1);
+    if (*bytes == NULL)
+        return fail(path, ENOMEM, error, error_size);
+    memcpy(*bytes, kept, kept_size + 1);
     return true;
 }
 

@@ -18,7 +18,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "weights are little-end
    `return files_error(...)`. */
 bool files_error(char *error, size_t error_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Reads a whole file of at most max_bytes into *bytes (malloc'ed, one NUL added behind, not counted in *size).
+/* Reads a whole file ("-": standard input) of at most max_bytes into *bytes (malloc'ed, one NUL added behind, not counted in *size).
    On failure *bytes is NULL and error is one line that starts with the path. */
 bool files_read(const char *path, size_t max_bytes, char **bytes, size_t *size, char *error, size_t error_size);
 

@@ -159,6 +159,15 @@ static inline uint32_t $add_pairs(uint32_t sum, uint32_t a, uint32_t b)
     },
 }
 
+-- The lines of those of `set` that the C text `text` calls, for where its instructions are switched on: without guard.
+function helpers.own_lines(text, set)
+    local lines = {}
+    for _, row in ipairs(set.helpers or {}) do
+        if text:find("%$" .. row.name .. "%f[^%w_]") then lines[#lines + 1] = "\n" .. row.text .. "\n" end
+    end
+    return table.concat(lines)
+end
+
 -- The lines of the helpers that the C texts in the list call, and of those that these call, for the instruction sets
 -- `isas`; an empty line before each.
 function helpers.lines(texts, isas)

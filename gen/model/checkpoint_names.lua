@@ -348,6 +348,7 @@ function checkpoint.left_out(m, name)
         end
         return false
     end
+    if m.tied and name == checkpoint.head(m) then return "the model file has tied = true" end
     local trained_so = m.skip or m.norm or m.parallel and m.attention.eliminate:find("P", 1, true)
     if number and tonumber(number) >= blocks_of(m) then return "the model file has layers = " .. blocks_of(m) end
     for letter in m.attention.eliminate:gmatch "%u" do

@@ -8,7 +8,7 @@ local list, seen = {}, {}
 
 -- Notes a file that has been read. Returns its path.
 function inputs.note(path)
-    if not seen[path] then list[#list + 1] = path end
+    if not seen[path] and path ~= "-" then list[#list + 1] = path end
     seen[path] = true
     return path
 end

@@ -6,14 +6,15 @@ local most_named = 8
 local most_reasons = 3
 local longest_name = 200
 
--- The Lua patterns of the option --ignore, a list of names in which * stands for any characters and ? for one.
+-- The names of the option --ignore and their Lua patterns, { glob, pattern }: * stands for any characters, ? for one.
 local function patterns_of(text)
     local list = {}
     for glob in ((text or "") .. ","):gmatch "([^,]*)," do
         if glob == "" and text then
             error(string.format('--ignore: "%s": must be names, separated by commas', text), 0)
         end
-        list[#list + 1] = "^" .. glob:gsub("%p", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".") .. "$"
+        local pattern = glob:gsub("%p", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".")
+        list[#list + 1] = { glob = glob, pattern = "^" .. pattern .. "$" }
     end
     return text and list or {}
 end
@@ -23,13 +24,27 @@ function leftovers.without(names, ignore)
     local kept, patterns = {}, patterns_of(ignore)
     for _, name in ipairs(names) do
         local ignored = false
-        for _, pattern in ipairs(patterns) do
-            ignored = ignored or name:find(pattern) ~= nil
+        for _, row in ipairs(patterns) do
+            ignored = ignored or name:find(row.pattern) ~= nil
         end
         if not ignored then kept[#kept + 1] = name end
     end
     table.sort(kept)
     return kept
+end
+
+-- Raises one line for a name of the option --ignore, `ignore`, that is none of the tensors `found`, by name, of the
+-- checkpoint `path`: it is misspelt.
+function leftovers.check_ignored(path, found, ignore)
+    for _, row in ipairs(patterns_of(ignore)) do
+        local matches = false
+        for name in pairs(found) do
+            matches = matches or name:find(row.pattern) ~= nil
+        end
+        if not matches then
+            error(string.format("--ignore: %s: %s has no such tensor", row.glob:sub(1, longest_name), path), 0)
+        end
+    end
 end
 
 -- Raises one line for the tensors `names` of the checkpoint `path`, if there are any. reason(m, name): why model `m`

@@ -1,9 +1,10 @@
-/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+/* Matrices of floats in NumPy's .npy format: versions 1.0 and 2.0, '<f4' or '<f8', C order, two dimensions. */
 #include "gen/weights/npy.h"
 
 #include "gen/host/files.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct {
     const char *end;
     char *error;
     size_t error_size;
-    bool any; /* type and shape of npy_read_any */
+    bool any; /* shape of npy_read_any */
 } header_text;
 
 /* What a header says. */
@@ -94,11 +95,11 @@ static bool take_descr(header_text *text, matrix_shape *shape)
     if (!take_string(text, descr)) {
         return false;
     }
-    shape->bytes = text->any && strcmp(descr, "<f8") == 0 ? sizeof(double) : sizeof(float);
-    if (shape->bytes == sizeof(float) && strcmp(descr, "<f4") != 0) {
-        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' (float32, little-endian)%s", text->path, descr,
-                           text->any ? " or '<f8'" : "");
+    if (strcmp(descr, "<f4") != 0 && strcmp(descr, "<f8") != 0) {
+        return files_error(text->error, text->error_size, "%s: descr: '%s': must be '<f4' or '<f8' (float32 or float64, little-endian)",
+                           text->path, descr);
     }
+    shape->bytes = descr[2] == '8' ? sizeof(double) : sizeof(float);
     return true;
 }
 
@@ -286,6 +287,25 @@ static bool look(const char *path, bool any, size_t wanted, matrix_shape *shape,
     return good;
 }
 
+/* The `count` values of a file that look has read as float32, or NULL with a line: float64 takes their place in front, and one that float32
+   cannot hold is refused. */
+static float *as_floats(const char *path, void *values, const matrix_shape *shape, char *error, size_t error_size)
+{
+    const size_t count = shape->bytes == sizeof(double) ? shape->rows * shape->columns : 0;
+    for (size_t i = 0; i < count; ++i) {
+        double value;
+        memcpy(&value, (const char *)values + i * sizeof value, sizeof value);
+        const float narrow = (float)value;
+        if (isinf(narrow) && !isinf(value)) {
+            files_error(error, error_size, "%s: value %zu: %g: is too large for float32", path, i, value);
+            free(values);
+            return NULL;
+        }
+        memcpy((char *)values + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    return values;
+}
+
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size)
 {
     void *values = NULL;
@@ -295,7 +315,7 @@ float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error
     }
     *rows = shape.rows;
     *columns = shape.columns;
-    return values;
+    return as_floats(path, values, &shape, error, error_size);
 }
 
 float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
@@ -306,16 +326,17 @@ float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *err
         return NULL;
     }
     *rows = shape.rows;
-    return values;
+    return as_floats(path, values, &shape, error, error_size);
 }
 
-bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size)
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, bool *wide, char *error, size_t error_size)
 {
     matrix_shape shape;
     if (!look(path, false, columns, &shape, NULL, error, error_size)) {
         return false;
     }
     *rows = shape.rows;
+    *wide = shape.bytes == sizeof(double);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Matrices of float32 in NumPy's .npy format: versions 1.0 and 2.0, '<f4', C order, two dimensions. */
+/* Matrices of floats in NumPy's .npy format: versions 1.0 and 2.0, '<f4' or '<f8', C order, two dimensions. */
 #ifndef LOOKUPC_WEIGHTS_NPY_H
 #define LOOKUPC_WEIGHTS_NPY_H
 
@@ -9,15 +9,17 @@
 
 /* Reads a matrix. Returns float[*rows][*columns] from malloc (never NULL on success, also for 0 rows; *columns is at least 1), or NULL with
    one line that starts with the path: not the format, another version, dtype, order or number of dimensions, a header that is not
-   well-formed, data missing or left over. NaN and infinities are values like any other.
+   well-formed, data missing or left over. NaN and infinities are values like any other. float64 becomes
+   float32; a finite value that has no place there is refused.
    Source: numpy.lib.format, "Format Version 1.0" and "2.0". */
 float *npy_read_f32(const char *path, size_t *rows, size_t *columns, char *error, size_t error_size);
 
 /* The same for a matrix that must have so many columns. */
 float *npy_read_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size);
 
-/* Whether npy_read_tokens would read this file, and how many rows: looks at the header and the file's size only. */
-bool npy_check_tokens(const char *path, size_t columns, size_t *rows, char *error, size_t error_size);
+/* Whether npy_read_tokens would read this file, how many rows, and whether it converts float64: looks at the header and the file's size
+   only. */
+bool npy_check_tokens(const char *path, size_t columns, size_t *rows, bool *wide, char *error, size_t error_size);
 
 /* Reads what a framework says of the same rows: '<f4' or '<f8', of one dimension or more, of which the last one counts columns and all
    others together rows. Returns double[*rows][*columns] from malloc, or NULL with one line. */

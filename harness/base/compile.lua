@@ -106,7 +106,7 @@ end
 function compile.sources(plans)
     local contents, units, by_name, same, alias = {}, {}, {}, {}, aliases()
     for _, p in ipairs(plans) do
-        for _, file in ipairs(emit.sources(p, nil, true)) do
+        for _, file in ipairs(emit.sources(p, nil, "apart")) do
             local options = file.isa and alias(p, file)
             contents[file.name] = file.text
             -- An instruction set's sources in one translation unit: <immintrin.h> alone takes most of the time of a

@@ -578,6 +578,41 @@ static int process_clock(lua_State *L)
     return 1;
 }
 
+/* process.file_facts(path) -> { identity, bytes, modified, age } | nil, message. `identity` is a text that differs once the file's content
+   may have changed, unless that was within the clock's grain: `age` are the seconds since the last change. `modified`: seconds since 1970.
+ */
+static int process_file_facts(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    struct stat status;
+    struct timespec now;
+    if (stat(path, &status) != 0)
+        return fail(L, path, errno);
+    clock_gettime(CLOCK_REALTIME, &now);
+    lua_createtable(L, 0, 4);
+    lua_pushfstring(L, "%I:%I:%I:%I.%I:%I.%I", (LUAI_UACINT)status.st_dev, (LUAI_UACINT)status.st_ino, (LUAI_UACINT)status.st_size,
+                    (LUAI_UACINT)status.st_mtim.tv_sec, (LUAI_UACINT)status.st_mtim.tv_nsec, (LUAI_UACINT)status.st_ctim.tv_sec,
+                    (LUAI_UACINT)status.st_ctim.tv_nsec);
+    lua_setfield(L, -2, "identity");
+    lua_pushinteger(L, (lua_Integer)status.st_size);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, (lua_Integer)status.st_mtim.tv_sec);
+    lua_setfield(L, -2, "modified");
+    lua_pushnumber(L, difftime(now.tv_sec, status.st_ctim.tv_sec) + 1e-9 * (double)(now.tv_nsec - status.st_ctim.tv_nsec));
+    lua_setfield(L, -2, "age");
+    return 1;
+}
+
+/* process.touch(path) -> true | nil, message: the file was modified now. */
+static int process_touch(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
+        return fail(L, path, errno);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 int luaopen_process(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -589,6 +624,8 @@ int luaopen_process(lua_State *L)
         {"is_terminal", process_is_terminal},
         {"cpu_count", process_cpu_count},
         {"variable", process_variable},
+        {"file_facts", process_file_facts},
+        {"touch", process_touch},
         {"time", process_time},
         {"clock", process_clock},
         {NULL, NULL},

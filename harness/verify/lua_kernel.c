@@ -92,15 +92,18 @@ static int run(lua_State *L)
     return 1;
 }
 
-/* kernel.check_input(input, d) -> tokens | nil, message: whether `run` would read that file for a model of d inputs. */
+/* kernel.check_input(input, d) -> tokens, whether they are converted from float64 | nil, message: whether `run` would read that file for a
+   model of d inputs. */
 static int check_input(lua_State *L)
 {
     char error[ERROR_SIZE];
     size_t tokens;
-    if (!npy_check_tokens(luaL_checkstring(L, 1), (size_t)luaL_checkinteger(L, 2), &tokens, error, sizeof error))
+    bool wide;
+    if (!npy_check_tokens(luaL_checkstring(L, 1), (size_t)luaL_checkinteger(L, 2), &tokens, &wide, error, sizeof error))
         return host_fail(L, error);
     lua_pushinteger(L, (lua_Integer)tokens);
-    return 1;
+    lua_pushboolean(L, wide);
+    return 2;
 }
 
 int luaopen_kernel(lua_State *L)

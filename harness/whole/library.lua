@@ -1,10 +1,11 @@
 -- A whole model, emitted, compiled and bound: for the commands that run one, and for verify.
 --
---   library.open(path, options) -> model, plan   of the model file `path`, with the checkpoint options.weights; raises one
---                                                line. Methods of model and state: harness/whole/lua_whole.c
--- What was compiled once is kept (harness/base/library_cache.lua).
+--   library.of(p, options) -> model   of plan `p`, with the checkpoint options.weights; raises one line.
+-- Methods of model and state: harness/whole/lua_whole.c.
+-- What was compiled and packed once is kept (harness/base/library_cache.lua, blob_cache.lua).
+local blob_cache = require "harness.base.blob_cache"
 local compile = require "harness.base.compile"
-local packing = require "gen.families.packing"
+local host = require "host"
 local process = require "process"
 local whole = require "whole"
 
@@ -44,10 +45,19 @@ end
 -- Packs and compiles plan `p` for the checkpoint in options.weights and opens it in this process.
 function library.of(p, options)
     local directory = process.temporary_directory()
-    local blob = directory .. "/weights.bin"
-    packing.pack(p, { weights = options.weights, output = blob, prefix = "", ignore = options.ignore })
     local path = compile.library({ p }, directory, options.cc, options.cflags)
-    return assert(whole.open(library.job(p, path, blob)))
+    local function open()
+        local files = { weights = options.weights, prefix = "", ignore = options.ignore }
+        local blob, kept = blob_cache.packed(p, directory, files)
+        local model, message = whole.open(library.job(p, path, blob))
+        return model, message, kept and blob
+    end
+    local model, message, kept = open()
+    if not model and kept then -- damaged, or removed meanwhile
+        host.remove(kept)
+        model, message = open()
+    end
+    return assert(model, message)
 end
 
 return library

@@ -213,9 +213,9 @@ function test.usage_errors()
         },
         { "unknown option --output", "emit", tiny, "--output", o },
         { "unknown option -x", "plan", tiny, "-x" },
-        { "lookupc plan: takes MODEL.lua, got nothing", "plan" },
+        { "lookupc plan: MODEL.lua is missing", "plan" },
         { "takes MODEL.lua, got a.lua b.lua", "plan", "a.lua", "b.lua" },
-        { "takes DIR, got nothing", "check" },
+        { "DIR is missing", "check" },
         { "-o is missing", "emit", tiny },
         { "-o: needs a value, DIR", "emit", tiny, "-o" },
         { "-o: needs a value", "sample", tiny, "-o", "" },
@@ -386,6 +386,119 @@ function test.relative_paths_from_another_folder()
     local here = program.folder()
     works { "emit", tiny, "-o", here }
     check.equal(process.run({ "diff", "-r", here, there .. "/sub/tiny" }).output, "")
+end
+
+function test.words_of_a_command_line()
+    local there = program.folder()
+    check.matches(works { "--version" }, "^lookupc %d+%.%d+%.%d+\n$")
+    for _, words in ipairs { { "-V" }, { "version" } } do
+        check.equal(works(words), works { "--version" })
+    end
+    works { "emit", tiny, "-o" .. there .. "/a", "--isa=scalar" }
+    works { "emit", "-o", there .. "/b", "--isa", "scalar", "--", tiny }
+    check.equal(process.run({ "diff", "-r", there .. "/a", there .. "/b" }).output, "")
+    refuses(2, "lookupc emit: MODEL.lua is missing (see", { "emit" })
+    refuses(2, "lookupc emit: -o is missing: DIR, folder of the bundle (see", { "emit", tiny })
+    refuses(2, "takes MODEL.lua, got " .. tiny .. " --isa", { "emit", "-o", there, "--", tiny, "--isa" })
+    refuses(2, "tcsh: must be of bash, zsh, fish", { "completion", "tcsh" })
+    works { "help", "--man", there .. "/man" }
+    for _, name in ipairs { "lookupc", "lookupc-emit", "lookupc-tuned-list" } do
+        check.matches(
+            host.read(there .. "/man/" .. name .. ".1"),
+            "^%.TH [^\n]+\n%.SH NAME\n" .. name:gsub("%-", "\\%%-")
+        )
+    end
+    for _, shell in ipairs { "bash", "zsh", "fish" } do
+        check.matches(works { "completion", shell }, "fixed%-names")
+    end
+end
+
+function test.a_model_may_come_through_a_pipe()
+    local there = program.folder()
+    local piped = { limit = "exec <" .. tiny }
+    check.equal(works({ "plan", "-", "--json" }, piped), works { "plan", tiny, "--json" })
+    works(
+        { "emit", "-", "--name", "tiny", "--isa", "scalar", "-o", there .. "/a", "--depfile", there .. "/a.d" },
+        piped
+    )
+    works { "emit", tiny, "--isa", "scalar", "-o", there .. "/b" }
+    check.equal(process.run({ "diff", "-r", there .. "/a", there .. "/b" }).output, "")
+    check.equal(host.read(there .. "/a.d"):find(": \\", 1, true), nil)
+    assert(host.write_file(there .. "/bad.lua", "return {\n name = 1 }"))
+    refuses(1, "lookupc: -:2: name = 1: must be", { "plan", "-" }, { limit = "exec <" .. there .. "/bad.lua" })
+end
+
+-- What a build is told of a bundle: its files beforehand, and what they depend on.
+function test.files_of_a_bundle_and_what_they_depend_on()
+    local there = program.folder()
+    assert(host.write_directory(there, { ["a b.lua"] = assert(host.read(tiny)) }))
+    local words = { "emit", there .. "/a b.lua", "--isa", "scalar,avx2", "--fixed-names", "--linked" }
+    local function with(...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
+    local listed = works(with "--list")
+    check.equal(host.kind(there .. "/out"), nil)
+    works(with("-o", there .. "/out", "--depfile", there .. "/d", "--depfile-target", "all"))
+    local names = {}
+    for name in listed:gmatch "[^\n]+" do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    check.equal(host.list(there .. "/out"), names)
+    check.equal(host.read(there .. "/d"), "all: \\\n  " .. there .. "/a\\ b.lua\n")
+    check.equal(host.read(there .. "/out/tiny__avx2.flags"), "-mavx2 -mfma\n")
+    check.equal(works { "check", there .. "/out" }, there .. "/out: fresh\n")
+    assert(host.remove(there .. "/out/tiny_linked.c"))
+    refuses(1, "tiny_linked.c: missing", { "check", there .. "/out" })
+
+    -- Integer kernels are scalar: the other file is there, too.
+    works(with("--arithmetic", "integer", "-o", there .. "/out"))
+    check.matches(host.read(there .. "/out/tiny__avx2.c"), "No kernels for avx2")
+    check.equal(works { "check", there .. "/out" }, there .. "/out: fresh\n")
+    refuses(1, 'name = "tiny": must be "tony", as --name says', with("--name", "tony", "-o", there .. "/out"))
+    refuses(1, "--linked: is not for --profile firmware", with("--profile", "firmware", "-o", there .. "/out"))
+
+    works { "sample", tiny, "-o", there .. "/w.safetensors" }
+    works { "pack", tiny, "--weights", there .. "/w.safetensors", "-o", there .. "/w.bin", "--depfile", there .. "/d" }
+    check.equal(host.read(there .. "/d"), there .. "/w.bin: \\\n  " .. tiny .. " \\\n  " .. there .. "/w.safetensors\n")
+end
+
+function test.run_converts_float64()
+    local there = program.folder()
+    works { "sample", tiny, "-o", there .. "/w.safetensors" }
+    program.python(
+        "x = np.linspace(-1, 1, 128).astype('<f4').reshape(2, 64); np.save(sys.argv[1], x); np.save(sys.argv[2], x.astype('<f8'))",
+        there .. "/x.npy",
+        there .. "/wide.npy"
+    )
+    local function run(input, output)
+        return program.run {
+            "run",
+            tiny,
+            "--weights",
+            there .. "/w.safetensors",
+            "--isa",
+            "scalar",
+            "--input",
+            there .. input,
+            "--output",
+            there .. output,
+        }
+    end
+    local plain, wide = run("/x.npy", "/y.npy"), run("/wide.npy", "/z.npy")
+    check.equal({ plain.status, plain.errors, wide.status }, { 0, "", 0 })
+    check.equal(wide.errors, "lookupc run: " .. there .. "/wide.npy: float64 is converted to float32\n")
+    check.equal(host.read(there .. "/y.npy"), host.read(there .. "/z.npy"))
+end
+
+function test.doctor_says_what_is_there_and_what_is_missing()
+    local facts = json.decode(works { "doctor", "--json" })
+    check.equal(facts.cpu.isa[1], "scalar")
+    local bin = program.folder()
+    local text = works({ "doctor" }, { env = { PATH = bin .. ":" .. bin } })
+    check.matches(text, "\ngcc +is missing: ")
+    check.matches(text, "\n  apt install gcc clang ")
+    for _, name in ipairs { "CPU", "instruction sets", "L2 cache", "pages of 2 MiB", "lookupc%-measure" } do
+        check.matches(text, "\n" .. name .. " +%S")
+    end
 end
 
 -- What run compiled is kept in the user's cache under everything it depends on.

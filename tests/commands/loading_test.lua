@@ -338,6 +338,7 @@ function test.eight_are_named()
     refuses(1, '--ignore: "extra.*,": must be names, separated by commas', pack("--ignore", "extra.*,"))
     works(pack("--ignore", "extra.0*,extra.1?"))
     works(pack("--ignore", "*"))
+    refuses(1, "--ignore: extra.x*: " .. changed .. " has no such tensor", pack("--ignore", "extra.*,extra.x*"))
 end
 
 -- A layer is all that lies under its prefix; without one it is the whole checkpoint.

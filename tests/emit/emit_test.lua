@@ -113,7 +113,7 @@ function test.golden_files()
     end
     local p = tiny_plan()
     take(emit.files(p))
-    take(emit.sources(p, nil, true))
+    take(emit.sources(p, nil, "apart"))
     check.golden("tiny.h", text["tiny.h"])
     check.golden("tiny_runtime.h", text["tiny_runtime.h"])
     check.golden("tiny_sign_hash__scalar.c", text[p.variants[1].names.hash .. ".c"])
@@ -122,7 +122,7 @@ function test.golden_files()
 
     -- Weights two to a word: unpacked for many tokens, in the kernel for few.
     p = plan.build(model.load(tiny_model), isa.select("scalar,avx2"), nil, nil, "bf16")
-    take(emit.sources(p, nil, true))
+    take(emit.sources(p, nil, "apart"))
     check.golden("tiny_bh4_bf16__scalar.c", text[p.variants[1].names.projection .. ".c"])
     check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end

@@ -200,3 +200,28 @@ if type -P meson >"$work/log"; then
 else
     echo "skipped: install: meson is missing"
 fi
+
+# Bundles that were emitted by hand, with the build files that emit adds.
+here=$work/vendored
+mkdir "$here"
+cp tests/consumers/meson/main.c "$here"
+lookupc emit gen/models/tiny.lua --cmake --meson --make -o "$here/tiny" >"$work/log"
+lookupc pack gen/models/tiny.lua --weights "$work/tiny.safetensors" -o "$here/tiny.bin" >"$work/log"
+printf 'cmake_minimum_required(VERSION 3.21)\nproject(c C)\nadd_subdirectory(tiny)\nadd_executable(consumer main.c)\ntarget_link_libraries(consumer tiny)\n' >"$here/CMakeLists.txt"
+quietly cmake -G Ninja -S "$here" -B "$here/b"
+quietly ninja -C "$here/b"
+cp "$here/tiny.bin" "$here/b"
+prints "$here/b" tiny
+# shellcheck disable=SC2016
+printf 'CFLAGS = -O2\nconsumer:\ninclude tiny/tiny.mk\nmain.o: CFLAGS += -I${tiny_folder}\nconsumer: main.o ${tiny_objects}\n\t${CC} $^ -o $@\n' >"$here/Makefile"
+quietly make -C "$here"
+prints "$here" tiny
+if type -P meson >"$work/log"; then
+    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
+    quietly meson setup "$here/m" "$here"
+    quietly ninja -C "$here/m"
+    cp "$here/tiny.bin" "$here/m"
+    prints "$here/m" tiny
+fi
+[[ $(lookupc check "$here/tiny" --ignore '*.o') == "$here/tiny: fresh" ]] || fail "check of a bundle with build files"
+ok "vendored bundles with CMakeLists.txt, tiny.mk, meson.build"

@@ -140,7 +140,7 @@ def check_models():
         refuses(fragment, option, value)
     refuses("-o: " + WEIGHTS + ": is the input", output=WEIGHTS)
     refuses("No such file", weights=WORK.name + "/none")
-    source = SHAPE.source("QP")
+    source = SHAPE.source("QP").replace("skip = false, ", "")
     for change, fragment in (("skip = true,", "skip = true: fuse merges weights across it, which is exact only without skip connections and norms"),
                              ("norm = { kind = 'rmsnorm' },", "norm: fuse merges weights across it"),
                              ("parallel = true,", 'attention.eliminate = "QP": the P of a parallel block adds to the FFN\'s output and cannot be merged exactly; eliminate Q alone'),

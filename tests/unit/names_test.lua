@@ -322,7 +322,7 @@ end
 
 function test.a_kernel_file_is_named_by_its_function()
     local p = plan.build(model.load("gen/models/tiny.lua"), isa.select(sets.bundled))
-    for _, file in ipairs(emit.sources(p, nil, true)) do
+    for _, file in ipairs(emit.sources(p, nil, "apart")) do
         local stem = file.name:match("^(.*)%.c$")
         if stem and file.isa then check.equal(names_in(file.text)[stem], "function") end
     end

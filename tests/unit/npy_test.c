@@ -89,6 +89,29 @@ static void passes_non_finite_values_and_zero_rows(void **state)
     free(values);
 }
 
+static void converts_float64(void **state)
+{
+    (void)state;
+    static const char wide[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
+    double values[6];
+    for (size_t i = 0; i < 6; ++i)
+        values[i] = (double)six[i];
+    write_npy(1, wide, values, sizeof values);
+    expect_six();
+    values[0] = (double)INFINITY;
+    write_npy(1, wide, values, sizeof values);
+    size_t rows;
+    bool converted = false;
+    char error[300] = "";
+    assert_true(npy_check_tokens(scratch_path, 3, &rows, &converted, error, sizeof error));
+    assert_true(converted);
+    values[4] = 1e39;
+    write_npy(1, wide, values, sizeof values);
+    expect_refused("value 4: 1e+39: is too large for float32");
+    write_npy(1, wide, six, sizeof six);
+    expect_refused("data: 24 bytes: must be 48 for shape (2, 3)");
+}
+
 static void refuses_what_is_no_npy(void **state)
 {
     (void)state;
@@ -135,9 +158,12 @@ static void refuses_bad_headers(void **state)
         {"{'descr': [('a', '<f4')]}", "header: byte 10: expected a string"},
         {"{'descr': '<f4' 'shape': (2, 3)}", "header: byte 16: expected ',' or '}'"},
         {"{'descr': '<f4', , }", "header: byte 17: expected a string"},
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}", "descr: '>f4': must be '<f4' (float32, little-endian)"},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}", "descr: '<f8': must be '<f4' (float32, little-endian)"},
-        {"{'descr': '<f\n', 'fortran_order': False, 'shape': (2, 3)}", "descr: '<f?': must be '<f4' (float32, little-endian)"},
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}",
+         "descr: '>f4': must be '<f4' or '<f8' (float32 or float64, little-endian)"},
+        {"{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3)}",
+         "descr: '<f2': must be '<f4' or '<f8' (float32 or float64, little-endian)"},
+        {"{'descr': '<f\n', 'fortran_order': False, 'shape': (2, 3)}",
+         "descr: '<f?': must be '<f4' or '<f8' (float32 or float64, little-endian)"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", "fortran_order: True: must be False"},
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3)}", "header: byte 34: expected True or False"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': 6}", "header: byte 50: expected a tuple"},
@@ -277,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_spelling_of_a_header),
         cmocka_unit_test(passes_non_finite_values_and_zero_rows),
+        cmocka_unit_test(converts_float64),
         cmocka_unit_test(refuses_what_is_no_npy),
         cmocka_unit_test(refuses_bad_headers),
         cmocka_unit_test(survives_cuts_and_flipped_bits),

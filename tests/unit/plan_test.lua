@@ -126,15 +126,17 @@ function test.sections_of_the_blob_lie_apart()
     end)
 end
 
--- What choosing m rows takes, in vectors of a float a lane: a cost and the flipped bits of as many vertices as the next
--- power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes and scores
--- are then laid out table by table.
+-- What choosing m rows takes, in vectors of a float a lane: for m > 2 a cost and the flipped bits of as many vertices
+-- as the next power of two; of all rows a share and, for gelu, <z, S>. Few tokens have tables in the lanes: their codes
+-- and scores are then laid out table by table.
 local function bytes_to_choose(regime, m)
     if m.neighbours == 1 then return nil end
-    local lists = m.neighbours == 1 << m.tau and m.score == "softmax" and 1 or 2
+    local all = m.neighbours == 1 << m.tau
+    local lists = all and m.score == "softmax" and 1 or (all or m.neighbours > 2) and 2 or 0
     local slot = m.score == "one" and 2 or 6 -- bytes of a row's code and score
     local spread = regime.regime == "few" and regime.isa.lanes > 1 and m.neighbours * slot or 0
-    return regime.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
+    local bytes = regime.isa.lanes * (lists * 4 * lookup_model.power_of_two_at_least(m.neighbours) + spread)
+    return bytes > 0 and bytes or nil
 end
 
 -- The buffers of one regime, each `tokens` tokens wide in the projection.

@@ -201,7 +201,7 @@ function test.ids_are_checked()
         "\x93NUMPY\1\0\70\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           \n\0\0\0\0",
         "must be integers"
     )
-    refuses(1, "--ids: is missing", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
+    refuses(2, "of a whole model --ids instead", { "run", file, "--weights", weights, "--output", folder .. "/none.npy" })
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
     refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
@@ -240,6 +240,13 @@ function test.loading_is_strict()
         { "pack", shallow, "--weights", weights, "-o", folder .. "/blob" }
     )
     works { "pack", shallow, "--weights", weights, "-o", folder .. "/blob", "--ignore", "transformer.ln_f.*" }
+    local tied = program.model(folder, "t", (assert(host.read(file)):gsub("embedding = ", "tied = true, embedding = ")))
+    refuses(
+        1,
+        "tensors lm_head.weight, transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d: the model \z
+            file has tied = true; ",
+        { "pack", tied, "--weights", weights, "-o", folder .. "/blob" }
+    )
 end
 
 function test.bundles_stay_fresh()

@@ -33,6 +33,9 @@ class Checkpoint:
     def linear(self, name, out, x):
         return x @ self.get(name + ".weight", out, x.shape[1]).T + self.get(name + ".bias", out, deviation=0.1)
 
+    def transposed(self, name, out, x):
+        return x @ self.get(name + ".weight", x.shape[1], out, deviation=x.shape[1] ** -0.5) + self.get(name + ".bias", out, deviation=0.1)
+
     def norm(self, name, x, eps, mean=True):
         gain = self.get(name + ".weight", x.shape[1], mean=1.0, deviation=0.1)
         if not mean:
@@ -71,17 +74,23 @@ def rotated(x, heads, theta):
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=2).reshape(n, heads * width)
 
 
-def gpt(c, ids):
-    """minGPT's decoder: learned positions, pre-norm blocks, a head of its own."""
+def gpt(c, ids, stored_in_out=False):
+    """minGPT's decoder: learned positions, pre-norm blocks, a head of its own; GPT-2's: matrices stored [in][out], the head is the embedding."""
+    linear = c.transposed if stored_in_out else c.linear
     d, x = 24, c.get("transformer.wte.weight", 29, 24, deviation=0.5)[ids]
     x = x + c.get("transformer.wpe.weight", 20, 24, deviation=0.3)[: len(ids)]
     for layer in range(2):
         name = "transformer.h.%d." % layer
-        q, k, v = np.split(c.linear(name + "attn.c_attn", 3 * d, c.norm(name + "ln_1", x, 1e-5)), 3, axis=1)
-        x = x + c.linear(name + "attn.c_proj", d, attend(q, k, v, 4, 4, True))
-        inner = ACTIVATIONS["gelu_tanh"](c.linear(name + "mlp.c_fc", 40, c.norm(name + "ln_2", x, 1e-5)))
-        x = x + c.linear(name + "mlp.c_proj", d, inner)
-    return c.norm("transformer.ln_f", x, 1e-5) @ c.get("lm_head.weight", 29, d).T
+        q, k, v = np.split(linear(name + "attn.c_attn", 3 * d, c.norm(name + "ln_1", x, 1e-5)), 3, axis=1)
+        x = x + linear(name + "attn.c_proj", d, attend(q, k, v, 4, 4, True))
+        inner = ACTIVATIONS["gelu_tanh"](linear(name + "mlp.c_fc", 40, c.norm(name + "ln_2", x, 1e-5)))
+        x = x + linear(name + "mlp.c_proj", d, inner)
+    head = c.get("transformer.wte.weight", 29, d) if stored_in_out else c.get("lm_head.weight", 29, d)
+    return c.norm("transformer.ln_f", x, 1e-5) @ head.T
+
+
+def gpt2(c, ids):
+    return gpt(c, ids, stored_in_out=True)
 
 
 GPT = """{ name = "m", d = 24, heads = 4, layers = 2, vocab = 29, positions = 20, skip = true, norm = { kind = "layernorm" },
@@ -215,6 +224,7 @@ LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }
 TANH = "dense = { width = 32, activation = 'tanh' }"
 CASES = [
     (gpt, GPT, 20),
+    (gpt2, GPT.replace('"mingpt"', '"gpt2", tied = true'), 20),
     (llama, LLAMA, 37),
     (masked, bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,"), 32),
     (pooled, bert_model("bert", 0, "pool = 'mean', unit = true, " + TANH, "", "d = 18,"), 34),

@@ -1,4 +1,4 @@
--- Plans how the rows that a token takes of a table are chosen: the best one, the m best ones, or all of them.
+-- Plans how the rows that a token takes of a table are chosen: the best one, the two or m best ones, or all of them.
 
 local neighbours = {}
 
@@ -7,19 +7,23 @@ local neighbours = {}
 --   bytes     of the buffer `vertices` that it works in, 0: none
 -- and for m > 1
 --   at        offsets of the parts of that buffer: lists [count][lanes] and, to be spread, scores and codes [m][lanes]
---   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
 --   spread
+-- and where m > 2 or all rows are taken
+--   lists     true: the function works in lists of vertices
+--   count     vertices in a list, a power of two, which grows from one vertex with the first `grown` bits
 function neighbours.plan(shape, lanes, spread)
     if shape.neighbours == 1 then
         return { name = "hash_best", template = "templates/lookup/shared/hash_best.c", bytes = 0 }
     end
     local all = shape.neighbours == shape.rows
+    local name = all and "hash_all" or shape.neighbours == 2 and "hash_two" or "hash_top_m"
     local plan = {
-        name = all and "hash_all" or "hash_top_m",
-        template = all and "templates/lookup/shared/hash_all.c" or "templates/lookup/shared/hash_top_m.c",
+        name = name,
+        template = "templates/lookup/shared/" .. name .. ".c",
         bytes = 0,
         at = {},
         grown = 0,
+        lists = name ~= "hash_two",
         spread = spread,
     }
     while 1 << plan.grown < shape.neighbours do
@@ -34,7 +38,7 @@ function neighbours.plan(shape, lanes, spread)
     if all then
         add_list "share"
         if shape.score.along then add_list "along" end
-    else
+    elseif plan.lists then
         add_list "cost"
         add_list "flips"
     end

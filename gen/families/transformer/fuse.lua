@@ -293,7 +293,7 @@ end
 -- Raises one line for tensors of the checkpoint that no step reads: a fused model without them would compute something
 -- else.
 local function check_unused(b, m, found, options, spell)
-    local family, names, known = checkpoint.family(m), {}, {}
+    local family, names, known, all = checkpoint.family(m), {}, {}, {}
     if family.needs_head and not found[checkpoint.head(m)] and not m.tied then
         error(
             options.weights
@@ -304,6 +304,7 @@ local function check_unused(b, m, found, options, spell)
         )
     end
     for name in pairs(found) do
+        all[spell(name)] = true
         if not b.used[name] and not checkpoint.is_buffer(name) then
             names[#names + 1] = spell(name)
             known[spell(name)] = name
@@ -311,6 +312,7 @@ local function check_unused(b, m, found, options, spell)
     end
     local function reason(of, name) return checkpoint.left_out(of, known[name]) end
     leftovers.refuse(options.weights, m, leftovers.without(names, options.ignore), reason)
+    leftovers.check_ignored(options.weights, all, options.ignore)
 end
 
 -- The steps, the tensors they write in their order, and their work in floating-point operations, for model `m` without

@@ -1,10 +1,10 @@
 -- Compiles integer kernels and runs them on this CPU: for run, for bench, and for verify against their reference.
 local compile = require "harness.base.compile"
 local host = require "host"
+local input = require "harness.verify.input"
 local integer = require "integer"
 local isa = require "gen.isa.list"
 local json = require "json"
-local kernel = require "kernel"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
 local request = require "gen.bundle.request"
@@ -42,7 +42,7 @@ local function job_of(p, library, blob)
 end
 
 function execute.run(path, options)
-    assert(kernel.check_input(options.input, request.model(path, options).d))
+    input.check(options.input, request.model(path, options).d)
     local b = build(path, options)
     local tokens = assert(integer.run(job_of(b.plan, b.library, b.files.output), options.input, options.output))
     return string.format("%d tokens, integers", tokens)

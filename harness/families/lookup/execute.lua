@@ -5,6 +5,7 @@ local compile = require "harness.base.compile"
 local dtype = require "gen.plan.dtype"
 local family = require "gen.families.lookup.family"
 local host = require "host"
+local input = require "harness.verify.input"
 local json = require "json"
 local kernel = require "kernel"
 local machine = require "harness.base.machine"
@@ -41,7 +42,7 @@ end
 
 function execute.run(path, options)
     local sets = runnable.sets(options.isa, family.isa_types(options))
-    assert(kernel.check_input(options.input, request.model(path, options).d))
+    input.check(options.input, request.model(path, options).d)
     local b = build(path, { sets[#sets] }, options, 1)
     local result = assert(
         kernel.run(

@@ -7,6 +7,7 @@ local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local host = require "host"
+local input = require "harness.verify.input"
 local json = require "json"
 local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
@@ -115,6 +116,7 @@ function transformer.run(path, options)
     local plans = plans_of(path, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
+    input.check(options.input, p.shape.input)
     local x = assert(runner.load(options.input, p.shape.input))
     local count = #x // (8 * p.shape.input)
     if count > p.shape.context then
@@ -351,7 +353,9 @@ function transformer.prepare(p, directory, options)
     local x = embedded(p, fused, numbers, p.shape.input)
     local kept = p.shape.cache.type.name
     local output = directory .. "/weights.bin"
-    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = options.ignore })
+    -- What fuse has left out is no longer there.
+    local ignore = not merged and options.ignore or nil
+    packing.pack(p, { weights = fused, output = output, prefix = "", ignore = ignore })
     local function answer(x_of, ...)
         local job = transformer.reference_job(p, ...)
         job.lengths = lengths

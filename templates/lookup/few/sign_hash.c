@@ -18,7 +18,9 @@ $(include(hash.template))
 //$ if score.share then
    score  [$(shape.h)][$(shape.neighbours)]
 //$ end
+//$ if hash.bytes > 0 then
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
+//$ end
 //$ end
 //$ if prefetch_first then
    prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
@@ -67,7 +69,7 @@ $(i)    }
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
 //$ transposed("        ")
-        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or ""), vertices);
+        $(helper)_$(hash.name)(bits, lane_code$(score.share and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
 //$ if prefetch_first then
         const uint16_t *found = code;
 //$ end

@@ -14,7 +14,9 @@ $(include(hash.template))
 //$ if score.share then
    score  [$(shape.h)][$(shape.neighbours)][$(tile)]
 //$ end
+//$ if hash.bytes > 0 then
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
+//$ end
 //$ end
    z is aligned to a vector. None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void $(symbol)(const float *restrict z, uint16_t *restrict code$(score.share and ", float *restrict score" or "")$(vertices_parameter))

@@ -1,0 +1,15 @@
+-- The array that `run` applies a model to: looked at before anything is packed and compiled.
+local host = require "host"
+local kernel = require "kernel"
+
+local input = {}
+
+-- Raises one line if the file `path` is not an array of tokens of `d` values; says on standard error if they are
+-- converted.
+function input.check(path, d)
+    local tokens, wide = kernel.check_input(path, d)
+    if not tokens then error(wide, 0) end
+    if wide then host.note("lookupc run: " .. path .. ": float64 is converted to float32") end
+end
+
+return input

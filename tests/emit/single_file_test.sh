@@ -1,0 +1,57 @@
+#!/bin/bash
+# A bundle in one C file compiles without compiler flags and without a warning, and gives the bytes of the bundle of several.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+lookupc=${LOOKUPC:-$PWD/build/lookupc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED single_file: $*"
+    exit 1
+}
+
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Werror)
+compilers=(gcc clang)
+models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "tiny --arithmetic integer" "tiny --baseline")
+if [[ ${LOOKUPC_EFFORT-} != full ]]; then
+    compilers=(gcc)
+    models=("tiny --isa scalar,avx2,avx512" "tiny_skipless --isa sse4,avx2 --type f16")
+fi
+
+for row in "${models[@]}"; do
+    read -ra words <<<"$row"
+    name=${words[0]} options=("${words[@]:1}")
+    [[ $row == *--isa* ]] || options+=(--isa "scalar,sse4,avx2,avx512")
+    rm -rf "$work/one"
+    "$lookupc" emit "gen/models/$name.lua" "${options[@]}" --single-file -o "$work/one" >"$work/log" || fail "$row: emit"
+    [[ $(cd "$work/one" && echo *) =~ ^LICENSE\ MANIFEST.json\ [a-z_]+\.c\ [a-z_]+\.h$ ]] || fail "$row: files $(ls "$work/one")"
+    [[ $("$lookupc" check "$work/one") == "$work/one: fresh" ]] || fail "$row: check"
+    for cc in "${compilers[@]}"; do
+        "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}" -c "$work"/one/*.c -o "$work/$name.$cc.o" || fail "$row: $cc"
+        [[ -z $(nm -u "$work/$name.$cc.o") ]] || fail "$row: $cc needs $(nm -u "$work/$name.$cc.o")"
+    done
+    echo "ok     single_file: $row"
+done
+
+"$lookupc" emit gen/models/tiny.lua -o "$work/several" >"$work/log"
+"$lookupc" emit gen/models/tiny.lua -o "$work/single" --single-file >"$work/log"
+"$lookupc" sample gen/models/tiny.lua -o "$work/w.safetensors" >"$work/log"
+"$lookupc" pack gen/models/tiny.lua --weights "$work/w.safetensors" -o "$work/tiny.bin" >"$work/log"
+/usr/bin/python3 -c 'import sys, numpy as np; np.random.default_rng(1).standard_normal((7, 64)).astype("<f4").tofile(sys.argv[1])' "$work/x"
+for cc in "${compilers[@]}"; do
+    objects=()
+    for file in "$work"/several/*.c; do
+        flags=()
+        [[ $file != *__avx2.c ]] || flags=(-mavx2 -mfma)
+        [[ $file != *__avx512.c ]] || flags=(-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
+        "$cc" -std=c11 -O2 "${flags[@]}" -c "$file" -o "$file.o"
+        objects+=("$file.o")
+    done
+    "$cc" -std=c11 -O2 -I"$work/several" tests/consumers/example.c "${objects[@]}" -o "$work/several/example"
+    "$cc" -std=c11 -O2 -I"$work/single" tests/consumers/example.c "$work/single/tiny.c" -o "$work/single/example"
+    (cd "$work" && several/example <x >several.y && single/example <x >single.y) || fail "$cc: example"
+    [[ -s $work/single.y ]] || fail "$cc: no output"
+    cmp "$work/several.y" "$work/single.y" || fail "$cc: one file gives other bytes"
+    echo "ok     single_file: $cc: the bytes of several files"
+done
