@@ -212,7 +212,7 @@ local commands = {
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
-                doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
+                doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
@@ -280,7 +280,7 @@ local commands = {
                 name = "input",
                 value = "X.npy",
                 required = true,
-                unless = "ids",
+                unless = { "ids" },
                 doc = "float32 [tokens][d]; of a whole model --ids instead",
             },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
@@ -337,6 +337,9 @@ local commands = {
         doc = "time the emitted kernels, verified, against OpenBLAS and oneDNN",
         options = {
             { name = "batch", value = "LIST", doc = "tokens a call; default 1,8,64,512,4096, of a transformer 1,512" },
+            { name = "lengths", value = "LIST", doc = "a whole model: tokens of a sequence; default 16,128,512" },
+            with(weights_option, { required = false, doc = "a whole model: safetensors file; absent: random weights" }),
+            ignore_option,
             isa_option,
             json_option,
             seed_option,
@@ -609,6 +612,16 @@ local commands = {
         },
     },
     {
+        name = "schema",
+        arguments = {},
+        from = "commands.schema",
+        doc = "print what a model file may hold, for editors",
+        options = {
+            { name = "json", doc = "as a JSON Schema" },
+            { name = "lua", doc = "as annotations for the Lua language server" },
+        },
+    },
+    {
         name = "doctor",
         arguments = {},
         from = "commands.doctor",
@@ -627,7 +640,7 @@ local commands = {
         name = "help",
         arguments = { "[COMMAND]" },
         doc = "print this, or all about one command",
-        options = { { name = "man", value = "DIR", doc = "write the man pages, one a command, into a folder instead" } },
+        options = { { name = "man", value = "DIR", doc = "write man pages, one a command, into a folder" } },
     },
 }
 

@@ -46,6 +46,9 @@ function commands.bench(arguments, options)
     setting.check_repetitions(options.repetitions)
     local family, m = family_of(arguments[1], options)
     if options.html then file_rules.can_become("--html", options.html) end
+    if options.weights and not family.bench_weights then
+        error("--weights: " .. options.weights .. ": is for whole models: others are timed with random weights", 0)
+    end
     options.batches = setting.batches(options.batch or family.bench_batches(m, options))
     measure.program()
     return family.bench(arguments[1], options)

@@ -51,7 +51,7 @@ function web.check(p)
     if bytes > most_bytes then
         error(
             string.format(
-                "--web: %s: takes %d MiB, but WebAssembly addresses 4096: a shorter context or narrower type takes less",
+                "--web: %s: takes %d MiB, but WebAssembly addresses 4096: less context or a narrower type helps",
                 p.model.name,
                 bytes >> 20
             ),

@@ -1,8 +1,8 @@
 // The measuring process: times compiled code and its baselines, interleaved.
-// Usage: lookupc-measure JOB.json OUT.json. A job with `blocks` is of transformers, else of LookupFFNs. OUT.json is complete when the exit
-// status is 0; its times are of one call of a whole batch. Of what runs on several threads real_time counts, and cpu_time is that of all
-// threads together; of calls with cold tables real_time counts, which is CPU time on one thread; else cpu_time counts.
-// OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
+// Usage: lookupc-measure JOB.json OUT.json. A job with `transformers` is of blocks, one with `wholes` of whole models, else of LookupFFNs.
+// OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on several threads real_time
+// counts, and cpu_time is that of all threads together; of calls with cold tables real_time counts, which is CPU time on one thread; else
+// cpu_time counts. OpenBLAS reads OPENBLAS_CORETYPE when it is loaded: the parent sets it.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +12,7 @@
 
 #include "harness/measure/lookup.hh"
 #include "harness/measure/transformer.hh"
+#include "harness/measure/whole.hh"
 
 int main(int argc, char **argv)
 {
@@ -31,6 +32,8 @@ int main(int argc, char **argv)
         measure_fail("%s: %s", argv[2], std::strerror(errno));
     }
     std::fclose(out);
-    (json_object_get(root, "transformers") ? measure_time_transformer : measure_time_ffn)(&in, root, argv[2]);
+    (json_object_get(root, "transformers") ? measure_time_transformer
+     : json_object_get(root, "wholes")     ? measure_time_whole
+                                           : measure_time_ffn)(&in, root, argv[2]);
     return 0;
 }

@@ -60,6 +60,7 @@ local function segments_of(m, isas, public, options, at, shared_product)
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
+            part = options.part,
             sequences = not m.attention.causal and { positions = memory.positions(m) } or nil,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
@@ -97,7 +98,7 @@ end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and caches
 -- (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
--- its file.
+-- its file; part, for timing: what is left of the steps of blocks (gen/families/transformer/plan.lua).
 function plan.build(m, isas, options)
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end

@@ -1,4 +1,5 @@
 -- The family of whole models in the harness; harness/families/list.lua says what its fields mean.
+local bench = require "harness.families.whole.bench"
 local embed = require "harness.families.whole.embed"
 local execute = require "harness.families.whole.execute"
 local generate = require "harness.families.whole.generate"
@@ -15,12 +16,11 @@ local function tokenize(path, texts, options)
     return tokenizer.tokenize(path, texts, options)
 end
 
-local function refused(path) error(path .. ": is a whole model, which lookupc does not time", 0) end
-
 return {
     name = "whole",
-    bench = refused,
-    bench_batches = function() return "1" end,
+    bench = bench.run,
+    bench_batches = bench.batches,
+    bench_weights = true,
     tokenize = tokenize,
     run = execute.run,
     unsaid = execute.unsaid,

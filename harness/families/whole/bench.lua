@@ -1,0 +1,361 @@
+-- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
+-- twins of the same types.
+local compile = require "harness.base.compile"
+local counted = require "harness.report.counted"
+local cpu = require "harness.base.cpu"
+local dtype = require "gen.plan.dtype"
+local host = require "host"
+local json = require "json"
+local machine = require "harness.base.machine"
+local measure = require "harness.measure.measure"
+local packing = require "gen.families.packing"
+local parts = require "harness.families.whole.parts"
+local process = require "process"
+local request = require "gen.bundle.request"
+local runnable = require "harness.base.runnable"
+local setting = require "harness.measure.setting"
+local statistics = require "harness.base.statistics"
+local verify = require "harness.families.whole.verify"
+local whole_family = require "gen.families.whole.family"
+local whole_plan = require "gen.families.whole.plan"
+
+local bench = {}
+
+local default_lengths = { 16, 128, 512 }
+local batch_tokens = 512 -- of several sequences in a call, at least
+
+-- The lengths of --lengths, or the usual ones that the context `context` holds.
+local function lengths_of(text, context)
+    local list = {}
+    if not text then
+        for _, length in ipairs(default_lengths) do
+            if length <= context then list[#list + 1] = length end
+        end
+        return #list > 0 and list or { context }
+    end
+    for word in (text .. ","):gmatch "([^,]*)," do
+        local length = word:find "^%d+$" and math.tointeger(tonumber(word))
+        if not length or length < 1 or length > context then
+            error(string.format('--lengths: "%s": must be integers from 1 to the context, %d', word, context), 0)
+        end
+        list[#list + 1] = length
+    end
+    return list
+end
+
+-- The calls that are timed: { what, tokens of a sequence, sequences, position }.
+local function calls_of(p, lengths)
+    local list = {}
+    local function add(what, tokens, sequences, position)
+        list[#list + 1] = { what = what, tokens = tokens, sequences = sequences, position = position }
+    end
+    for _, length in ipairs(lengths) do
+        if p.causal then
+            add("prefill", length, 1, 0)
+        else
+            add("encode", length, 1, 0)
+            if length < batch_tokens then add("encode", length, -(-batch_tokens // length), 0) end
+        end
+    end
+    if p.causal then
+        add("step", 1, 1, 0)
+        if p.context > 1 then add("step", 1, 1, p.context - 1) end
+    end
+    return list
+end
+
+-- The model of plan `p` as the job names it.
+local function described(p, name, path, blob)
+    return {
+        name = name,
+        library = path,
+        blob = blob,
+        bind = p.names.bind,
+        encode_batch = not p.causal and p.names.encode_batch or nil,
+        start = p.causal and p.names.start or nil,
+        prefill = p.causal and p.names.prefill or nil,
+        step = p.causal and p.names.step or nil,
+        weights_struct_bytes = p.weights_struct_bytes,
+        state_bytes = p.state_bytes,
+        state_header = math.min(whole_plan.state_header, p.state_bytes),
+        scratch_bytes = p.scratch_bytes,
+        d_out = p.widths.out,
+        vocab = p.model.vocab,
+    }
+end
+
+-- Compiles plan `p` and compares it with the reference; raises one line if a call is wrong. Returns the library, the
+-- blob, and the largest relative error.
+local function verified(path, p, options)
+    local directory, worst = process.temporary_directory(), 0.0
+    host.status("verifying " .. p.model.name)
+    local compiled = compile.library({ p }, directory .. "/library", options.cc, options.cflags)
+    local prepared = verify.prepare(p, directory, options)
+    for _, result in ipairs(verify.check_library(p, compiled, prepared)) do
+        if not result.ok then
+            error(
+                string.format(
+                    "%s: %s fails verification: %s: %s: nothing was timed",
+                    path,
+                    p.model.name,
+                    result.call,
+                    result.message
+                ),
+                0
+            )
+        end
+        worst = math.max(worst, result.rel_err)
+    end
+    return compiled, prepared.blob, worst, options.weights or directory .. "/weights.safetensors"
+end
+
+-- Whether plan `p` reads fewer tensors than plan `of`, whose checkpoint it is packed from.
+local function reads_less(p, of) return #p.tensors < #of.tensors end
+
+-- A model and what is left of it without its parts, compiled: entries of the job by name.
+local function add_model(entries, path, p, prefix, isa, type, options)
+    local compiled, blob, rel_err, weights = verified(path, p, options)
+    entries[#entries + 1] = described(p, prefix .. "whole", compiled, blob)
+    local directory = process.temporary_directory()
+    local body = parts.plan(parts.body(p.model), isa, type, p.options.schedule, options)
+    local body_blob = directory .. "/body.bin"
+    packing.pack(body, {
+        weights = weights,
+        output = body_blob,
+        prefix = "",
+        ignore = reads_less(body, p) and "*" or nil,
+    })
+    local function add(part_plan, name)
+        local flags = options.cflags .. " " .. parts.cflags
+        local own = compile.library({ part_plan }, directory .. "/" .. name, options.cc, flags)
+        entries[#entries + 1] = described(part_plan, prefix .. name, own, body_blob)
+    end
+    host.status("compiling parts of " .. p.model.name)
+    add(body, "body")
+    for _, row in ipairs(parts.left_out) do
+        add(parts.plan(body.model, isa, type, p.options.schedule, options, row.part), row.name)
+    end
+    return rel_err
+end
+
+local function call_name(entry, i) return entry .. "/" .. i end
+
+local function job_of(m, causal, entries, calls, options)
+    local job = {
+        model = m.name,
+        seed = options.seed,
+        threads = 1,
+        repetitions = options.repetitions,
+        min_time = 0.05,
+        draw_order = true,
+        order_seed = options.seed,
+        alike = false,
+        sweep_bytes = 0,
+        limits = false,
+        causal = causal,
+        wholes = json.array(entries),
+        calls = json.array {},
+    }
+    for i, of in ipairs(calls) do
+        local function add(name, model)
+            table.insert(job.calls, {
+                name = name,
+                model = model,
+                tokens = of.tokens,
+                sequences = of.sequences,
+                position = of.position,
+                step = of.what == "step",
+            })
+        end
+        for _, entry in ipairs(entries) do
+            add(call_name(entry.name, i), entry.name)
+        end
+        -- A/A control: how far apart two figures for the same code are
+        if i == #calls then add(call_name("again", i), "whole") end
+    end
+    return job
+end
+
+-- The median µs of a call of the model with prefix `prefix`, whole and without its parts, by name; share of the CPU.
+local function times_of(samples, prefix, i)
+    local us = {}
+    for _, name in ipairs { "whole", "body" } do
+        us[name] = statistics.median(samples[call_name(prefix .. name, i)].cpu)
+    end
+    for _, row in ipairs(parts.left_out) do
+        us[row.name] = statistics.median(samples[call_name(prefix .. row.name, i)].cpu)
+    end
+    return us, statistics.median(samples[call_name(prefix .. "whole", i)].share)
+end
+
+-- One result for every call. errors: of the model and of its twin, if there is one.
+local function results_of(p, type, samples, calls, errors)
+    local list = {}
+    for i, of in ipairs(calls) do
+        local us, share = times_of(samples, "", i)
+        local tokens = of.tokens * of.sequences
+        local r = {
+            model = p.model.name,
+            isa = p.variants[1].isa.name,
+            type = type,
+            cache = p.options.cache,
+            call = of.what,
+            tokens = of.tokens,
+            sequences = of.sequences,
+            position = of.position,
+            us_per_sequence = us.whole / of.sequences,
+            us_per_token = us.whole / tokens,
+            body_us_per_sequence = us.body / of.sequences,
+            stages = parts.stages(us),
+            cpu_over_wall = share,
+            counts = statistics.counts(share),
+            rel_err = errors.own,
+        }
+        local together = 0.0
+        for name, time in pairs(r.stages) do
+            r.stages[name] = time / of.sequences
+            together = together + r.stages[name]
+        end
+        r.stages_share = together / r.us_per_sequence
+        local again = samples[call_name("again", i)]
+        r.again_ratio = again and statistics.median(again.cpu) / us.whole or nil
+        if errors.dense then
+            local dense, dense_share = times_of(samples, "dense_", i)
+            r.dense = {
+                us_per_sequence = dense.whole / of.sequences,
+                body_us_per_sequence = dense.body / of.sequences,
+                ffn = (dense.body - dense.no_ffn) / of.sequences,
+                rel_err = errors.dense,
+            }
+            r.speedup, r.body_speedup = dense.whole / us.whole, dense.body / us.body
+            r.counts = statistics.counts(share, dense_share)
+        end
+        list[i] = r
+    end
+    return list
+end
+
+local function number(format, value) return value and string.format(format, value) end
+local function dense_of(r, key) return r.dense and number("%.1f", r.dense[key]) end
+
+-- The columns of the tables for people: { head, width (negative: to the left), text(r), nil for nothing to say }. One
+-- that says nothing at all is left out.
+local first_columns = {
+    { "isa", -7, function(r) return r.isa end },
+    { "type", -5, function(r) return r.type end },
+    { "call", -7, function(r) return r.call end },
+    { "tokens", 6, function(r) return r.tokens end },
+    { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },
+    { "position", 8, function(r) return r.call == "step" and r.position end },
+}
+local columns = {
+    { "us/sequence", 11, function(r) return number("%.1f", r.us_per_sequence) end },
+    { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
+    { "dense twin", 10, function(r) return dense_of(r, "us_per_sequence") end },
+    { "x faster", 8, function(r) return number("%.2f", r.speedup) end },
+    { "no head", 9, function(r) return number("%.1f", r.body_us_per_sequence) end },
+    { "dense twin", 10, function(r) return dense_of(r, "body_us_per_sequence") end },
+    { "x faster", 8, function(r) return number("%.2f", r.body_speedup) end },
+    { "error", 7, function(r) return number("%.1e", r.rel_err) end },
+}
+local stage_columns = {
+    { "embedding", 9, function(r) return number("%.1f", r.stages.embedding) end },
+    { "products", 9, function(r) return number("%.1f", r.stages.products) end },
+    { "attention", 9, function(r) return number("%.1f", r.stages.attention) end },
+    { "FFN", 9, function(r) return number("%.1f", r.stages.ffn) end },
+    { "dense FFN", 9, function(r) return dense_of(r, "ffn") end },
+    { "head", 9, function(r) return number("%.1f", r.stages.head) end },
+    { "together", 8, function(r) return number("%.0f %%", 100 * r.stages_share) end },
+}
+
+local function add_table(lines, own, results)
+    local function add(cell, mark)
+        local cells = {}
+        for _, list in ipairs { first_columns, own } do
+            for _, column in ipairs(list) do
+                local said = false
+                for _, r in ipairs(results) do
+                    said = said or column[3](r)
+                end
+                if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+            end
+        end
+        lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
+    end
+    add(function(column) return column[1] end, "")
+    for _, r in ipairs(results) do
+        add(function(column) return column[3](r) end, counted.mark(r))
+    end
+end
+
+local function print_tables(m, host_facts, cflags, results)
+    local lines = {
+        string.format("%s on %s, %s %s, one thread", m.name, host_facts.cpu, host_facts.compiler, cflags),
+    }
+    add_table(lines, columns, results)
+    lines[#lines + 1] = "by stage, us/sequence"
+    add_table(lines, stage_columns, results)
+    lines[#lines + 1] =
+        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: \z
+        without what stands behind the last block."
+    if results[1].dense then
+        lines[#lines + 1] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d \z
+            with GELU."
+    end
+    lines[#lines + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
+    local worst = 0.0
+    for _, r in ipairs(results) do
+        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
+    end
+    lines[#lines + 1] =
+        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
+    lines[#lines + 1] = counted.note(results)
+    host.print(table.concat(lines, "\n"))
+end
+
+-- Whole models have no --batch.
+function bench.batches() return "1" end
+
+-- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
+local function sets_of(type, options)
+    local sets = runnable.sets(options.isa, whole_family.isa_types { type = type, cache = options.cache })
+    return options.isa and sets or { sets[#sets] }
+end
+
+-- Times the model of the file `path` with weights of each of the types that are asked for, and reports.
+function bench.run(path, options)
+    if options.batch then
+        error("--batch: " .. options.batch .. ": is for blocks and FFNs; whole models take --lengths", 0)
+    end
+    local facts, results, host_facts = cpu.describe(), json.array {}, nil
+    local m
+    for _, type in ipairs(dtype.select(options.type or "f32", "type")) do
+        for _, isa in ipairs(sets_of(type, options)) do
+            local own = setmetatable({ type = type }, { __index = options })
+            local p = request.plan(path, { isa }, own, machine.tuned_note)
+            m = p.model
+            local calls, entries = calls_of(p, lengths_of(options.lengths, p.context)), {}
+            local errors = { own = add_model(entries, path, p, "", isa, type, own) }
+            local twin = parts.twin(m)
+            if twin then
+                local random = setmetatable({ weights = false, ignore = false }, {
+                    __index = function(_, key) return own[key] end,
+                })
+                local dense = parts.plan(twin, isa, type, nil, own)
+                errors.dense = add_model(entries, path, dense, "dense_", isa, type, random)
+            end
+            local samples, context = measure.run(job_of(m, p.causal, entries, calls, own), { show_stderr = true })
+            if not samples then return 1 end
+            host_facts = host_facts or setting.host_facts(facts, isa, options.cc, options.cflags, context)
+            table.move(results_of(p, type, samples, calls, errors), 1, #calls, #results + 1, results)
+        end
+    end
+    if options.json then
+        host.print(assert(json.encode { host = host_facts, results = results }))
+    else
+        print_tables(m, host_facts, options.cflags, results)
+    end
+    return 0
+end
+
+return bench

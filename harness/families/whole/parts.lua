@@ -1,0 +1,123 @@
+-- Parts of a whole model that are timed: plans through the same templates with some of the steps, so that their kernels
+-- are the same; and its dense twin.
+local transformer_parts = require "harness.families.transformer.parts"
+local validated = require "gen.model.validated"
+local whole_plan = require "gen.families.whole.plan"
+
+local parts = {}
+
+parts.cflags = transformer_parts.cflags
+
+-- The FFN `ffn` of blocks of width `d`, dense where it looks up.
+local function dense(ffn, d)
+    if ffn.kind ~= "lookup" then return ffn end
+    return { kind = "mlp", f = 4 * d, activation = "gelu" }
+end
+
+-- Model `m` with an MLP of f = 4 d and GELU instead of every LookupFFN; nil if it has none.
+function parts.twin(m)
+    local looks_up = m.ffn.kind == "lookup"
+    local changes = { name = m.name .. "_dense", ffn = dense(m.ffn, m.d) }
+    if type(m.layers) == "table" then
+        changes.layers = {}
+        for i, entry in ipairs(m.layers) do
+            local own, copy = entry.ffn or m.ffn, {}
+            looks_up = looks_up or own.kind == "lookup"
+            for key, value in pairs(entry) do
+                copy[key] = value
+            end
+            copy.ffn = dense(own, entry.d or m.d)
+            changes.layers[i] = copy
+        end
+    end
+    if not looks_up then return nil end
+    local twin = transformer_parts.changed(m, changes)
+    twin.tokenizer = nil
+    return validated.note_part(twin, m)
+end
+
+-- Model `m` without what stands behind its blocks.
+function parts.body(m)
+    local body = transformer_parts.changed(m, {})
+    body.output, body.tokenizer = nil, nil
+    return validated.note_part(body, m)
+end
+
+-- Blocks without attention: the queries are its result.
+local function without_attention(maps, before, after)
+    local function left(steps)
+        local list = {}
+        for _, step in ipairs(steps) do
+            if step.op == "attend" then
+                list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = step.width }
+            elseif step.op ~= "append" then
+                list[#list + 1] = step
+            end
+        end
+        return list
+    end
+    return maps, left(before), left(after)
+end
+
+local of_ffn = { M = true, G = true, O = true }
+
+-- Blocks whose FFN copies its input, with `maps` as they are: the weights stay where they are.
+local function without_ffn(maps, before, after)
+    local list, from = {}, nil
+    for _, step in ipairs(after) do
+        local letter = step.op == "product" and step.map.letter
+        if step.op == "lookup" or letter == "O" then
+            local width = step.width or step.map.outputs
+            list[#list + 1] = { op = "copy", from = from or step.from, to = step.to, width = width }
+        elseif of_ffn[letter] then
+            from = step.from
+        elseif step.op ~= "activate" then
+            list[#list + 1] = step
+        end
+    end
+    return maps, before, list
+end
+
+local function without_both(maps, before, after) return without_ffn(without_attention(maps, before, after)) end
+
+-- Blocks that hand on what they get, by the map of the skip connection where their widths differ.
+local function without_blocks(maps, _, after)
+    local steps = { { op = "output", from = "in" } }
+    for _, step in ipairs(after) do
+        if step.op == "product" and step.map.letter == "S" then steps = { step, { op = "output", from = step.to } } end
+    end
+    return maps, {}, steps
+end
+
+-- What is left out of the blocks, by name.
+parts.left_out = {
+    { name = "no_attention", part = without_attention },
+    { name = "no_ffn", part = without_ffn },
+    { name = "no_both", part = without_both },
+    { name = "no_blocks", part = without_blocks },
+}
+
+-- The plan of model `m` for one instruction set; part: what is left out of its blocks.
+function parts.plan(m, isa, type, wanted, options, part)
+    return whole_plan.build(m, { isa }, {
+        type = type,
+        cache = options.cache,
+        schedule = wanted,
+        facts = options.facts,
+        part = part,
+    })
+end
+
+-- µs of each stage from those of the whole and of what is left without its parts, by name. They do not add up exactly:
+-- what is left out also leaves the caches to the others.
+function parts.stages(us)
+    return {
+        embedding = us.no_blocks,
+        products = us.no_both - us.no_blocks,
+        attention = us.body - us.no_attention,
+        ffn = us.body - us.no_ffn,
+        head = us.whole - us.body,
+    }
+end
+
+return parts
