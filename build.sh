@@ -32,7 +32,7 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify transformer tune commands whole | check of results that is independent of the C
+python3-numpy           | emit firmware verify transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
@@ -41,10 +41,11 @@ gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
 qemu-system-arm         | firmware isa | Cortex-M: runs it
 gcc-aarch64-linux-gnu   | firmware isa fuzz | AArch64: compiles for it
 gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
-clang-19                | firmware isa fuzz | RISC-V with vectors and WebAssembly: compiles for them
-lld-19                  | firmware isa | links it
+clang-19                | firmware isa fuzz web | RISC-V with vectors and WebAssembly: compiles for them
+lld-19                  | firmware isa web | links it
 qemu-user-static        | firmware isa | runs AArch64, RISC-V and other x86 CPUs
-nodejs                  | firmware isa | runs WebAssembly
+nodejs                  | firmware isa web | runs WebAssembly
+chromium                | web full | headless browser that opens pages
 cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 ninja-build             | install | builds what uses an installed lookupc

@@ -129,7 +129,8 @@ local text_options = {
 }
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
--- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options.
+-- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options; a
+-- required one may be missing where one of those that it names in `unless` is given.
 local commands = {
     {
         name = "plan",
@@ -164,7 +165,12 @@ local commands = {
         from = "commands.generate",
         doc = "write the C sources of a model into a folder",
         options = {
-            with(output_option, { value = "DIR", unless = "list", doc = "folder of the bundle" }),
+            with(output_option, { value = "DIR", unless = { "list", "web" }, doc = "folder of the bundle" }),
+            {
+                name = "web",
+                value = "DIR",
+                doc = "instead folder of a web page that runs the model in a browser; needs --weights and clang-19",
+            },
             isa_option,
             schedule_option,
             tuned_option,
@@ -183,7 +189,7 @@ local commands = {
                 values = target.names,
                 doc = "of the firmware: " .. table.concat(target.names, ", "),
             },
-            with(weights_option, { required = false, doc = "safetensors file, of the firmware" }),
+            with(weights_option, { required = false, doc = "safetensors file, of the firmware or the page" }),
             prefix_option,
             ignore_option,
             blocks_option,
@@ -206,7 +212,7 @@ local commands = {
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
-                doc = "for build systems: a C file for each of --isa, also without kernels, and beside it one of its flags",
+                doc = "for build systems: for each of --isa a C file, also without kernels, and one of its flags",
             },
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
@@ -274,7 +280,7 @@ local commands = {
                 name = "input",
                 value = "X.npy",
                 required = true,
-                unless = "ids",
+                unless = { "ids" },
                 doc = "float32 [tokens][d]; of a whole model --ids instead",
             },
             { name = "ids", value = "FILE", doc = "a whole model: the ids of a sequence, text or .npy of integers" },
@@ -431,7 +437,7 @@ local commands = {
         doc = "continue a text",
         options = {
             weights_option,
-            { name = "tokens", value = "N", default = 100, integer = true, doc = "at most" },
+            { name = "tokens", value = "N", default = 100, integer = true, doc = "tokens to make, at most" },
             {
                 name = "temperature",
                 value = "NUMBER",
@@ -606,6 +612,16 @@ local commands = {
         },
     },
     {
+        name = "schema",
+        arguments = {},
+        from = "commands.schema",
+        doc = "print what a model file may hold, for editors",
+        options = {
+            { name = "json", doc = "as a JSON Schema" },
+            { name = "lua", doc = "as annotations for the Lua language server" },
+        },
+    },
+    {
         name = "doctor",
         arguments = {},
         from = "commands.doctor",
@@ -624,7 +640,7 @@ local commands = {
         name = "help",
         arguments = { "[COMMAND]" },
         doc = "print this, or all about one command",
-        options = { { name = "man", value = "DIR", doc = "write the man pages, one a command, into a folder instead" } },
+        options = { { name = "man", value = "DIR", doc = "write man pages, one a command, into a folder" } },
     },
 }
 
@@ -698,6 +714,14 @@ local function help_command(command)
     return table.concat(lines, "\n")
 end
 
+-- Whether `option` may be missing beside the options given.
+local function excused(option, options)
+    for _, name in ipairs(option.unless or {}) do
+        if options[name] then return true end
+    end
+    return false
+end
+
 local function parse(command, given)
     local arguments, options, i = {}, {}, 1
     local by_name, list = {}, {}
@@ -767,7 +791,7 @@ local function parse(command, given)
     end
     for _, option in ipairs(command.options) do
         if options[option.name] == nil then options[option.name] = option.default end
-        if option.required and options[option.name] == nil and not options[option.unless] then
+        if option.required and options[option.name] == nil and not excused(option, options) then
             local text = words.dashes(option)
                 .. " is missing: "
                 .. option.value

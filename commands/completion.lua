@@ -37,7 +37,8 @@ function completion.bash(commands)
     local lines = {
         "# Completion of lookupc in bash; printed by `lookupc completion bash`.",
         "_lookupc() {",
-        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} list=",
+        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}",
+        "    local command=${COMP_WORDS[1]} list=",
         "    if ((COMP_CWORD == 1)); then",
         "        COMPREPLY=($(compgen -W "
             .. quoted(table.concat(first, " ") .. " --version --tree")

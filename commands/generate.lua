@@ -59,6 +59,11 @@ end
 local of_firmware = { "target", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
 local of_bundles = { "linked", "fixed-names", "single-file", "cmake", "meson", "make" }
 
+local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
+for _, name in ipairs(of_firmware) do
+    if name ~= "weights" and name ~= "ignore" then not_of_pages[#not_of_pages + 1] = name end
+end
+
 -- What gen/emit/extras.lua shall add for these options.
 local function extras_of(options)
     local wanted = { linked = options.linked, single_file = options["single-file"] }
@@ -76,14 +81,30 @@ local function extras_of(options)
     return wanted
 end
 
+-- The plan and the files of a web page.
+local function web_page(path, options)
+    for _, name in ipairs(not_of_pages) do
+        local dashes = #name > 1 and "--" or "-"
+        if options[name] then error("--web: cannot be given beside " .. dashes .. name, 0) end
+    end
+    if not options.weights then error("--weights: is missing: --web needs it", 0) end
+    local build = require "harness.web.build" -- needs a compiler for WebAssembly
+    return build.page(path, options)
+end
+
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
+    if options.web then return web_page(path, options) end
     if options.profile and options.profile ~= "firmware" then
         error('--profile: "' .. options.profile .. '": must be firmware', 0)
     end
     for _, name in ipairs(options.profile and of_bundles or of_firmware) do
         if options[name] then
-            error(string.format("--%s: is %s --profile firmware", name, options.profile and "not for" or "for"), 0)
+            local page = (name == "weights" or name == "ignore") and " and --web" or ""
+            error(
+                string.format("--%s: is %s --profile firmware%s", name, options.profile and "not for" or "for", page),
+                0
+            )
         end
     end
     if options.profile == nil then
@@ -122,28 +143,28 @@ local function list_files(files, options)
 end
 
 function commands.emit(arguments, options)
+    local folder = options.web or options.o
     if options.name then check_name(arguments[1], options.name) end
     local p, files = emitted(arguments[1], options)
     local contents, paths = {}, {}
     for i, file in ipairs(files) do
-        contents[file.name], paths[i] = file.text, (options.o or "") .. "/" .. file.name
+        contents[file.name], paths[i] = file.text, (folder or "") .. "/" .. file.name
     end
     if options.list then
         list_files(files, options)
         return 0
     end
-    local leftovers = bundle.leftovers(p, options.o, files)
-    local written = assert(host.write_directory(options.o, contents))
+    local leftovers = bundle.leftovers(p, folder, files)
+    local written = assert(host.write_directory(folder, contents))
     local lines = {}
     for i, file in ipairs(files) do
-        lines[i] =
-            string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", options.o, file.name)
+        lines[i] = string.format("%-5s %s/%s", written[file.name] == "written" and "EMIT" or "same", folder, file.name)
     end
     for _, name in ipairs(leftovers) do
-        local path = options.o .. "/" .. name
+        local path = folder .. "/" .. name
         local removed, message = host.remove(path)
         if not removed and host.kind(path) then error(message, 0) end -- else another emit has removed it
-        lines[#lines + 1] = string.format("%-5s %s/%s", "gone", options.o, name)
+        lines[#lines + 1] = string.format("%-5s %s/%s", "gone", folder, name)
     end
     write_depfile(options, paths)
     host.print(table.concat(lines, "\n"))

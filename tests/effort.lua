@@ -17,6 +17,7 @@ local rows = {
     { "transformer_schedules", 3, 8, "random schedules of transformers, for each instruction set" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
+    { "wrong_templates", 2, 7, "wrong templates of whole models that verify has to find" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
     { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
@@ -29,6 +30,7 @@ local rows = {
     { "weight_types", 2, 5, "types of weights that gpt-nano-sort sorts with" },
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
+    { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",

@@ -9,6 +9,7 @@ local json = require "json"
 local leftovers = require "gen.model.leftovers"
 local model_file = require "gen.families.model_file"
 local target = require "gen.plan.target"
+local web = require "gen.emit.web"
 
 local bundle = {}
 
@@ -71,7 +72,8 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         local family, options = families.of(m, manifest.options), { firmware = row }
-        local isas = row and { isa.get(row.isa) }
+        local elsewhere = row or manifest.profile == "web" and web.target
+        local isas = elsewhere and { isa.get(elsewhere.isa) }
             or family.without_weights and {}
             or isa.select(table.concat(names_of_isas, ","))
         for _, name in ipairs(family.options) do
@@ -113,6 +115,15 @@ local function expected_firmware(p, manifest, digests, found)
     table.sort(list, function(a, b) return a.name < b.name end)
     list[#list + 1] = { name = p.names.manifest }
     return list
+end
+
+-- Likewise of the page of plan `p`.
+local function expected_page(p, manifest, digests)
+    local recorded = {}
+    for _, name in ipairs(web.recorded_names(p)) do
+        recorded[name] = { sha256 = digests[name] or "" }
+    end
+    return web.files(p, recorded, manifest)
 end
 
 -- The manifest at `path`, its text, and whether it is as lookupc has written it. Raises one line for what is none.
@@ -157,6 +168,8 @@ function bundle.check(directory, ignore)
     local good, files
     if p.target then
         good, files = pcall(expected_firmware, p, manifest, digests, found)
+    elseif manifest.profile == "web" then
+        good, files = pcall(expected_page, p, manifest, digests)
     else
         good, files = pcall(emit.files, p, extras.recorded(manifest))
     end

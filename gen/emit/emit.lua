@@ -162,9 +162,9 @@ function emit.sources(p, more, form)
         end
         if form == "single" then
             local text = table.concat(section)
-            local own = helpers.own_lines(text, v.isa)
-            texts[#texts + 1] = own
-            sections[#sections + 1] = { isa = v.isa, text = finish(p, own .. text) }
+            local called = helpers.own_lines(text, v.isa)
+            texts[#texts + 1] = called
+            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text) }
         end
     end
     -- Last: it has the helpers that the other texts call.

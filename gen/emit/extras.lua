@@ -1,8 +1,8 @@
 -- What options of emit add to a bundle beside its sources. A manifest records them, so that `check` expects the same.
 --
 --   linked   { <model>_linked.h, .c }: the blob as a part of the program
---   fixed    names of instruction sets: exactly a C file for each of them, one without kernels if the model has none for
---            it, and beside each C file of kernels a file of the compiler flags that it needs
+--   fixed    names of instruction sets: exactly a C file for each of them, one without kernels if the model has none
+--            for it, and beside each C file of kernels a file of the compiler flags that it needs
 --   single_file   all kernels in <model>.c
 --   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
 local isa_list = require "gen.isa.list"

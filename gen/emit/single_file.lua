@@ -10,6 +10,9 @@ local function own_names(text)
         local name = rest and rest:match "([%a_][%w_]*)%s*[%(%[=;]"
             or line:match "^#define ([%a_][%w_]*)"
             or line:match "^typedef .-([%a_][%w_]*);"
+            or line:match "^typedef %a+ ([%a_][%w_]*) {" -- of a structure over several lines
+            or line:match "^%a+ ([%a_][%w_]*) {$"
+            or line:match "^} ([%a_][%w_]*);"
         if name then names[name] = true end
     end
     return names
@@ -60,7 +63,8 @@ function single_file.text(runtime, sections, source, names)
         end
     end
     if other_cpu then
-        add '\n#if !defined(__x86_64__) && !defined(__i386__)\n#error "kernels for x86: lookupc emit --isa scalar is portable"\n#endif\n'
+        add "\n#if !defined(__x86_64__) && !defined(__i386__)\n"
+        add '#error "kernels for x86: lookupc emit --isa scalar is portable"\n#endif\n'
     end
     local headers = {}
     for header in pairs(included) do

@@ -22,6 +22,7 @@
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
 --   left_out(m, name)   why the model leaves a tensor of a checkpoint out, or what would help; behind it true, if that
 --                     explains why others are missing
+--   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
 local families = {}
 
 families.rows = {

@@ -1,6 +1,8 @@
 -- From a model file to a validated model, or one line that says what is wrong.
 local families = require "gen.families.list"
+local host = require "host"
 local inputs = require "gen.model.inputs"
+local json = require "json"
 local sandbox = require "sandbox"
 local schema = require "gen.model.schema"
 local validated = require "gen.model.validated"
@@ -8,7 +10,7 @@ local validated = require "gen.model.validated"
 local model_file = {}
 
 -- The kinds of model files: a family's `model`, each once.
-local function kinds()
+function model_file.kinds()
     local list, seen = {}, {}
     for _, family in ipairs(families.rows) do
         if not seen[family.model] then list[#list + 1] = family.model end
@@ -18,22 +20,42 @@ local function kinds()
 end
 
 -- Validates the plain table `given` read from `path` with text `source`; raises one line on the first error.
-function model_file.validate(given, source, path)
-    local context = { source = source, path = path }
+-- `included`: the files that this one includes, { {path, source} }, nil: none.
+function model_file.validate(given, source, path, included)
+    local context = { source = source, path = path, included = included }
     local kind = families.of(given, {}).model
     local m = schema.validate(context, kind.keys, given, {})
     kind.check(context, m, {})
     return validated.note(m, context)
 end
 
--- Reads and validates a model file; raises one line "path:line: field = value: rule".
-function model_file.load(path)
-    local given, source = sandbox.load(inputs.note(path))
-    if not given then
-        local json = path:find "%.json$" and ": lookupc import makes model files of a checkpoint's config.json" or ""
-        error(source .. json, 0)
+local largest_json = 1 << 20
+
+-- The object of a JSON file, and its text as one of Lua, in which schema.refuse finds the lines of keys.
+local function load_json(path)
+    local text = assert(host.read(inputs.note(path), largest_json))
+    local given, message = json.decode(text)
+    if message then error(path .. ":" .. message, 0) end
+    if type(given) ~= "table" or given[1] ~= nil then error(path .. ": must be a JSON object", 0) end
+    if given.model_type or given.architectures then
+        error(path .. ": is a checkpoint's configuration: lookupc import makes a model file of it", 0)
     end
-    return model_file.validate(given, source, path)
+    return given, "return " .. text:gsub('"([%w_.]+)"(%s*):', "%1%2=")
+end
+
+-- Reads and validates a model file, in Lua or, by the name of the file, JSON; raises one line
+-- "path:line: field = value: rule".
+function model_file.load(path)
+    if path:find "%.json$" then
+        local given, source = load_json(path)
+        return model_file.validate(given, source, path)
+    end
+    local given, source, included = sandbox.load(inputs.note(path))
+    if not given then error(source, 0) end
+    for _, file in ipairs(included) do
+        inputs.note(file.path)
+    end
+    return model_file.validate(given, source, path, included)
 end
 
 -- The keys of all kinds as aligned lines: help and docs show them.
@@ -53,7 +75,7 @@ function model_file.describe()
             end
         end
     end
-    for _, kind in ipairs(kinds()) do
+    for _, kind in ipairs(model_file.kinds()) do
         lines[#lines + 1] = kind.title
         add(kind.keys, "")
     end

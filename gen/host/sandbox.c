@@ -16,11 +16,18 @@ enum {
     INSTRUCTION_STEP = 1000, /* limits are looked at this often */
     SECONDS_LIMIT = 2,       /* of CPU time: only for few instructions that each copy megabytes */
     DEPTH_LIMIT = 64,        /* tables in tables */
+    INCLUDE_LIMIT = 16,      /* files that a file and those it includes may include */
     MESSAGE_SIZE = 1024,
 };
 
-/* The chunk's name inside the state: short, since Lua shortens long ones; the path takes its place in messages. */
+/* The chunk's name inside the state: short, since Lua shortens long ones; the path takes its place in messages. An included file has its
+   number behind it. */
 #define CHUNK "data"
+
+typedef struct {
+    char *path, *bytes; /* malloc'ed */
+    size_t size;
+} included_file;
 
 /* A state and what it has used. Kept as a Lua value, so that an error closes the state too. */
 typedef struct {
@@ -28,6 +35,9 @@ typedef struct {
     size_t memory; /* bytes in use */
     int instructions;
     clock_t start;
+    const char *path; /* of the file */
+    included_file included[INCLUDE_LIMIT];
+    int included_count;
 } sandbox;
 
 static void *allocate(void *context, void *block, size_t old_size, size_t new_size)
@@ -80,20 +90,82 @@ typedef struct {
     size_t size;
 } source_text;
 
+static bool is_text(const source_text *source);
+static int include(lua_State *S);
+
+/* Pushes the source as a function whose only name is include. `number` is that of an included file, or 0. */
+static void push_chunk(lua_State *S, const source_text *source, int number)
+{
+    char name[16];
+    snprintf(name, sizeof name, number == 0 ? "=" CHUNK : "=" CHUNK "%d", number);
+    const size_t mark = source->size >= 3 && memcmp(source->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put it there */
+    if (luaL_loadbufferx(S, source->bytes + mark, source->size - mark, name, "t") != LUA_OK)
+        lua_error(S);
+    lua_newtable(S);
+    lua_pushinteger(S, number);
+    lua_pushcclosure(S, include, 1);
+    lua_setfield(S, -2, "include");
+    lua_newtable(S);
+    lua_pushcfunction(S, unknown_name);
+    lua_setfield(S, -2, "__index");
+    lua_setmetatable(S, -2);
+    lua_setupvalue(S, -2, 1);
+}
+
+/* Whether a path stays below the folder that it starts from. */
+static bool stays_below(const char *path)
+{
+    if (*path == '/' || *path == '\0')
+        return false;
+    for (; *path != '\0'; path += strcspn(path, "/"), path += *path == '/') {
+        if (path[0] == '.' && path[1] == '.' && (path[2] == '/' || path[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+/* include "FILE.lua" -> the table that another file returns, which lies in the folder of this one or below. */
+static int include(lua_State *S)
+{
+    void *context;
+    lua_getallocf(S, &context);
+    sandbox *box = context;
+    const int from = (int)lua_tointeger(S, lua_upvalueindex(1));
+    size_t length;
+    const char *name = luaL_checklstring(S, 1, &length), *own = from == 0 ? box->path : box->included[from - 1].path;
+    if (strlen(name) != length || !stays_below(name))
+        return luaL_error(S, "include \"%s\": must be a relative path without ..", name);
+    if (box->included_count == INCLUDE_LIMIT)
+        return luaL_error(S, "include \"%s\": more than %d files are included", name, INCLUDE_LIMIT);
+
+    const char *slash = strrchr(own, '/');
+    const size_t folder = slash == NULL ? 0 : (size_t)(slash - own) + 1;
+    included_file *file = &box->included[box->included_count];
+    file->path = malloc(folder + length + 1);
+    if (file->path == NULL)
+        return luaL_error(S, "not enough memory");
+    ++box->included_count;
+    memcpy(file->path, own, folder);
+    memcpy(file->path + folder, name, length + 1);
+    char error[MESSAGE_SIZE];
+    if (!files_read(file->path, SOURCE_LIMIT, &file->bytes, &file->size, error, sizeof error))
+        return luaL_error(S, "include: %s", error);
+    const source_text source = {.bytes = file->bytes, .size = file->size};
+    if ((file->size > 0 && file->bytes[0] == LUA_SIGNATURE[0]) || !is_text(&source))
+        return luaL_error(S, "include: %s: is binary: must be a text that returns a Lua table", file->path);
+    push_chunk(S, &source, box->included_count);
+    lua_call(S, 0, 1);
+    if (lua_type(S, -1) != LUA_TTABLE)
+        return luaL_error(S, "include: %s: must return one table, returned %s", file->path, luaL_typename(S, -1));
+    return 1;
+}
+
 /* Runs the source and leaves what it returns. */
 static int run(lua_State *S)
 {
     const source_text *source = lua_touserdata(S, 1);
     lua_settop(S, 0);
-    const size_t mark = source->size >= 3 && memcmp(source->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put it there */
-    if (luaL_loadbufferx(S, source->bytes + mark, source->size - mark, "=" CHUNK, "t") != LUA_OK)
-        return lua_error(S);
-    lua_newtable(S);
-    lua_newtable(S);
-    lua_pushcfunction(S, unknown_name);
-    lua_setfield(S, -2, "__index");
-    lua_setmetatable(S, -2);
-    lua_setupvalue(S, 1, 1);
+    push_chunk(S, source, 0);
     lua_sethook(S, count_instructions, LUA_MASKCOUNT, INSTRUCTION_STEP);
     lua_call(S, 0, LUA_MULTRET);
     return lua_gettop(S);
@@ -230,10 +302,47 @@ static int close_sandbox(lua_State *L)
     if (box->state != NULL)
         lua_close(box->state);
     box->state = NULL;
+    for (int i = 0; i < box->included_count; ++i) {
+        free(box->included[i].path);
+        free(box->included[i].bytes);
+    }
+    box->included_count = 0;
     return 0;
 }
 
-/* sandbox.load(path) -> the table that the file returns, text of the file | nil, "path:line: message" */
+/* Pushes the list of included files: { {path, source} }. */
+static void push_included(lua_State *L, const sandbox *box)
+{
+    lua_createtable(L, box->included_count, 0);
+    for (int i = 0; i < box->included_count; ++i) {
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, box->included[i].path);
+        lua_setfield(L, -2, "path");
+        lua_pushlstring(L, box->included[i].bytes, box->included[i].size);
+        lua_setfield(L, -2, "source");
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* Pushes the message with the path of its file in place of the chunk's name: Lua's own messages start with "data:LINE:". */
+static void push_message(lua_State *L, const sandbox *box, char *message)
+{
+    for (char *c = message; *c != '\0'; ++c) {
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    }
+    const size_t chunk = strlen(CHUNK);
+    char *end = message;
+    const long number = strncmp(message, CHUNK, chunk) == 0 ? strtol(message + chunk, &end, 10) : 0;
+    if (end > message + chunk && *end == ':' && number > 0 && number <= box->included_count)
+        lua_pushfstring(L, "%s%s", box->included[number - 1].path, end);
+    else if (strncmp(message, CHUNK ":", chunk + 1) == 0)
+        lua_pushfstring(L, "%s%s", box->path, message + chunk);
+    else
+        lua_pushfstring(L, "%s: %s", box->path, message);
+}
+
+/* sandbox.load(path) -> the table that the file returns, text of the file, included files { {path, source} } | nil, "path:line: message" */
 static int sandbox_load(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -249,7 +358,7 @@ static int sandbox_load(lua_State *L)
     free(bytes);
 
     sandbox *box = lua_newuserdatauv(L, sizeof *box, 0);
-    *box = (sandbox){.start = clock()};
+    *box = (sandbox){.start = clock(), .path = path};
     luaL_setmetatable(L, "sandbox");
     lua_toclose(L, 3);
     box->state = lua_newstate(allocate, box);
@@ -258,17 +367,11 @@ static int sandbox_load(lua_State *L)
 
     if (load(L, box->state, &source, message)) {
         lua_pushvalue(L, 2);
-        return 2;
+        push_included(L, box);
+        return 3;
     }
-    for (char *c = message; *c != '\0'; ++c) {
-        if ((unsigned char)*c < ' ')
-            *c = ' ';
-    }
-    /* Lua's own messages start with "data:LINE:" */
-    const size_t chunk = strlen(CHUNK);
-    const bool has_line = strncmp(message, CHUNK ":", chunk + 1) == 0;
     lua_pushnil(L);
-    lua_pushfstring(L, has_line ? "%s%s" : "%s: %s", path, has_line ? message + chunk : message);
+    push_message(L, box, message);
     return 2;
 }
 

@@ -25,8 +25,8 @@ end
 
 local called = { integer = "an integer", list = "a list", table = "an object" }
 
--- The value `key` of the table `source`, of the type `kind` ("integer", "list" or Lua's); `otherwise` where it is absent
--- or null, which is refused without one. `prefix` stands before the key in messages.
+-- The value `key` of the table `source`, of the type `kind` ("integer", "list" or Lua's); `otherwise` where it is
+-- absent or null, which is refused without one. `prefix` stands before the key in messages.
 function fields.typed(path, source, prefix, key, kind, otherwise)
     local value = source[key]
     if value == nil or value == json.null then

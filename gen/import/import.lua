@@ -91,8 +91,8 @@ end
 -- What the name of a file or folder suggests as a name of the model.
 local function name_of_path(path) return (path:gsub("/+$", ""):gsub("%.[^./]*$", ""):match "[^/]+$" or "model") end
 
--- The table of a model file, its comment, and the tensors to be written { name, dtype, shape, bytes } or nil; options as
--- in import.file.
+-- The table of a model file, its comment, and the tensors to be written { name, dtype, shape, bytes } or nil; options
+-- as in import.file.
 local function model_of(path, object, options)
     local folder = options.folder
     if config_json.claims(object) then
@@ -122,10 +122,10 @@ local function model_of(path, object, options)
     return config_json.model(path, object, options)
 end
 
--- What becomes of the JSON file `path`: { text = of the model file, or nil; tensors = { name, dtype, shape, bytes } that
--- are not in a safetensors file yet, or nil; note = a line for people, or nil }. options: name; eliminate, skipless as in
--- config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is wanted. Raises one
--- line.
+-- What becomes of the JSON file `path`: { text = of the model file, or nil; tensors = { name, dtype, shape, bytes }
+-- that are not in a safetensors file yet, or nil; note = a line for people, or nil }. options: name; eliminate,
+-- skipless as in config_json.lua; output: path of the model file; folder: of the checkpoint, if all of the model is
+-- wanted. Raises one line.
 function import.file(path, options)
     local m, comment, tensors = model_of(path, decoded(path), options)
     local floats

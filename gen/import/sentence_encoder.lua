@@ -81,7 +81,8 @@ function sentence_encoder.model(path, object, tensors)
 
     local width = words.shape[2]
     if 2 * count ~= width then other "positions are as wide as words" end
-    local function packed_of(layer) return variables .. layer .. "MultiheadAttention/qkv_transform_single/kernel/part_0" end
+    local packed_end = "MultiheadAttention/qkv_transform_single/kernel/part_0"
+    local function packed_of(layer) return variables .. layer .. packed_end end
     local function name_of(number_of) return "Layer_" .. number_of .. "/TransformerLayer/" end
     while found[packed_of(name_of(#m.layers))] do
         local number_of, layer = #m.layers, name_of(#m.layers)

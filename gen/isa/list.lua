@@ -25,7 +25,7 @@ local isa = {}
 -- One row an instruction set; `use` is who gets it without asking:
 --   bundle    every bundle, and the commands that run here
 --   verify    only what proves it: --isa names it for a bundle
---   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens
+--   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens, wasm all
 isa.list = {
     { name = "scalar", use = "bundle" },
     { name = "sse4", use = "verify" },

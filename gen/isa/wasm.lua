@@ -59,6 +59,19 @@ static inline void $wasm_store_first(float *to, unsigned n, v128_t v)
         to[i] = lane[i];
 }]],
 }
+wasm.helpers[#wasm.helpers + 1] = {
+    name = "wasm_store_f16",
+    includes = wasm.includes,
+    guard = wasm.guard,
+    text = [[
+static inline void $wasm_store_f16(uint16_t *to, v128_t v)
+{
+    float lane[4];
+    wasm_v128_store(lane, v);
+    for (unsigned i = 0; i < 4; ++i)
+        to[i] = $to_f16(lane[i]);
+}]],
+}
 
 function wasm.zero() return "wasm_f32x4_const_splat(0.0f)" end
 function wasm.broadcast(s) return f32("splat", s) end
@@ -92,6 +105,8 @@ function wasm.index_xor(a, b) return call("v128_xor", a, b) end
 function wasm.index_or_if_positive(index, z, bit)
     return call("v128_or", index, call("v128_and", f32("gt", z, wasm.zero()), call("i32x4_const_splat", bit)))
 end
+function wasm.index_add(a, b) return call("i32x4_add", a, b) end
+wasm.store_words = wasm.store
 function wasm.index_store(base, offset, index)
     return call("v128_store64_lane", at(base, offset), call("u16x8_narrow_i32x4", index, index), "0")
 end
@@ -119,6 +134,22 @@ end
 function wasm.unpack_bf16(words)
     return { upper_half(words), call("v128_and", words, "wasm_i32x4_const_splat((int32_t) 0xffff0000u)") }
 end
+
+function wasm.store_f16(base, offset, v) return expression.call("$wasm_store_f16", at(base, offset), v) end
+
+local function nearest_integers(v) return call("i32x4_trunc_sat_f32x4", f32("nearest", v)) end
+local function shorts(a, b) return call("i16x8_narrow_i32x4", nearest_integers(a), nearest_integers(b)) end
+function wasm.store_i8(base, offset, v)
+    local bytes = call("i8x16_narrow_i16x8", shorts(v, v), "wasm_i32x4_const_splat(0)")
+    return call("v128_store32_lane", at(base, offset), bytes, "0")
+end
+function wasm.store_i16(base, offset, a, b) return call("v128_store", at(base, offset), shorts(a, b)) end
+function wasm.pack_i16(a, b)
+    local low = call("v128_and", nearest_integers(a), "wasm_i32x4_const_splat(0xffff)")
+    return call("v128_or", low, call("i32x4_shl", nearest_integers(b), "16"))
+end
+function wasm.dot_i16(sum, a, b) return call("i32x4_add", sum, call("i32x4_dot_i16x8", a, b)) end
+function wasm.float_of(index) return f32("convert_i32x4", index) end
 
 -- Pairs of rows, then pairs of pairs.
 function wasm.transpose(r)

@@ -2,15 +2,11 @@
 -- bias are found.
 local checkpoint = {}
 
--- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
--- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
--- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
--- name.weight and name.bias; where these differ, it is a table of both, whose names are whole. `packed` holds q, k and v
--- below each other: per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`:
--- matrices are stored [in][out], behind dimensions of 1 where `leading` says so. `separate` names of q, k, v are those
--- that fuse leaves. `behind`: what follows the last block and stays as it is when others are merged.
+-- What names of the Universal Sentence Encoder lite start or end with.
 local tensorflow = "module_apply_default/Encoder_en/KonaTransformer/Encode/"
 local variables = "module/Encoder_en/KonaTransformer/Encode/"
+local norm_scale = "layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat"
+local norm_bias = "layer_prepostprocess/layer_norm/layer_norm_bias/ConcatPartitions/concat"
 
 -- What bert and roberta share.
 local function bert(base)
@@ -36,6 +32,7 @@ local function bert(base)
     }
 end
 
+-- The row with more fields.
 local function with(row, more)
     for key, value in pairs(more) do
         row[key] = value
@@ -43,6 +40,7 @@ local function with(row, more)
     return row
 end
 
+-- What GPT-2 and minGPT share.
 local function gpt(more)
     return with({
         base = "transformer.",
@@ -66,8 +64,16 @@ local function gpt(more)
     }, more)
 end
 
+-- How the output of blocks becomes what RoBERTa's head reads.
 local lm_head = { dense = "lm_head.dense", norm = "lm_head.layer_norm" }
 
+-- One row a kind. `base` stands before all names but those of heads: files may have another, or none; the first of
+-- `wrappers` that fits stands before everything. `layer` stands before the names of layer %d; q, k, v, p (attention), m
+-- and o (FFN), s (skip connection) are linear maps, norms[1] and norms[2] those of attention and FFN. A name stands for
+-- name.weight and name.bias; where these differ, it is a table of both, whose names are whole. `packed` holds q, k and
+-- v below each other: per head, [heads][3][head], or one after the other ("parts", [3][heads][head]). `transposed`:
+-- matrices are stored [in][out], behind dimensions of 1 where `leading` says so. Where they are packed, q, k and v are
+-- the names that fuse leaves. `behind`: what follows the last block and stays as it is when others are merged.
 local families = {
     llama = {
         base = "model.",
@@ -192,16 +198,12 @@ local families = {
         lookup = "FFN/",
         norms = {
             {
-                weight = tensorflow
-                    .. "Layer_%d/TransformerLayer/layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat",
-                bias = tensorflow
-                    .. "Layer_%d/TransformerLayer/layer_prepostprocess/layer_norm/layer_norm_bias/ConcatPartitions/concat",
+                weight = tensorflow .. "Layer_%d/TransformerLayer/" .. norm_scale,
+                bias = tensorflow .. "Layer_%d/TransformerLayer/" .. norm_bias,
             },
             {
-                weight = tensorflow
-                    .. "Layer_%d/TransformerLayer/FFN/layer_prepostprocess/layer_norm/layer_norm_scale/ConcatPartitions/concat",
-                bias = tensorflow
-                    .. "Layer_%d/TransformerLayer/FFN/layer_prepostprocess/layer_norm/layer_norm_bias/ConcatPartitions/concat",
+                weight = tensorflow .. "Layer_%d/TransformerLayer/FFN/" .. norm_scale,
+                bias = tensorflow .. "Layer_%d/TransformerLayer/FFN/" .. norm_bias,
             },
         },
     },
@@ -210,7 +212,8 @@ local families = {
 -- The words of the model file's key `checkpoint`.
 checkpoint.kinds = { "llama", "gpt_neox", "roberta", "bert", "gpt2", "mingpt", "lookupffn", "use" }
 
--- Ends of names of buffers that some versions save beside the weights, and of copies; they hold no weights of their own.
+-- Ends of names of buffers that some versions save beside the weights, and of copies; they hold no weights of their
+-- own.
 local buffers = {
     "%.rotary_emb%.inv_freq$",
     "%.position_ids$",
@@ -259,8 +262,8 @@ function checkpoint.blocks_prefix(m) return (families[m.checkpoint].layer:match 
 local wrappers = { "", "model.", "module.", "_orig_mod." }
 local bases = { bert = { "electra." } }
 
--- How the checkpoint with the tensors `found`, by name, spells the names of model `m`: a function from a name to that in
--- the file, which is the same where the file has neither, and one back.
+-- How the checkpoint with the tensors `found`, by name, spells the names of model `m`: a function from a name to that
+-- in the file, which is the same where the file has neither, and one back.
 function checkpoint.spelling(m, found)
     local family = families[m.checkpoint]
     local function starts(name, start) return name:sub(1, #start) == start end
@@ -335,6 +338,25 @@ local function stems_of(name)
     return name and { name.weight, name.bias } or {}
 end
 
+-- The keys of a whole model that would use a tensor of its output, or nil.
+function checkpoint.unused_output(m, name)
+    local names = families[m.checkpoint].output
+    local pooled, lm = names.pooled or names.classified or {}, names.lm or {}
+    for _, row in ipairs {
+        { names.norm, "output.norm" },
+        { pooled.dense, "output.pool with output.dense" },
+        { names.classified and names.classified.dense, "output.classes" },
+        { lm.dense, "output.head with output.dense" },
+        { lm.norm, "output.dense.norm" },
+        { names.head, m.output and m.output.head and "output.head.bias" or "output.head" },
+        { names.classes, "output.classes" },
+    } do
+        for _, stem in ipairs(stems_of(row[1])) do
+            if name:sub(1, #stem) == stem then return row[2] end
+        end
+    end
+end
+
 -- Why model `m` leaves a tensor out, or what would help; nil: nobody knows. Behind it true, if that also explains why
 -- others are missing.
 function checkpoint.left_out(m, name)
@@ -363,6 +385,8 @@ function checkpoint.left_out(m, name)
     for _, pattern in ipairs(inner_norms) do
         if rest:find(pattern) then return "lookupc has no norms of q and k" end
     end
+    local without = m.embedding and checkpoint.unused_output(m, name)
+    if without then return "the model file has no " .. without end
     if not m.norm and rest:lower():find "norm" then return "the model file has no norm" end
     for _, norm in ipairs(family.norms) do
         if m.norm and m.norm.kind == "rmsnorm" and type(norm) == "string" and rest == norm .. ".bias" then
@@ -403,8 +427,8 @@ local function names_of(name, prefix, layer)
     return weight, name.bias:gsub("%%d", tostring(layer)), weight
 end
 
--- The linear map of that name, `rows` by `columns`. layout: { transposed, leading, parts = how many stand in the tensor,
--- group, stride, offset of its rows }.
+-- The linear map of that name, `rows` by `columns`. layout: { transposed, leading, parts = how many stand in the
+-- tensor, group, stride, offset of its rows }.
 local function map_of(name, prefix, layer, rows, columns, layout)
     local weight, bias, stem = names_of(name, prefix, layer)
     local all, shape = rows * (layout.parts or 1), { rows, columns }
@@ -487,8 +511,8 @@ function checkpoint.inputs(m, layer)
     return list
 end
 
--- What stands before the first block, whose input is `input` wide, with rows of `width`: { word, positions, token_types,
--- norm, map }, those that the model has.
+-- What stands before the first block, whose input is `input` wide, with rows of `width`: { word, positions,
+-- token_types, norm, map }, those that the model has.
 function checkpoint.embeddings(m, width, input)
     local names, embedding = families[m.checkpoint].embeddings, m.embedding or {}
     local function rows_of(name, count) return name and count and whole(name, { count, width }) or nil end
@@ -540,7 +564,10 @@ end
 -- Why checkpoints of the model's kind cannot hold the model: a key chain, a value and a rule, or nil.
 function checkpoint.misfit(m)
     local family = families[m.checkpoint]
-    local function none(chain, value, what) return chain, value, m.checkpoint .. " checkpoints have no such " .. what end
+    local function none(chain, value, what)
+        local rule = m.checkpoint .. " checkpoints have no such " .. what
+        return chain, value, rule
+    end
     if m.ffn.kind ~= "lookup" and not family[m.ffn.kind] then return none({ "ffn", "kind" }, m.ffn.kind, "FFN") end
     if family.packed and m.kv_heads ~= m.heads then
         return { "kv_heads" },

@@ -69,6 +69,9 @@ function names.public(model)
         linked_source = model .. "_linked.c",
         manifest = "MANIFEST.json",
         licence = "LICENSE",
+        script = model .. ".js",
+        wasm = model .. ".wasm",
+        blob = model .. ".bin",
         -- What the names of static functions in kernel files begin with.
         helper = function(few) return few and model .. "_few" or model end,
     }

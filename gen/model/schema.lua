@@ -8,24 +8,32 @@ local schema = {}
 function schema.integer(first, last)
     return {
         words = string.format("must be an integer from %d to %d", first, last),
+        type = "integer",
+        first = first,
+        last = last,
         holds = function(v) return math.type(v) == "integer" and v >= first and v <= last end,
     }
 end
 
 function schema.number(words, holds)
-    return { words = words, holds = function(v) return type(v) == "number" and holds(v) end }
+    return { words = words, type = "number", holds = function(v) return type(v) == "number" and holds(v) end }
 end
 
 function schema.choice(...)
-    local list, set = { ... }, {}
+    local list, set, values = { ... }, {}, { ... }
     for i, word in ipairs(list) do
         set[word] = true
         list[i] = '"' .. word .. '"'
     end
-    return { words = "must be " .. table.concat(list, " or "), holds = function(v) return set[v] == true end }
+    return {
+        words = "must be " .. table.concat(list, " or "),
+        values = values,
+        holds = function(v) return set[v] == true end,
+    }
 end
 
-schema.boolean = { words = "must be true or false", holds = function(v) return type(v) == "boolean" end }
+schema.boolean =
+    { words = "must be true or false", type = "boolean", holds = function(v) return type(v) == "boolean" end }
 
 -- The kinds that a row is restricted to.
 local function kinds_of(row) return type(row.only) == "table" and row.only or { row.only } end
@@ -120,7 +128,7 @@ local function code_of(source)
 end
 
 -- The line of `source` where the key chain such as {"projection", "block"} is written in the returned table, or else
--- the line of the longest beginning of the chain, or nil.
+-- the line of the longest beginning of the chain, or nil; and how much of the chain that is.
 local function line_of(source, chain)
     local code = code_of(source)
     local start = code:match(".*%f[%w_]()return%s*{") or 1
@@ -141,7 +149,7 @@ local function line_of(source, chain)
     end
     if not found then return nil end
     local _, newlines = source:sub(1, found - 1):gsub("\n", "")
-    return newlines + 1
+    return newlines + 1, matched
 end
 
 -- A string of a model file as text that stays on a line and is not long.
@@ -159,8 +167,14 @@ end
 
 -- Raises one line `path:line: a.b = value: rule`.
 function schema.refuse(context, chain, value, rule)
-    local line = line_of(context.source, chain)
+    local line, depth = line_of(context.source, chain)
     local where = line and context.path .. ":" .. line or context.path
+    for _, file in ipairs(context.included or {}) do
+        local place, deeper = line_of(file.source, chain)
+        if place and deeper > (depth or 0) then
+            where, depth = file.path .. ":" .. place, deeper
+        end
+    end
     local field = table.concat(chain, ".")
     error(where .. ": " .. field .. (value ~= nil and " = " .. shown(value) or "") .. ": " .. rule, 0)
 end

@@ -1,5 +1,5 @@
--- Universal Sentence Encoder lite: two blocks of different widths, a mean over tokens and a dense layer make a vector of
--- 512 values of length 1 from a sentence.
+-- Universal Sentence Encoder lite: two blocks of different widths, a mean over tokens and a dense layer make a vector
+-- of 512 values of length 1 from a sentence.
 return {
     name = "sentence_encoder",
     d = 512,

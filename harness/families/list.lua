@@ -7,8 +7,8 @@
 --   unsaid                 keys of model files that a checkpoint can say nothing of and results depend on
 --   run_option             of run: what the model is applied to, "ids"; nil: "input"
 --   tokenize(path, texts, options)   the command, nil: such a model takes no text
---   text                   the commands embed, similar, generate (path, texts, options) and perplexity (path, options) by
---                          name, nil: such a model has none of them
+--   text                   the commands embed, similar, generate (path, texts, options) and perplexity (path, options)
+--                          by name, nil: such a model has none of them
 --   bench_batches(m, options)   tokens a call that bench times, unless --batch says others
 --   bench_weights          whether bench takes a checkpoint
 --   tuning                 what harness/tune asks of a family, nil: it has no schedules to tune:

@@ -54,7 +54,7 @@ local function alone(stop)
     end
 end
 
--- The path of the measuring process; raises one line if it is not there: a lookupc built without LOOKUPC_BENCH has none.
+-- The path of the measuring process; raises one line if it is not there: a build without LOOKUPC_BENCH has none.
 function measure.program()
     local path = process.executable():gsub("[^/]*$", "lookupc-measure")
     if host.kind(path) == "file" then return path end

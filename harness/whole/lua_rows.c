@@ -2,7 +2,7 @@
 
    Rows are strings of float32, one row of `columns` behind the other; rows and columns are counted from 1.
    rows.cosines(rows, columns, query) -> { cosine of each row and the row `query` }; NaN for a row of zeros
-   rows.surprisal(rows, columns, ids, first, last) -> sum over i from first to last of -log softmax(row i)[ids[i]], ids counted from 0
+   rows.surprisal(rows, columns, ids) -> sum of -log softmax(row i)[ids[i]] over all rows, ids counted from 0
    rows.draw(row, temperature, top_k, top_p, u) -> an id | nil where a logit is no number. temperature 0: the largest logit, of equal ones
    the first. Else from softmax(logits / temperature), of the top_k likeliest (0: all), of the fewest likeliest ones whose probabilities
    sum to top_p at least; u from 0 up to 1 decides. */
@@ -60,12 +60,11 @@ static int surprisal(lua_State *L)
     size_t count;
     const size_t columns = (size_t)luaL_checkinteger(L, 2);
     const float *rows = rows_at(L, 1, columns, &count);
-    const lua_Integer first = luaL_checkinteger(L, 4), last = luaL_checkinteger(L, 5);
-    luaL_argcheck(L, first >= 1 && last <= (lua_Integer)count, 4, "must be rows");
+    luaL_argcheck(L, luaL_len(L, 3) == (lua_Integer)count, 3, "must be an id a row");
     double nats = 0.0;
-    for (lua_Integer r = first; r <= last; ++r) {
-        const float *row = rows + (size_t)(r - 1) * columns;
-        lua_rawgeti(L, 3, r);
+    for (size_t r = 0; r < count; ++r) {
+        const float *row = rows + r * columns;
+        lua_rawgeti(L, 3, (lua_Integer)r + 1);
         const lua_Integer id = lua_tointeger(L, -1);
         lua_pop(L, 1);
         luaL_argcheck(L, id >= 0 && id < (lua_Integer)columns, 3, "must be ids");

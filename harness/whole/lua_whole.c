@@ -315,8 +315,8 @@ static int run(lua_State *L)
         const call_kind kind = (call_kind)luaL_checkoption(L, -1, NULL, call_names);
         lua_getfield(L, entry, "sequences");
         calls[i] = read_call(L, &shape, kind, lua_gettop(L));
-        lua_rawseti(L, kept, (lua_Integer)(2 * i + 1));
-        lua_rawseti(L, kept, (lua_Integer)(2 * i + 2));
+        lua_rawseti(L, kept, 2 * (lua_Integer)i + 1);
+        lua_rawseti(L, kept, 2 * (lua_Integer)i + 2);
         lua_settop(L, kept);
         rows += calls[i].rows;
     }

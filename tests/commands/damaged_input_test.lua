@@ -91,7 +91,7 @@ function test.model_files_that_cannot_be_read()
     refused("good.safetensors: is binary", { "verify", folder .. "/good.safetensors" })
     local config = folder .. "/config.json"
     assert(host.write_file(config, '{ "model_type": "gpt_neox" }'))
-    refused("lookupc import makes model files", { "plan", config })
+    refused("lookupc import makes a model file", { "plan", config })
 end
 
 -- What editors put at the start of a text, and letters of other languages.

@@ -1,5 +1,5 @@
--- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which become
--- safetensors; what is damaged ends in one line and writes nothing.
+-- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which
+-- become safetensors; what is damaged ends in one line and writes nothing.
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
@@ -101,6 +101,36 @@ function test.whole_encoders()
     })
     check.equal(m.output, { classes = 2 })
     check.equal({ m.embedding.first_position, m.attention.context, m.positions }, { 2, 18, 20 })
+end
+
+-- A folder as it is downloaded: bare names, old norms, and a pooler that nobody asked for.
+function test.a_folder_is_packed_as_it_is()
+    local path = with_files { ["config.json"] = changed(bert, { architectures = json.array { "BertModel" } }) }
+    imported(path)
+    local sampled = path .. "/sampled"
+    works { "sample", path .. ".lua", "-o", sampled }
+    program.python(
+        [[
+def bare(name):
+    return name.replace("bert.", "").replace("LayerNorm.weight", "LayerNorm.gamma")
+tensors = {bare(name): tensor for name, tensor in load(sys.argv[1]).items()}
+tensors["pooler.dense.weight"], tensors["pooler.dense.bias"] = ("F32", np.ones((16, 16))), ("F32", np.ones(16))
+save(sys.argv[2], tensors)
+]],
+        sampled,
+        path .. "/model.safetensors"
+    )
+    local function pack(...) return { "pack", path .. ".lua", "--weights", path, "-o", path .. ".bin", ... } end
+    refuses(
+        1,
+        "tensors pooler.dense.bias, pooler.dense.weight: are no part of model bert: the model file has no \z
+            output.pool with output.dense; ",
+        pack()
+    )
+    works(pack("--ignore", "pooler.*"))
+    local blob = assert(host.read(path .. ".bin"))
+    works { "pack", path .. ".lua", "--weights", sampled, "-o", path .. ".bin" }
+    check.equal(assert(host.read(path .. ".bin")) == blob, true)
 end
 
 -- How a sentence-transformers folder makes one vector.

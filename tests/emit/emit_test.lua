@@ -127,7 +127,7 @@ function test.golden_files()
     check.golden("tiny_bh4_bf16__avx2_few.c", text[p.variants[2].few.names.projection .. ".c"])
 end
 
--- Builds declare outputs before lookupc has read the model: names follow from the model's name and the instruction sets.
+-- Builds declare outputs before lookupc has read the model: names follow from its name and the instruction sets.
 function test.file_names_depend_on_name_and_instruction_sets_only()
     local function names_of(words)
         local folder = new_folder()

@@ -12,11 +12,11 @@ fail() {
 }
 
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Werror)
-compilers=(gcc clang)
-models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "tiny --arithmetic integer" "tiny --baseline")
+compilers=(gcc clang) level=-O2
+models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "sentence_encoder" "gpt_nano_sort" "tiny --arithmetic integer" "tiny --baseline")
 if [[ ${LOOKUPC_EFFORT-} != full ]]; then
-    compilers=(gcc)
-    models=("tiny --isa scalar,avx2,avx512" "tiny_skipless --isa sse4,avx2 --type f16")
+    compilers=(gcc) level=-O1
+    models=("sentence_encoder --isa sse4,avx2 --type f16")
 fi
 
 for row in "${models[@]}"; do
@@ -28,7 +28,7 @@ for row in "${models[@]}"; do
     [[ $(cd "$work/one" && echo *) =~ ^LICENSE\ MANIFEST.json\ [a-z_]+\.c\ [a-z_]+\.h$ ]] || fail "$row: files $(ls "$work/one")"
     [[ $("$lookupc" check "$work/one") == "$work/one: fresh" ]] || fail "$row: check"
     for cc in "${compilers[@]}"; do
-        "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}" -c "$work"/one/*.c -o "$work/$name.$cc.o" || fail "$row: $cc"
+        "$cc" -std=c99 "$level" -ffreestanding "${warnings[@]}" -c "$work"/one/*.c -o "$work/$name.$cc.o" || fail "$row: $cc"
         [[ -z $(nm -u "$work/$name.$cc.o") ]] || fail "$row: $cc needs $(nm -u "$work/$name.$cc.o")"
     done
     echo "ok     single_file: $row"
@@ -45,11 +45,11 @@ for cc in "${compilers[@]}"; do
         flags=()
         [[ $file != *__avx2.c ]] || flags=(-mavx2 -mfma)
         [[ $file != *__avx512.c ]] || flags=(-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
-        "$cc" -std=c11 -O2 "${flags[@]}" -c "$file" -o "$file.o"
+        "$cc" -std=c11 "$level" "${flags[@]}" -c "$file" -o "$file.o"
         objects+=("$file.o")
     done
-    "$cc" -std=c11 -O2 -I"$work/several" tests/consumers/example.c "${objects[@]}" -o "$work/several/example"
-    "$cc" -std=c11 -O2 -I"$work/single" tests/consumers/example.c "$work/single/tiny.c" -o "$work/single/example"
+    "$cc" -std=c11 "$level" -I"$work/several" tests/consumers/example.c "${objects[@]}" -o "$work/several/example"
+    "$cc" -std=c11 "$level" -I"$work/single" tests/consumers/example.c "$work/single/tiny.c" -o "$work/single/example"
     (cd "$work" && several/example <x >several.y && single/example <x >single.y) || fail "$cc: example"
     [[ -s $work/single.y ]] || fail "$cc: no output"
     cmp "$work/several.y" "$work/single.y" || fail "$cc: one file gives other bytes"

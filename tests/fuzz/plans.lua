@@ -7,6 +7,7 @@ local isa = require "gen.isa.list"
 local lookup_plan = require "gen.families.lookup.plan"
 local model = require "gen.families.model_file"
 local transformers = require "tests.fuzz.transformers"
+local whole_models = require "tests.fuzz.whole_models"
 
 local plans = {}
 
@@ -38,6 +39,7 @@ function plans.of(index, set)
     local list = {
         { name = "lookup", plan = lookup_plan.build(m, { set }, { [set.name] = s }, tables, projection) },
         { name = "transformer", plan = transformers.plan(index, { set }) },
+        { name = "whole model", plan = (whole_models.plan(index, { set })) },
     }
     local function add(name, build, ...) list[#list + 1] = { name = name, plan = build(plain(given), { set }, ...) } end
     add("dense FFN", baseline_plan.build, false)

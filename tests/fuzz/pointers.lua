@@ -93,6 +93,27 @@ local function block_calls(p)
     return lines
 end
 
+-- The calls of a whole model: a decoder is filled to its last position, an encoder gets sequences of several lengths.
+local function whole_calls(p)
+    local all = math.min(p.context, 100)
+    local lines = { "    int32_t *ids = calloc(400, sizeof *ids);", array("y", "float", 2 * all * p.widths.out) }
+    local function call(name, arguments)
+        lines[#lines + 1] = string.format("    if (%s(&weights, %s, y, scratch))\n        return 3;", name, arguments)
+    end
+    if p.causal then
+        lines[#lines + 1] = array("state", "uint8_t", p.state_bytes)
+        lines[#lines + 1] = string.format("    %s(state);", p.names.start)
+        if all > 1 then call(p.names.prefill_all, "state, ids, " .. all - 1) end
+        call(p.names.step, "state, 0")
+        lines[#lines + 1] = string.format("    %s(state);", p.names.start)
+        call(p.names.prefill, "state, ids, " .. all)
+    else
+        call(p.names.encode, "ids, " .. all)
+        call(p.names.encode_batch, string.format("ids, (const size_t[]){ 0, 1, %d }, 2", all + 1))
+    end
+    return lines
+end
+
 -- What is wrong with the pointers of plan `p`, for the set above: what tcc prints when it runs, nil: nothing is.
 -- `change` may change the text of a source, given its template's path.
 function pointers.wrong(p, directory, change)
@@ -115,6 +136,7 @@ function pointers.wrong(p, directory, change)
     lines[#lines + 1] = array("scratch", "uint8_t", p.scratch_bytes)
     local integers = p.arithmetic ~= nil
     local calls = family == "transformer" and block_calls(p)
+        or family == "whole" and whole_calls(p)
         or layer_calls(p, integers and "int16_t" or "float", integers and "int32_t" or "float")
     table.move(calls, 1, #calls, #lines + 1, lines)
     lines[#lines + 1] = "    return 0;\n}\n"

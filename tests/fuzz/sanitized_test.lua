@@ -1,26 +1,28 @@
--- Random models, with the default schedule and a random one, and random transformers run clean under the address and
--- undefined-behaviour sanitizers of both compilers.
+-- Random models, with the default schedule and a random one, random transformers and whole models run clean under the
+-- address and undefined-behaviour sanitizers of both compilers.
 local check = require "tests.support.check"
 local cpu = require "harness.base.cpu"
 local compile = require "harness.base.compile"
 local effort = require "tests.effort"
-local execute = require "harness.families.transformer.execute"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local process = require "process"
+local transformer_checks = require "harness.families.transformer.execute"
 local transformers = require "tests.fuzz.transformers"
+local whole_checks = require "harness.families.whole.verify"
+local whole_models = require "tests.fuzz.whole_models"
 
 local path = "tests/fuzz/sanitized_test.lua"
 
 -- Both compilers take all models with effort full, otherwise half of them.
 local function share(count) return effort.full and count or (count + 1) // 2 end
 
--- A transformer on each of the instruction sets in turn.
-local function verify_transformers(cc)
+-- Random plans that plan_of makes, each on the next of the instruction sets, verified by `execute`.
+local function verify_plans(cc, plan_of, execute)
     local names, directory = cpu.describe().isa, process.temporary_directory()
     local first = fuzz.first_model()
     for index = first, first + share(effort.fuzz_transformers) - 1 do
-        local p, given = transformers.plan(index, { isa.get(names[index % #names + 1]) })
+        local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
         local prepared = execute.prepare(p, directory, { seed = index })
         local library = compile.library({ p }, directory .. "/source", cc, fuzz.sanitizers)
         for _, result in ipairs(execute.check_library(p, library, prepared)) do
@@ -55,7 +57,11 @@ for _, cc in ipairs { "gcc", "clang" } do
         "random_models_run_clean_with_" .. cc,
         function() fuzz.verify(cc, fuzz.sanitizers, 1, isa.select "scalar", share(effort.fuzz_models)) end
     )
-    add("random_transformers_run_clean_with_" .. cc, function() verify_transformers(cc) end)
+    add(
+        "random_transformers_run_clean_with_" .. cc,
+        function() verify_plans(cc, transformers.plan, transformer_checks) end
+    )
+    add("random_whole_models_run_clean_with_" .. cc, function() verify_plans(cc, whole_models.plan, whole_checks) end)
 end
 
 return test

@@ -34,7 +34,7 @@ local function ffn_of(random, d)
 end
 
 -- The table of a model file, perhaps of one that is refused.
-local function drawn(random)
+function transformers.drawn(random)
     local function one_of(list) return list[random(1, #list)] end
     local heads, width = random(1, 5), random(1, 20)
     local m = { name = "fuzz", heads = heads, d = heads * width, layers = random(1, 3), vocab = 20 }
@@ -68,7 +68,7 @@ function transformers.model(index)
         random(0, 1)
     end
     while true do
-        local m = drawn(random)
+        local m = transformers.drawn(random)
         local good, valid = pcall(model.validate, m, "", m.name)
         if good and not plan.misfit(valid) then return m, valid, random end
     end

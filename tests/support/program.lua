@@ -66,6 +66,19 @@ function program.refuses(status, fragment, words, options)
     end
 end
 
+-- A checkout in which `from` is `to` in a template, wherever it stands there: for --tree.
+function program.changed_tree(template, from, to)
+    local tree = program.folder()
+    for _, part in ipairs { "commands", "gen", "harness", "templates", "LICENSE" } do
+        assert(process.run({ "cp", "-r", part, tree .. "/" .. part }).status == 0)
+    end
+    local text = assert(host.read(template))
+    local changed = text:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))
+    if changed == text then error(template .. ": has no " .. from, 2) end
+    assert(host.write_file(tree .. "/" .. template, changed))
+    return tree
+end
+
 -- Runs a Python script with NumPy that finds `...` in sys.argv[1:] and has struct, json, np and safetensors helpers:
 -- load(path) -> { name: (dtype, array) }, save(path, the same).
 local prelude = [[

@@ -40,6 +40,7 @@ local folders = {
     "harness/families/whole",
     "harness/families",
     "harness/firmware",
+    "harness/web",
     "harness/tune",
     "commands",
 }

@@ -30,6 +30,57 @@ function test.shared_tables_become_separate()
     check.equal(data.b[1], 1)
 end
 
+-- Writes files beside the loaded one.
+local function beside(files)
+    assert(host.write_directory((path:gsub("/[^/]*$", "")), files))
+    return path:match "^.*/"
+end
+
+function test.a_file_includes_others_from_its_folder()
+    local folder = beside {
+        ["base.lua"] = 'local m = { d = 8, norm = include "parts/norm.lua" } return m',
+        ["parts/norm.lua"] = 'return include "eps.lua"',
+        ["parts/eps.lua"] = "return { eps = 1 }",
+    }
+    local data, _, included = load 'local m = include "base.lua"\nm.h = 2\nreturn m'
+    check.equal(data, { d = 8, h = 2, norm = { eps = 1 } })
+    local paths = {}
+    for i, file in ipairs(included) do
+        paths[i] = file.path:sub(#folder + 1)
+    end
+    check.equal(paths, { "base.lua", "parts/norm.lua", "parts/eps.lua" })
+    check.equal(included[3].source, "return { eps = 1 }")
+    check.equal(select(3, load "return {}"), {})
+end
+
+function test.wrong_includes()
+    local folder = beside {
+        ["bad.lua"] = "return {\n a b }",
+        ["name.lua"] = "\n\nreturn { a = b }",
+        ["number.lua"] = "return 1",
+        ["loop.lua"] = "while true do end",
+        ["data.lua"] = "return {}",
+        ["binary"] = "\27Lua",
+    }
+    for _, name in ipairs { "/etc/hostname", "../data.lua", "a/../../b", "..", "" } do
+        fails(':1: include "' .. name .. '": must be a relative path without ..', 'return include "' .. name .. '"')
+    end
+    fails(":1: include: " .. folder .. "none: No such file or directory", 'return include "none"')
+    fails(":1: include: " .. folder .. "binary: is binary: must be a text", 'return include "binary"')
+    fails(
+        ":1: include: " .. folder .. "number.lua: must return one table, returned number",
+        'return include "number.lua"'
+    )
+    fails(':1: include "data.lua": more than 16 files are included', 'return include "data.lua"')
+    for name, rule in pairs {
+        ["bad.lua"] = ":2: '}' expected (to close '{' at line 1) near 'b'",
+        ["name.lua"] = ":3: unknown name 'b'",
+        ["loop.lua"] = ":1: took more than 10000000 instructions",
+    } do
+        check.fails_with(folder .. name .. rule, load, 'return include "' .. name .. '"')
+    end
+end
+
 function test.infinite_loop()
     fails(":1: took more than 10000000 instructions", "while true do end")
     fails(":2: took more than 10000000 instructions", "local function f()\n return f() end return f()")

@@ -2,9 +2,11 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -85,6 +87,18 @@ with tempfile.TemporaryDirectory() as folder:
     need(cut == whole, "--truncate")
     refuses("is the input", "embed", *given, "-o", weights, "a")
     refuses("--json", "embed", *given, "-o", vectors, "--json", "a")
+
+    # So does an interrupt, while it works and while it waits for a line.
+    names = sorted(os.listdir(folder))
+    for source in (["yes", "a text"], ["sleep", "60"]):
+        with subprocess.Popen(source, stdout=subprocess.PIPE) as lines_source:
+            child = subprocess.Popen([LOOKUPC, "embed", *given, "-o", vectors], stdin=lines_source.stdout, stdout=subprocess.PIPE)
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            output, _ = child.communicate(timeout=30)
+            lines_source.kill()
+        need(child.returncode == -signal.SIGINT and output == b"", "interrupted: %s" % child)
+    need(open(vectors, "rb").read() == before and sorted(os.listdir(folder)) == names, "an interrupt left %s" % os.listdir(folder))
 
     # A reader that goes away ends it quietly, long before there is no more to read.
     pipe = subprocess.run("yes abc | '%s' embed '%s' --weights '%s' | head -n 2" % (LOOKUPC, model, weights), shell=True, capture_output=True, timeout=60)

@@ -88,3 +88,6 @@ with tempfile.TemporaryDirectory() as folder:
             off = np.abs(got - expected[::9]).max() / np.abs(expected).max()
             check(kind != "f32" or off < TOLERANCE, f"{isa}: logits are off by {off}")
             print(f"ok     {isa}, {kind}: {sorted_well} of {len(inputs)} sorted, logits off by {off:.1e}")
+    given = "2,0,1,0,2,1"
+    made = whole.works("generate", MODEL, "--weights", weights, "--ids", given, "--tokens", str(DIGITS), "--temperature", "0")
+    check(made == "0 0 1 1 2 2\n", f"generate continues {given} with {made!r}")

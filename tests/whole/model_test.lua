@@ -94,9 +94,11 @@ function test.weights_are_counted_once()
     local roberta = program.model(
         folder,
         "base",
-        [[return { name = "base", d = 768, heads = 12, layers = 12, vocab = 50265, positions = 514, token_types = 1, tied = true,
+        [[return { name = "base", d = 768, heads = 12, layers = 12, vocab = 50265, positions = 514,
+    token_types = 1, tied = true,
     skip = true, norm = { kind = "layernorm", place = "post" }, attention = { causal = false, context = 512 },
-    ffn = { kind = "mlp", f = 3072, activation = "gelu" }, embedding = { first_position = 2, norm = { kind = "layernorm" } },
+    ffn = { kind = "mlp", f = 3072, activation = "gelu" },
+    embedding = { first_position = 2, norm = { kind = "layernorm" } },
     output = { dense = { width = 768, activation = "gelu", norm = { kind = "layernorm" } }, head = { bias = true } },
     checkpoint = "roberta" }]]
     )
@@ -168,7 +170,8 @@ local function decoder()
     local file = program.model(
         folder,
         "d",
-        [[return { name = "d", d = 16, heads = 2, layers = 1, vocab = 40, positions = 12, skip = true, norm = { kind = "layernorm" },
+        [[return { name = "d", d = 16, heads = 2, layers = 1, vocab = 40, positions = 12, skip = true,
+    norm = { kind = "layernorm" },
     attention = { context = 12 }, ffn = { kind = "mlp", f = 20, activation = "relu" }, embedding = {},
     output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "mingpt" }]]
     )
@@ -201,11 +204,8 @@ function test.ids_are_checked()
         "\x93NUMPY\1\0\70\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           \n\0\0\0\0",
         "must be integers"
     )
-    refuses(
-        2,
-        "of a whole model --ids instead",
-        { "run", file, "--weights", weights, "--output", folder .. "/none.npy" }
-    )
+    local without = { "run", file, "--weights", weights, "--output", folder .. "/none.npy" }
+    refuses(2, "of a whole model --ids instead", without)
     local tiny = { "run", "gen/models/tiny.lua", "--weights", weights, "--ids", "x", "--input", "x", "--output", "y" }
     refuses(1, "--ids: x: gen/models/tiny.lua takes --input instead", tiny)
     local input = { "run", file, "--weights", weights, "--input", "x", "--output", folder .. "/none.npy" }
@@ -239,7 +239,8 @@ function test.loading_is_strict()
     )
     refuses(
         1,
-        "tensors transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d",
+        "tensors transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d: the model file has no \z
+            output.norm; ",
         { "pack", shallow, "--weights", weights, "-o", folder .. "/blob" }
     )
     works { "pack", shallow, "--weights", weights, "-o", folder .. "/blob", "--ignore", "transformer.ln_f.*" }

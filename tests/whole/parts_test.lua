@@ -71,10 +71,10 @@ function test.choices_follow_the_logits()
 end
 
 function test.surprisal_is_that_of_the_softmax()
-    local logits = floats { 0, math.log(3), 1000, 1000 }
-    check.near(rows.surprisal(logits, 2, { 0, 1 }, 1, 1), math.log(4), 1e-7)
-    check.near(rows.surprisal(logits, 2, { 0, 1 }, 1, 2), math.log(4) + math.log(2), 1e-7)
-    check.near(rows.surprisal(logits, 2, { 0, 1 }, 2, 2), math.log(2), 1e-12)
+    check.near(rows.surprisal(floats { 0, math.log(3) }, 2, { 0 }), math.log(4), 1e-7)
+    check.near(rows.surprisal(floats { 1000, 1000 }, 2, { 1 }), math.log(2), 1e-12)
+    local both = floats { 0, math.log(3), 1000, 1000 }
+    check.near(rows.surprisal(both, 2, { 0, 1 }), math.log(4) + math.log(2), 1e-7)
 end
 
 return test

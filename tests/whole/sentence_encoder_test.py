@@ -1,6 +1,7 @@
 """The sentence encoder of build/models: vectors of STS-B's sentences are those of NumPy's float64, from text as from ids, and the Pearson
 correlation with people's judgement is the same; with rounded weights nearly."""
 import csv
+import json
 import os
 import sys
 import tempfile
@@ -83,3 +84,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(kind != "f32" or np.abs(encoder.encode(ids[0]) - expected[0]).max() < TOLERANCE, "a sentence alone has another vector")
         check(abs(found - wanted) < most, f"{kind}: the Pearson correlation is {found}, not {wanted}")
         print(f"ok     {kind}: {len(ids)} sentences, off by {off:.1e}, Pearson {found:.4f} (float64 {wanted:.4f})")
+    with open(folder + "/pairs.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    found = json.loads(whole.works("similar", MODEL, "--weights", WEIGHTS, "--score", folder + "/pairs.csv", "--json"))
+    check(found["pairs"] == len(rows) and abs(found["pearson"] - wanted) < 5e-5, f"similar --score says {found}, not {wanted}")

@@ -42,7 +42,11 @@ local integer_keys = {
 lookup_model.keys = {
     {
         key = "name",
-        rule = { words = names.rule, holds = function(v) return type(v) == "string" and names.valid(v) end },
+        rule = {
+            words = names.rule,
+            type = "string",
+            holds = function(v) return type(v) == "string" and names.valid(v) end,
+        },
         doc = "prefix of every emitted symbol",
     },
     { key = "d", rule = schema.integer(1, 65536), doc = "input width" },

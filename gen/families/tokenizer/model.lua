@@ -33,7 +33,11 @@ local tokenizer_keys = {
 tokenizer_model.keys = {
     {
         key = "name",
-        rule = { words = names.rule, holds = function(v) return type(v) == "string" and names.valid(v) end },
+        rule = {
+            words = names.rule,
+            type = "string",
+            holds = function(v) return type(v) == "string" and names.valid(v) end,
+        },
         doc = "prefix of every emitted symbol",
     },
     {

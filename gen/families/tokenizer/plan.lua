@@ -13,8 +13,8 @@ local function beside(m, path)
     return (validated.path(m):match "^(.*/)[^/]*$" or "") .. path
 end
 
--- The facts of model `m`'s tokenizer, the contents of its sections, and the ids that end a text. `facts`: those of an earlier plan, for C without
--- its blob; nil: from the tokenizer's file.
+-- The facts of model `m`'s tokenizer, the contents of its sections, and the ids that end a text. `facts`: those of an
+-- earlier plan, for C without its blob; nil: from the tokenizer's file.
 function plan.facts(m, facts)
     if facts then
         tokenizer_plan.check(facts)

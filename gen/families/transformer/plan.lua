@@ -132,10 +132,10 @@ end
 -- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights
 -- and cache (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
 -- after), for timing: what is left of linear maps and steps; sequences = { positions = N }, where tokens attend to all:
--- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that are a part of a model: names, of the part
--- (names.part); first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the
--- blob; shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or
--- nil.
+-- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that
+-- are a part of a model: names, of the part (names.part); first_layer, the number of their first layer in the
+-- checkpoint; at, where their sections begin in the blob; shared_product(number, isa, product), the name of the model's
+-- own kernel for products that are planned so, or nil.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end

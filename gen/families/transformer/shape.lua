@@ -9,8 +9,8 @@ local shape = {}
 -- The cache: positions that it holds, and per layer, in bytes, the keys [kv_heads][tile][width][32], the values
 -- [kv_heads][position][pitch] and, where elements are integers, the scales of both, [kv_heads][position]. A window's
 -- cache is a ring of tiles: a token's keys and values are put where those were that no token sees any more. So that up
--- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds those
--- of one layer, each sequence from a tile on.
+-- to a tile of tokens can enter before they attend, it holds that many more. For several sequences at once it holds
+-- those of one layer, each sequence from a tile on.
 local function cache_of(s, type)
     local pitch, positions = blob.round_up(s.width, layout.values), s.context
     if s.ring then positions = s.window - 1 + layout.keys end
@@ -79,12 +79,12 @@ function shape.of(m, type, cache_type, sequences)
         s.rope = { theta = rope.theta, half = s.rotated // 2, interleaved = rope.pairs == "interleaved" }
     end
     s.cache = cache_of(s, cache_type)
-    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     if s.ring then
         -- Positions go on beyond the context: the angles of a position are those of its bytes, added up.
         s.context = layout.max_positions
         if s.rope then s.rope.digits = { 1, 1 << 8, 1 << 16, 1 << 24 } end
     end
+    s.most_tokens = sequences and s.cache.positions or s.context -- of a call
     return s
 end
 

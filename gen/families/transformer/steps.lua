@@ -2,8 +2,8 @@
 local steps = {}
 
 -- The steps of a block on the tokens of a chunk, in two parts: what must be done for all tokens that are attended to,
--- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache. `width`:
--- elements of a token that a step writes, where no linear map says so.
+-- and the rest. Buffers are named; "in" is the block's input, "rows" the same at distances that suit the cache.
+-- `width`: elements of a token that a step writes, where no linear map says so.
 function steps.of(shape, has, parts)
     local before, after = {}, {}
     local function add(list, step) list[#list + 1] = step end

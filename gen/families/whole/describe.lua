@@ -149,6 +149,9 @@ function describe.summary(m, make)
     }
 end
 
-function describe.packed_text(p, errors) return transformer_describe.packed_text({ shape = { type = p.type } }, errors) end
+function describe.packed_text(p, errors)
+    local typed = { shape = { type = p.type } }
+    return transformer_describe.packed_text(typed, errors)
+end
 
 return describe

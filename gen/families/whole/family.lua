@@ -3,6 +3,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local describe = require "gen.families.whole.describe"
 local plan = require "gen.families.whole.plan"
 local transformer = require "gen.families.transformer.family"
+local web = require "gen.families.whole.web"
 
 local family = {
     name = "whole",
@@ -21,6 +22,7 @@ local family = {
     packed_text = describe.packed_text,
     isa_types = transformer.isa_types,
     left_out = checkpoint.left_out,
+    web = web.of,
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end

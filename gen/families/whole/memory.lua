@@ -19,8 +19,8 @@ end
 local function pitch_of(width) return blob.round_up(width, layout.panel) end
 
 -- Buffers of a call for up to `tokens` tokens that go through all blocks together, `rows` of them at a time through
--- what stands before and behind: { name, bytes, first, last, doc } by stage, and the names of the stages. few: one token
--- alone.
+-- what stands before and behind: { name, bytes, first, last, doc } by stage, and the names of the stages. few: one
+-- token alone.
 local function buffers_of(p, tokens, rows, few)
     local list, stages = {}, { "embedding" }
     local last = #p.segments + 2

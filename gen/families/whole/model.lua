@@ -1,5 +1,5 @@
--- The model file of a whole model: the keys of a transformer, and those of what stands before its first block and behind
--- its last one.
+-- The model file of a whole model: the keys of a transformer, and those of what stands before its first block and
+-- behind its last one.
 local same = require "gen.model.same"
 local schema = require "gen.model.schema"
 local tokenizer_model = require "gen.families.tokenizer.model"

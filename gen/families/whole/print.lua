@@ -121,7 +121,10 @@ local function forward_values(p, v, values)
         end
         return many.at == 0 and "memory" or "memory + " .. at
     end
-    values.has = function(name) return p.memory.by_name[name] ~= nil end
+    values.has = function(name)
+        local converted = name == "weights" or name == "map_weights" -- which not all instruction sets need
+        return p.memory.by_name[name] ~= nil and (v.product.unpacks or not converted)
+    end
     values.depends = false
     for _, buffer in ipairs(p.step_memory and p.step_memory.buffers or {}) do
         values.depends = values.depends or buffer.at ~= p.memory.by_name[buffer.name].at

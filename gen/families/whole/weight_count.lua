@@ -4,8 +4,8 @@ local whole_model = require "gen.families.whole.model"
 
 local weight_count = {}
 
--- The counts of model `m` (validated): embedding, blocks, output, total; biases and norms are not counted. A head that is
--- tied to the embedding is counted once.
+-- The counts of model `m` (validated): embedding, blocks, output, total; biases and norms are not counted. A head that
+-- is tied to the embedding is counted once.
 function weight_count.of(m)
     local w, output = whole_model.widths(m), m.output or {}
     local c = { blocks = 0, layers = {} }

@@ -68,8 +68,8 @@ local function with_tokens(lengths)
 end
 
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
--- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last ones: tokens before it are missing, but after as many as reach
--- through all layers results are the same again.
+-- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last
+-- ones: tokens before it are missing, but after as many as reach through all layers results are the same again.
 local function ways_of(p, count, lengths)
     if lengths then
         return {
@@ -148,8 +148,8 @@ local function tensors_of(path)
     return found
 end
 
--- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name. Layer 0
--- is number `first` in the checkpoint, 0 if absent.
+-- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name. Layer
+-- 0 is number `first` in the checkpoint, 0 if absent.
 function transformer.reference_job(p, path, type, cache, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""

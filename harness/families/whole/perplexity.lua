@@ -10,6 +10,7 @@ local rows = require "rows"
 local perplexity = {}
 
 local most_text_bytes = 1 << 28
+local most_logits = 1 << 23 -- of a call
 
 -- The ids to be predicted, how many of them stand before the text, and the text's bytes, nil for ids.
 local function input(model, p, options)
@@ -69,6 +70,20 @@ local function check_window(p, options)
     end
 end
 
+-- The sum of -log p of ids number from + 1 to `last`, each predicted from those before it in the window, which starts
+-- with id number `first`. Logits of a piece of the window at a time are in memory.
+local function surprisal(model, p, ids, first, from, last)
+    local columns, state, sum = p.widths.out, model:state(), 0.0
+    local piece = math.max(most_logits // columns, 16)
+    if from > first then assert(state:prefill(table.move(ids, first, from - 1, 1, {}))) end
+    for start = from, last - 1, piece do
+        local stop = math.min(start + piece, last) -- the last one is predicted only
+        local logits = assert(state:prefill_all(table.move(ids, start, stop - 1, 1, {})))
+        sum = sum + rows.surprisal(logits, columns, table.move(ids, start + 1, stop, 1, {}))
+    end
+    return sum
+end
+
 function perplexity.run(path, options)
     if options.text and options.ids then error("--ids: " .. options.ids .. ": cannot be given beside --text", 0) end
     if not options.text and not options.ids then error("--text is missing, or --ids", 0) end
@@ -82,15 +97,12 @@ function perplexity.run(path, options)
     local start, at = process.clock(), 0
     while done < #ids do
         local last = math.min(at + context, #ids)
-        local window = table.move(ids, at + 1, last, 1, {})
-        local logits = assert(model:state():prefill_all(window))
-        -- Row i of the window predicts id at + i + 1 of the text.
-        local wanted, from = table.move(window, 2, #window, 1, {}), math.max(done - at, 1)
-        local sum = rows.surprisal(logits, p.widths.out, wanted, from, #wanted)
+        local from = math.max(done, at + 1)
+        local sum = surprisal(model, p, ids, at + 1, from, last)
         if sum ~= sum then
             error(string.format("%s: the logits of tokens %d to %d are no numbers", path, at + 1, last), 0)
         end
-        nats, scored, windows, done = nats + sum, scored + #wanted - from + 1, windows + 1, last
+        nats, scored, windows, done = nats + sum, scored + last - from, windows + 1, last
         at = at + stride
         local so_far = text_of(result(p, options, nats, scored, #ids, nil, windows))
         local seconds = process.clock() - start

@@ -80,8 +80,8 @@ function reference.jobs(p, path)
     }
 end
 
--- The rows of one sequence: { y, ties, again } as in harness/families/transformer/execute.lua; a tie is in run `segment`
--- of blocks.
+-- The rows of one sequence: { y, ties, again } as in harness/families/transformer/execute.lua; a tie is in run
+-- `segment` of blocks.
 function reference.answer(jobs, ids, turned)
     local x, ties = assert(outer.embed(jobs.embedding, ids)), {}
     for i, job in ipairs(jobs.blocks) do

@@ -1,0 +1,98 @@
+-- verify checks whole models in every way that they are called, and finds templates that are wrong.
+local check = require "tests.support.check"
+local effort = require "tests.effort"
+local json = require "json"
+local program = require "tests.support.program"
+local sets = require "tests.support.sets"
+
+local test = {}
+local folder = program.folder()
+
+local function model(name, text)
+    return program.model(folder, name, "return { name = '" .. name .. "', skip = true, " .. text .. " }")
+end
+
+local decoder = model(
+    "decoder",
+    "d = 24, heads = 3, layers = 2, vocab = 37, positions = 21, tied = true, norm = { kind = 'layernorm' }, \z
+        attention = { context = 20 }, ffn = { kind = 'mlp', f = 40, activation = 'gelu' }, embedding = { \z
+        first_position = 1 }, output = { norm = { kind = 'layernorm' }, head = { soft_cap = 5 } }, checkpoint = 'gpt2'"
+)
+local encoder = model(
+    "encoder",
+    "d = 24, heads = 3, layers = { { d_in = 16, head_dim = 6 }, {} }, vocab = 37, norm = { kind = 'rmsnorm', place = \z
+        'post' }, attention = { context = 40, causal = false }, ffn = { kind = 'lookup', h = 6, tau = 4, projection = \z
+        { kind = 'dense' }, score = 'gelu' }, embedding = { d = 10, scale = 3, sinusoidal = {}, norm = { kind = \z
+        'layernorm' } }, output = { pool = 'mean', dense = { width = 30, activation = 'tanh' }, unit = true }, \z
+        checkpoint = 'roberta'"
+)
+
+-- The calls that verify reports of a model, each on every one of the instruction sets.
+local function verified(path, ...)
+    local words = table.move({ ... }, 1, select("#", ...), 7, { "verify", path, "--cflags", "-O1", "--json", "--isa" })
+    table.insert(words, 7, sets.in_turn())
+    local found, calls = json.decode(program.works(words)), {}
+    check.equal(found.ok, true)
+    for i, result in ipairs(found.results) do
+        assert(result.rel_err > 0 and result.rel_err <= 1e-3, result.call)
+        calls[i] = result.call
+    end
+    return table.concat(calls, " ")
+end
+
+function test.every_call_of_a_decoder_is_checked()
+    check.matches(verified(decoder), "^step prefill prefill_all mixed")
+    if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
+end
+
+function test.every_call_of_an_encoder_is_checked()
+    check.matches(verified(encoder), "^encode batch")
+    if effort.full then verified(encoder, "--type", "bf16") end
+end
+
+function test.wrong_templates_are_found()
+    local forward, count = "templates/whole/forward.c", 0
+    for _, case in ipairs {
+        { forward, "(position + token) * ", "(position + token + 1) * ", decoder, "relative error" },
+        {
+            forward,
+            "double factor = 1.0 / (double) tokens",
+            "double factor = 2.0 / (double) tokens / tokens",
+            encoder,
+            "relative error",
+        },
+        {
+            forward,
+            "offsets[own] - offsets[s]) * $(output.width)",
+            "offsets[own]) * $(output.width)",
+            encoder,
+            "batch: ",
+        },
+        { "templates/math/tanh.c", "-3.33332819422e-1f", "-3.34332819422e-1f", encoder, "relative error" },
+        { "templates/whole/model.c", "ids[i] < 0 || ", "", decoder, "signal 11" },
+        {
+            "templates/whole/model.c",
+            "first > $(context) - n",
+            "first > $(context) + 0 * n",
+            decoder,
+            "does not refuse",
+        },
+        {
+            "templates/whole/model.c",
+            "(uint32_t) (first + n)",
+            "(uint32_t) (first + n + (n == 1))",
+            decoder,
+            "does not refuse",
+        },
+    } do
+        count = count + 1
+        if count > effort.wrong_templates then break end
+        local tree = program.changed_tree(case[1], case[2], case[3])
+        local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O1" }
+        local result = program.run(words)
+        check.equal({ case[3], result.status }, { case[3], 1 })
+        check.matches(result.errors, case[5])
+    end
+end
+
+return test
