@@ -72,7 +72,10 @@ function test.decoders_prefill_and_step()
         "layers = { { d_in = 32 } }, attention = { context = 20 }, checkpoint = 'llama', tied = true, \z
             output = { norm = { kind = 'layernorm' }, head = {} }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
     )
-    local text = program.works(bench(path, "--type", "i8"))
+    local page = folder .. "/page.html"
+    local text = program.works(bench(path, "--type", "i8", "--html", page))
+    check.matches(assert(host.read(page)), "<title>decoder: the time of a whole model</title>")
+    check.matches(assert(host.read(page)), ">prefill</td>")
     check.matches(text, "^decoder on [^\n]*one thread\nisa     type  call    tokens position us/sequence ")
     check.matches(text, "\nscalar  i8    prefill     16        %- ")
     check.matches(text, "\nscalar  i8    step         1        0 ")

@@ -5,6 +5,7 @@ local counted = require "harness.report.counted"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
+local html = require "harness.report.html"
 local json = require "json"
 local machine = require "harness.base.machine"
 local measure = require "harness.measure.measure"
@@ -268,16 +269,25 @@ local stage_columns = {
     { "together", 8, function(r) return number("%.0f %%", 100 * r.stages_share) end },
 }
 
+-- The columns of `list` that say something of a result.
+local function said_by(list, results)
+    local shown = {}
+    for _, column in ipairs(list) do
+        local said = false
+        for _, r in ipairs(results) do
+            said = said or column[3](r)
+        end
+        if said then shown[#shown + 1] = column end
+    end
+    return shown
+end
+
 local function add_table(lines, own, results)
     local function add(cell, mark)
         local cells = {}
         for _, list in ipairs { first_columns, own } do
-            for _, column in ipairs(list) do
-                local said = false
-                for _, r in ipairs(results) do
-                    said = said or column[3](r)
-                end
-                if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
+            for _, column in ipairs(said_by(list, results)) do
+                cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-")
             end
         end
         lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
@@ -288,6 +298,26 @@ local function add_table(lines, own, results)
     end
 end
 
+-- What stands below the tables.
+local function notes_of(results)
+    local notes = {
+        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: without what \z
+            stands behind the last block.",
+    }
+    if results[1].dense then
+        notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
+    end
+    notes[#notes + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
+    local worst = 0.0
+    for _, r in ipairs(results) do
+        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
+    end
+    notes[#notes + 1] =
+        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
+    notes[#notes + 1] = counted.note(results)
+    return notes
+end
+
 local function print_tables(m, host_facts, cflags, results)
     local lines = {
         string.format("%s on %s, %s %s, one thread", m.name, host_facts.cpu, host_facts.compiler, cflags),
@@ -295,22 +325,33 @@ local function print_tables(m, host_facts, cflags, results)
     add_table(lines, columns, results)
     lines[#lines + 1] = "by stage, us/sequence"
     add_table(lines, stage_columns, results)
-    lines[#lines + 1] =
-        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: \z
-        without what stands behind the last block."
-    if results[1].dense then
-        lines[#lines + 1] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d \z
-            with GELU."
+    for _, note in ipairs(notes_of(results)) do
+        lines[#lines + 1] = note
     end
-    lines[#lines + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
-    local worst = 0.0
-    for _, r in ipairs(results) do
-        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
-    end
-    lines[#lines + 1] =
-        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
-    lines[#lines + 1] = counted.note(results)
     host.print(table.concat(lines, "\n"))
+end
+
+-- The same as a page.
+local function page(m, host_facts, results)
+    local function table_of(own)
+        local shown = {}
+        for _, list in ipairs { first_columns, own } do
+            for _, column in ipairs(said_by(list, results)) do
+                local function value(r) return tostring(column[3](r) or "-") end
+                shown[#shown + 1] = { column[1], value, text = column[2] < 0, first = #shown == 0 }
+            end
+        end
+        return html.table(shown, results, function(r) return not r.counts end)
+    end
+    local list = { table_of(columns), html.paragraph "By stage, us/sequence:", table_of(stage_columns) }
+    for _, note in ipairs(notes_of(results)) do
+        list[#list + 1] = html.paragraph(note)
+    end
+    list[#list + 1] = html.facts {
+        { "CPU", host_facts.cpu .. ": " .. table.concat(host_facts.isa, ", ") },
+        { "compiler", host_facts.compiler .. " " .. host_facts.flags },
+    }
+    return html.page(m.name .. ": the time of a whole model", list)
 end
 
 -- Whole models have no --batch.
@@ -355,6 +396,7 @@ function bench.run(path, options)
     else
         print_tables(m, host_facts, options.cflags, results)
     end
+    if options.html then assert(host.write_file(options.html, page(m, host_facts, results))) end
     return 0
 end
 
