@@ -271,7 +271,10 @@ local stage_columns = {
 }
 
 -- The columns that all tables begin with, and those of `list`.
-local function behind_first(list) return table.move(list, 1, #list, #first_columns + 1, { table.unpack(first_columns) }) end
+local function behind_first(list)
+    local all = { table.unpack(first_columns) }
+    return table.move(list, 1, #list, #all + 1, all)
+end
 
 -- What stands below the tables.
 local function notes_of(results)
