@@ -189,6 +189,11 @@ local commands = {
                 values = target.names,
                 doc = "of the firmware: " .. table.concat(target.names, ", "),
             },
+            {
+                name = "target-flags",
+                value = "FLAGS",
+                doc = "firmware: compiler flags behind the target's, for another CPU of the kind",
+            },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware or the page" }),
             prefix_option,
             ignore_option,
