@@ -515,7 +515,7 @@ local commands = {
         name = "import",
         arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "make a model file of a checkpoint's folder or config.json, of a TensorFlow.js model, or of minGPT's JSON",
+        doc = "make a model file of a checkpoint's folder or config.json, a TensorFlow.js model, or minGPT's JSON",
         options = {
             with(
                 output_option,

@@ -206,11 +206,14 @@ mkdir "$work/readme"
 cp -r "$work/kws" "$work/readme/kws"
 rm -f "$work"/readme/kws/*.o "$work"/readme/kws/example
 {
+    # shellcheck disable=SC2016 # backquotes of Markdown, a variable of make
     sed -n '/^```make$/,/^```$/p' "$work/readme/kws/README.md" | grep -v '^```'
+    # shellcheck disable=SC2016
     echo 'all: $(OBJECTS)'
 } >"$work/readme/makefile"
 make --silent -C "$work/readme" CC=gcc all >"$work/log" 2>&1 || fail "the makefile of README.md: $(cat "$work/log")"
-[[ $(ls "$work"/readme/build/kws/*.o | wc -l) == $(ls "$work"/readme/kws/src/*.[cS] | wc -l) ]] || fail "the makefile of README.md: $(ls -R "$work/readme/build")"
+built=("$work"/readme/build/kws/*.o) sources=("$work"/readme/kws/src/*.[cS])
+((${#built[@]} == ${#sources[@]})) || fail "the makefile of README.md: $(ls -R "$work/readme/build")"
 "$lookupc" check "$work/readme/kws" >"$work/log" 2>&1 || fail "check of what the makefile of README.md has built: $(cat "$work/log")"
 touch "$work/readme/kws/src/extra.c"
 if "$lookupc" check "$work/readme/kws" >"$work/log" 2>&1; then fail "check does not see a source that the makefile compiles"; fi

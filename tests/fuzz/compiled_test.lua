@@ -75,8 +75,8 @@ local function wrong(p, directory, cc, level, standard)
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
     assert(host.write_file(directory .. "/main.cc", text))
     local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
-    failures[1] = compile.failures({ compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" }) })[1]
-        or nil
+    local command = compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
+    failures[1] = compile.failures({ command })[1] or nil
     return compile.joined(failures, imports("nm", objects, p.model.name))
 end
 

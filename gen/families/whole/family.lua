@@ -9,7 +9,8 @@ local family = {
     name = "whole",
     noun = "whole model",
     model = require "gen.families.whole.model",
-    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html" }, -- facts: as of a tokenizer
+    -- facts: as of a tokenizer
+    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html" },
     types = transformer.types,
     space = transformer.space,
     print = require "gen.families.whole.print",

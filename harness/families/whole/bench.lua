@@ -1,5 +1,6 @@
 -- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
 -- twins of the same types.
+local columns = require "harness.report.columns"
 local compile = require "harness.base.compile"
 local counted = require "harness.report.counted"
 local cpu = require "harness.base.cpu"
@@ -252,7 +253,7 @@ local first_columns = {
     { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },
     { "position", 8, function(r) return r.call == "step" and r.position end },
 }
-local columns = {
+local call_columns = {
     { "us/sequence", 11, function(r) return number("%.1f", r.us_per_sequence) end },
     { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
     { "dense twin", 10, function(r) return dense_of(r, "us_per_sequence") end },
@@ -272,33 +273,10 @@ local stage_columns = {
     { "together", 8, function(r) return number("%.0f %%", 100 * r.stages_share) end },
 }
 
--- The columns of `list` that say something of a result.
-local function said_by(list, results)
-    local shown = {}
-    for _, column in ipairs(list) do
-        local said = false
-        for _, r in ipairs(results) do
-            said = said or column[3](r)
-        end
-        if said then shown[#shown + 1] = column end
-    end
-    return shown
-end
-
-local function add_table(lines, own, results)
-    local function add(cell, mark)
-        local cells = {}
-        for _, list in ipairs { first_columns, own } do
-            for _, column in ipairs(said_by(list, results)) do
-                cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-")
-            end
-        end
-        lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
-    end
-    add(function(column) return column[1] end, "")
-    for _, r in ipairs(results) do
-        add(function(column) return column[3](r) end, counted.mark(r))
-    end
+-- The columns that all tables begin with, and those of `list`.
+local function behind_first(list)
+    local all = { table.unpack(first_columns) }
+    return table.move(list, 1, #list, #all + 1, all)
 end
 
 -- What stands below the tables.
@@ -325,9 +303,9 @@ local function print_tables(m, host_facts, cflags, results)
     local lines = {
         string.format("%s on %s, %s %s, one thread", m.name, host_facts.cpu, host_facts.compiler, cflags),
     }
-    add_table(lines, columns, results)
+    columns.add(lines, behind_first(call_columns), results)
     lines[#lines + 1] = "by stage, us/sequence"
-    add_table(lines, stage_columns, results)
+    columns.add(lines, behind_first(stage_columns), results)
     for _, note in ipairs(notes_of(results)) do
         lines[#lines + 1] = note
     end
@@ -338,15 +316,13 @@ end
 local function page(m, host_facts, results)
     local function table_of(own)
         local shown = {}
-        for _, list in ipairs { first_columns, own } do
-            for _, column in ipairs(said_by(list, results)) do
-                local function value(r) return tostring(column[3](r) or "-") end
-                shown[#shown + 1] = { column[1], value, text = column[2] < 0, first = #shown == 0 }
-            end
+        for i, column in ipairs(columns.said(behind_first(own), results)) do
+            local function value(r) return tostring(column[3](r) or "-") end
+            shown[i] = { column[1], value, text = column[2] < 0, first = i == 1 }
         end
         return html.table(shown, results, function(r) return not r.counts end)
     end
-    local list = { table_of(columns), html.paragraph "By stage, us/sequence:", table_of(stage_columns) }
+    local list = { table_of(call_columns), html.paragraph "By stage, us/sequence:", table_of(stage_columns) }
     for _, note in ipairs(notes_of(results)) do
         list[#list + 1] = html.paragraph(note)
     end
