@@ -84,6 +84,18 @@ function test.decoders_prefill_and_step()
     check.matches(text, "\nA/A control: the last call measured twice ")
 end
 
+-- A window has no end: the context says where a step is timed.
+function test.windows()
+    local path = model(
+        "windowed",
+        "layers = 1, attention = { context = 20, window = 5, rope = {} }, checkpoint = 'llama', \z
+            output = { head = {} }, ffn = { kind = 'mlp', f = 48, activation = 'gelu' }"
+    )
+    local found = json.decode(program.works(bench(path, "--lengths", "20", "--json")))
+    check.equal({ found.results[1].tokens, found.results[2].position, found.results[3].position }, { 20, 0, 19 })
+    program.refuses(1, '--lengths: "21": must be integers from 1 to the context, 20', bench(path, "--lengths", "21"))
+end
+
 function test.what_cannot_be_timed()
     local path = encoder "refused"
     program.refuses(1, '--lengths: "41": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,41"))

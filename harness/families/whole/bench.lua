@@ -45,6 +45,9 @@ local function lengths_of(text, context)
     return list
 end
 
+-- How many tokens a state of plan `p` is timed with: windows have no end.
+local function context_of(p) return math.min(p.context, p.model.attention.context) end
+
 -- The calls that are timed: { what, tokens of a sequence, sequences, position }.
 local function calls_of(p, lengths)
     local list = {}
@@ -61,7 +64,7 @@ local function calls_of(p, lengths)
     end
     if p.causal then
         add("step", 1, 1, 0)
-        if p.context > 1 then add("step", 1, 1, p.context - 1) end
+        if context_of(p) > 1 then add("step", 1, 1, context_of(p) - 1) end
     end
     return list
 end
@@ -351,7 +354,7 @@ function bench.run(path, options)
             local own = setmetatable({ type = type }, { __index = options })
             local p = request.plan(path, { isa }, own, machine.tuned_note)
             m = p.model
-            local calls, entries = calls_of(p, lengths_of(options.lengths, p.context)), {}
+            local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
             local errors = { own = add_model(entries, path, p, "", isa, type, own) }
             local twin = parts.twin(m)
             if twin then
