@@ -168,7 +168,7 @@ end
 -- these bounds.
 function test.tables_of_the_score_are_within_their_bounds()
     local text
-    for _, file in ipairs(emit.files(plan_of(kws))) do
+    for _, file in ipairs(emit.sources(plan_of(kws), nil, true)) do
         if file.name:find("sign_hash", 1, true) then text = file.text end
     end
     local function entries(name)
