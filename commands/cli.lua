@@ -189,6 +189,11 @@ local commands = {
                 values = target.names,
                 doc = "of the firmware: " .. table.concat(target.names, ", "),
             },
+            {
+                name = "target-flags",
+                value = "FLAGS",
+                doc = "firmware: compiler flags behind the target's, for another CPU of the kind",
+            },
             with(weights_option, { required = false, doc = "safetensors file, of the firmware or the page" }),
             prefix_option,
             ignore_option,
@@ -515,7 +520,7 @@ local commands = {
         name = "import",
         arguments = { "PATH" },
         from = "commands.checkpoint",
-        doc = "make a model file of a checkpoint's folder or config.json, of a TensorFlow.js model, or of minGPT's JSON",
+        doc = "make a model file of a checkpoint's folder or config.json, a TensorFlow.js model, or minGPT's JSON",
         options = {
             with(
                 output_option,

@@ -56,7 +56,8 @@ function commands.schedules(arguments, options)
 end
 
 -- Options of emit that only one of its two profiles has.
-local of_firmware = { "target", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
+local of_firmware =
+    { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
 local of_bundles = { "linked", "fixed-names", "single-file", "cmake", "meson", "make" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }

@@ -13,8 +13,8 @@
 #error "compile without -ffast-math: it drops NaN and reorders sums that round on purpose"
 #endif
 
-/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of memset,
-   memcpy or memmove. */
+/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of
+   memset, memcpy or memmove. */
 static inline float tiny_skipless_hidden(float value)
 {
 #if defined(__GNUC__)

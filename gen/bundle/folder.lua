@@ -62,6 +62,15 @@ local function wanted_of(recorded, space)
     return wanted
 end
 
+-- The flags of a manifest's list as an option has them.
+local function words_of(list)
+    local words = {}
+    for i, word in ipairs(type(list) == "table" and list or {}) do
+        words[i] = tostring(word)
+    end
+    return table.concat(words, " ")
+end
+
 -- The plan a manifest was made from; raises one line that starts with `path`.
 local function plan_of_manifest(manifest, path)
     local names_of_isas = {}
@@ -71,9 +80,10 @@ local function plan_of_manifest(manifest, path)
     local m = model_file.validate(manifest.model, "", path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
+        if row and manifest.target_flags then row = target.with_flags(row, words_of(manifest.target_flags)) end
         local family, options = families.of(m, manifest.options), { firmware = row }
-        local elsewhere = row or manifest.profile == "web" and web.target
-        local isas = elsewhere and { isa.get(elsewhere.isa) }
+        local isas = row and { isa.get(family.firmware.isa(row)) }
+            or manifest.profile == "web" and { isa.get(web.target.isa) }
             or family.without_weights and {}
             or isa.select(table.concat(names_of_isas, ","))
         for _, name in ipairs(family.options) do

@@ -7,12 +7,11 @@ local blob = require "gen.plan.blob"
 local emit = require "gen.emit.emit"
 local families = require "gen.families.list"
 local host = require "host"
+local json = require "json"
 local literal = require "gen.print.literal"
 local wrap = require "gen.emit.wrap"
 
 local firmware = {}
-
-firmware.tolerance = 1e-5 -- of an output in the self-test, relative to the norm of its token's outputs
 
 -- `words`, joined by ", ", as lines of at most `width` characters.
 local function wrapped(words, width)
@@ -86,81 +85,76 @@ end
 
 -- ## Parts
 
--- The blob in three parts: the tables, which may lie in slower memory, and what is before and behind them; and where
--- the sections are in them.
+-- The blob in parts: sections that may lie in slower memory, and those that may not; and where the sections are in them.
 local function parts_of(p)
-    local first, last
-    for i, section in ipairs(p.sections) do
-        if section.name == "tables" then
-            first, last = section.at, p.sections[i + 1].at
+    local parts, sections, ordered = {}, {}, table.move(p.sections, 1, #p.sections, 1, {})
+    table.sort(ordered, function(a, b) return a.at < b.at end)
+    for _, section in ipairs(ordered) do
+        local slow = section.slow or false
+        if #parts == 0 and slow then parts[1] = { at = 0, slow = false } end -- the header
+        local part = parts[#parts]
+        if not part or part.slow ~= slow then
+            part = { at = part and section.at or 0, slow = slow }
+            parts[#parts + 1] = part
         end
+        sections[section.name] = { part = #parts - 1, at = section.at - part.at }
     end
-    local weights, tables = p.names.macro "WEIGHTS_SECTION", p.names.macro "TABLE_SECTION"
-    local parts = {
-        { symbol = p.model.name .. "_weights_before_tables", at = 0, bytes = first, section = weights },
-        { symbol = p.model.name .. "_weights_tables", at = first, bytes = last - first, section = tables },
-        {
-            symbol = p.model.name .. "_weights_behind_tables",
-            at = last,
-            bytes = p.packed_bytes - last,
-            section = weights,
-        },
-    }
-    local sections = {}
+    for i, part in ipairs(parts) do
+        local word = part.slow and "tables" or "weights"
+        part.symbol = p.model.name .. "_" .. word .. "_" .. i
+        part.section = p.names.macro(part.slow and "TABLE_SECTION" or "WEIGHTS_SECTION")
+        part.bytes = (parts[i + 1] and parts[i + 1].at or p.packed_bytes) - part.at
+    end
+    local list = {}
     for i, section in ipairs(p.sections) do
-        local part = section.at < first and 1 or section.at < last and 2 or 3
-        sections[i] =
-            { name = section.name, storage = section.storage, part = part - 1, at = section.at - parts[part].at }
+        local found = sections[section.name]
+        list[i] = { name = section.name, storage = section.storage, part = found.part, at = found.at }
     end
-    return parts, sections
+    return parts, list
 end
 
--- What a token costs, from the plan alone.
-local function cost_of(p)
-    local row = p.shape.d_out * p.tables.bytes
-    return {
-        flops = math.floor(p.mflop.projection * 1e6 + 2 * p.shape.slots * p.shape.d_out + 0.5),
-        table_bytes_read = p.shape.slots * row,
-        rows_read = p.shape.slots,
-        row_bytes = row,
-    }
-end
+-- Words as a list in a sentence.
+local function listed(words) return (table.concat(words, ", "):gsub(", ([^,]*)$", " and %1")) end
 
--- The numbers of the header's macros: `code` is what the compiler measured, { text, rodata, stack }.
+-- The numbers of the header's macros: `code` is what the compiler measured, { text, rodata, stack, library }.
 function firmware.sizes(p, code)
+    local ram = 0
+    for _, row in ipairs((families.get(p.family).firmware.ram(p))) do
+        ram = ram + row.bytes
+    end
     return {
-        flash_bytes = blob.round_up(code.text + code.rodata, 4) + p.packed_bytes,
-        ram_bytes = p.scratch_bytes + p.weights_struct_bytes,
+        flash_bytes = blob.round_up(code.text + code.rodata + (code.library or 0), 4) + p.packed_bytes,
+        ram_bytes = ram,
         stack_bytes = code.stack,
     }
 end
 
 -- What the templates read as `firmware`. `weights` are the packed bytes.
 local function values_of(p, weights, measured, vectors)
-    local sizes, cost, parts, sections = firmware.sizes(p, measured), cost_of(p), parts_of(p)
-    local counts, tolerances, digest = {}, {}, {}
+    local sizes, family, parts, sections = firmware.sizes(p, measured), families.get(p.family), parts_of(p)
+    local counts, digest, slow, slow_bytes = {}, {}, {}, 0
     for i, part in ipairs(parts) do
         counts[i] = tostring(part.bytes)
+        slow_bytes = slow_bytes + (part.slow and part.bytes or 0)
     end
-    for i, vector in ipairs(vectors) do
-        local sum = 0
-        for _, y in ipairs(vector.y) do
-            sum = sum + y * y
-        end
-        tolerances[i] = firmware.tolerance * sum ^ 0.5
+    for _, section in ipairs(p.sections) do
+        if section.slow then slow[#slow + 1] = section.name end
     end
+    local tolerance = family.firmware.tolerance(p)
     for word in host.sha256(weights):gmatch("%x%x%x%x%x%x%x%x") do
         digest[#digest + 1] = tonumber(word, 16)
     end
-    local family = families.get(p.family)
     return {
+        family = family.firmware,
+        about = family.firmware.about(p),
+        takes = family.firmware.takes(p),
         target = p.target.name,
         flash_bytes = sizes.flash_bytes,
         ram_bytes = sizes.ram_bytes,
         stack_bytes = sizes.stack_bytes,
-        table_bytes = parts[2].bytes,
-        table_bytes_read = cost.table_bytes_read .. " bytes",
-        cost = cost,
+        slow_bytes = slow_bytes,
+        slow_names = listed(slow),
+        work = family.firmware.work(p),
         parts = parts,
         sections = sections,
         part_bytes = table.concat(counts, ", "),
@@ -170,8 +164,15 @@ local function values_of(p, weights, measured, vectors)
         sha256_constant_lines = hex_lines(root_fractions(64, 1 / 3)),
         sha256_start_lines = hex_lines(root_fractions(8, 1 / 2)),
         vectors = vectors,
-        tolerances = tolerances,
-        tolerance = string.format("%g", firmware.tolerance),
+        tolerance = string.format("%g", tolerance),
+        -- How much each value of a row `y` of the self-test may differ.
+        tolerance_of = function(y)
+            local sum = 0
+            for _, value in ipairs(y) do
+                sum = sum + value * value
+            end
+            return tolerance * sum ^ 0.5
+        end,
         number_lines = number_lines,
         exact = family.exact,
         input = family.input,
@@ -205,6 +206,9 @@ function firmware.unmeasured(p, weights) return sources_of(p, values_of(p, weigh
 -- The parts of flash, RAM and stack for the report: lists of { bytes, text }.
 local function report_of(p, values, measured)
     local flash = { { bytes = measured.text, text = "code" }, { bytes = measured.rodata, text = "constants" } }
+    if (measured.library or 0) > 0 then
+        flash[#flash + 1] = { bytes = measured.library, text = "the compiler's functions for floats" }
+    end
     for _, section in ipairs(p.sections) do
         flash[#flash + 1] = { bytes = section.bytes, text = section.name .. ", " .. section.doc }
     end
@@ -213,17 +217,7 @@ local function report_of(p, values, measured)
         rest = rest - row.bytes
     end
     flash[#flash + 1] = { bytes = rest, text = "header of the weights and alignment" }
-    local ram, places = { { bytes = p.weights_struct_bytes, text = "a " .. p.names.weights } }, {}
-    for name, at in pairs(p.variants[1].scratch) do
-        places[#places + 1] = { name = name, at = at }
-    end
-    table.sort(places, function(a, b) return a.at < b.at end)
-    for i, place in ipairs(places) do
-        ram[#ram + 1] = {
-            bytes = (places[i + 1] and places[i + 1].at or p.scratch_bytes) - place.at,
-            text = "scratch: " .. place.name,
-        }
-    end
+    local ram, in_use = families.get(p.family).firmware.ram(p)
     local by_name, stack, functions = {}, {}, {}
     for i, row in ipairs(measured.functions) do
         by_name[row.name] = row.stack
@@ -236,15 +230,12 @@ local function report_of(p, values, measured)
         firmware = values,
         flash = flash,
         ram = ram,
+        in_use = in_use,
         stack = stack,
         functions = functions,
-        cost = values.cost,
         measured = { compiler = measured.compiler, flags = table.concat(measured.flags, " ") },
         flags = table.concat(p.target.flags, " "),
         number = function(n) return string.format("%10d", n) end,
-        projection_bytes = p.projection_bytes,
-        hidden = p.dense_hidden,
-        dense_flops = string.format("%.0f", p.mflop.dense * 1e6),
         align = blob.align,
     }
 end
@@ -285,8 +276,9 @@ function firmware.files(p, weights, measured, vectors, options)
     local values, recorded = values_of(p, weights, measured, vectors), options.recorded or {}
     local files = sources_of(p, values)
     local function add(name, path)
-        files[#files + 1] =
-            { name = name, text = emit.text(p, path, { firmware = values, integers = false, align = blob.align }) }
+        local own = values.family.values and values.family.values(p, vectors) or {}
+        own.firmware, own.align = values, blob.align
+        files[#files + 1] = { name = name, text = emit.text(p, path, own) }
     end
     local c_array = options.c_array or p.target.object ~= "elf"
     if c_array then
@@ -295,17 +287,21 @@ function firmware.files(p, weights, measured, vectors, options)
         add("src/" .. p.model.name .. "_weights.S", "templates/firmware/weights.S")
         files[#files + 1] = { name = "src/" .. p.model.name .. "_weights.bin", text = weights }
     end
-    add("test/" .. p.model.name .. "_selftest.h", "templates/firmware/selftest.h")
-    add("test/" .. p.model.name .. "_selftest.c", "templates/firmware/selftest.c")
-    add("example_main.c", "templates/firmware/example.c")
+    local templates = values.family.templates
+    add("test/" .. p.model.name .. "_selftest.h", templates .. "selftest.h")
+    add("test/" .. p.model.name .. "_selftest.c", templates .. "selftest.c")
+    add("example_main.c", templates .. "example.c")
     local function paper(name, path, more)
         local report = report_of(p, values, measured)
+        report.causal = p.causal or false
         report.misra = more
         files[#files + 1] = { name = name, text = emit.text(p, path, report) }
     end
     paper("REPORT.txt", "templates/firmware/report.txt")
     paper("README.md", "templates/firmware/readme.md")
-    if p.target.object == "elf" then paper(p.model.name .. ".ld", "templates/firmware/linker.ld") end
+    if p.target.object == "elf" and values.slow_bytes > 0 then
+        paper(p.model.name .. ".ld", "templates/firmware/linker.ld")
+    end
     if options.misra then
         paper("MISRA.md", "templates/firmware/misra.md", options.misra)
     elseif recorded["MISRA.md"] then
@@ -319,6 +315,9 @@ function firmware.files(p, weights, measured, vectors, options)
         files[#files + 1] = {
             name = file.name,
             text = emit.text(p, file.template, {
+                noun = values.family.noun,
+                word = values.family.word,
+                about = values.about,
                 sources = compiled,
                 version = host.version,
                 target = p.target.name,
@@ -338,6 +337,7 @@ function firmware.files(p, weights, measured, vectors, options)
         text = emit.manifest(p, files, {
             profile = "firmware",
             target = p.target.name,
+            target_flags = p.target.more_flags and json.array(p.target.more_flags),
             c_array = c_array or nil,
             wrap = options.wrap,
             weights_sha256 = host.sha256(weights),

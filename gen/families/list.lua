@@ -12,7 +12,20 @@
 --                     options.firmware: a row of gen/plan/target.lua. p.options is what a manifest records: enough to
 --                     build the plan again
 --   isa_types(options)   the types that instruction sets may need more for (isa.with_types)
---   firmware_isa(target)   the name of the instruction set of its firmware, nil: it has no firmware
+--   firmware          what gen/emit/firmware.lua asks, nil: it has no firmware:
+--     isa(target)     the name of its instruction set
+--     without_fpu     values of options that are the default where the target has no FPU, nil: none
+--     noun, word, about(p)   what papers call such a model, its name in macros of build systems, and its shape in words
+--     templates       folder of usage.h and calls.c, which header and source include, selftest.h, selftest.c,
+--                     example.c and readme.md
+--     takes(p)        the memory that calls work in, as names of arguments
+--     calls(p)        the public functions beside those that bind
+--     ram(p)          the memory that a caller gives it, a list of { bytes, text }; behind it how much of scratch is in
+--                     use at a time, such a list, too
+--     work(p)         of a token, from the plan alone: { slow_bytes: that are read of the sections that may lie in slower
+--                     memory, lines: { {number, text} } }
+--     values(p, vectors)   what templates of the self-test and the example take beside, nil: nothing
+--     tolerance(p)    of a result in the self-test, relative to the norm of its row
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)
 --   without_weights   a model is whole without a checkpoint and the same for all instruction sets: nothing is sampled,
 --                     and packed from none

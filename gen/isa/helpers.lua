@@ -13,8 +13,8 @@ local function hidden(name, type)
     return {
         name = name,
         text = ([[
-/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of memset,
-   memcpy or memmove. */
+/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of
+   memset, memcpy or memmove. */
 static inline TYPE $NAME(TYPE value)
 {
 #if defined(__GNUC__)

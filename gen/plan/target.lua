@@ -3,10 +3,13 @@
 --   name, doc          what `--target` takes, and what it is
 --   isa                its kernels: an instruction set of gen/isa/
 --   compiler, flags    what text and stack are measured with, and the flags that choose CPU and ABI
+--   more_flags         those that --target-flags has added to them, nil: none
 --   pointer_bytes      of the target
 --   vector_bytes       of the longest vectors that its stack is declared for, where their length is known at run time
 --                      only, nil: it is fixed
---   soft_float         its float operations are calls of the compiler's own library (libgcc), nil: instructions
+--   soft_float         its float operations are calls of the compiler's own library (libgcc), each of which takes so many
+--                      bytes of stack at most, nil: instructions
+--   doubles            it has instructions for doubles, nil: not
 --   object             "elf" or "wasm"
 -- and how tests/firmware/targets_test.lua runs it:
 --   start, script      files of tests/firmware/boards/: start-up code, and the linker script; nil: the linker's own
@@ -36,9 +39,9 @@ local trace = { "-singlestep", "-d", "exec,nochain", "-D" }
 -- one.
 local trace_blocks = { "-d", "in_asm,exec,nochain", "-D" }
 
-local function cortex_m(row, board)
+local function cortex_m(row, board, link)
     row.compiler, row.pointer_bytes, row.object = "arm-none-eabi-gcc", 4, "elf"
-    row.start, row.script, row.link = "start_cortex_m.c", "cortex_m.ld", { "-nostartfiles" }
+    row.start, row.script, row.link = "start_cortex_m.c", "cortex_m.ld", flags("-nostartfiles", link or {})
     row.emulator = {
         "qemu-system-arm",
         "-machine",
@@ -73,7 +76,7 @@ target.list = {
         name = "cortex-m0plus",
         doc = "Cortex-M0+, no FPU",
         isa = "scalar",
-        soft_float = true,
+        soft_float = 32,
         flags = flags("-mcpu=cortex-m0plus", "-mfloat-abi=soft", arm),
     }, "mps2-an385"),
     cortex_m({
@@ -88,16 +91,34 @@ target.list = {
         isa = "scalar",
         flags = flags("-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard", arm),
     }, "mps2-an500"),
+    -- Its board starts in the secure state, in which memory has these addresses.
+    cortex_m({
+        name = "cortex-m33",
+        doc = "Cortex-M33 with FPU",
+        isa = "scalar",
+        flags = flags("-mcpu=cortex-m33", "-mfloat-abi=hard", arm),
+    }, "mps2-an505", { "-Wl,--defsym=board_flash=0x10000000", "-Wl,--defsym=board_ram=0x38000000" }),
     cortex_m({
         name = "cortex-m55",
         doc = "Cortex-M55 with Helium",
         isa = "mve",
+        doubles = true,
         flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm),
+    }, "mps3-an547"),
+    -- Its flags as Armv8.1-M's: the compiler does not know the CPU. There is no board of it in the emulator, but all its
+    -- instructions that are used are Cortex-M55's, too.
+    cortex_m({
+        name = "cortex-m85",
+        doc = "Cortex-M85 with Helium",
+        isa = "mve",
+        doubles = true,
+        flags = flags("-march=armv8.1-m.main+mve.fp+fp.dp+dsp", "-mfloat-abi=hard", arm),
     }, "mps3-an547"),
     linux({
         name = "aarch64",
         doc = "AArch64 with NEON",
         isa = "neon",
+        doubles = true,
         pointer_bytes = 8,
         flags = flags("-march=armv8-a", no_tables),
     }, "aarch64-linux-gnu-gcc", { "qemu-aarch64-static" }, { "gcc-aarch64-linux-gnu", "qemu-user-static" }),
@@ -106,6 +127,7 @@ target.list = {
             name = "aarch64-sve",
             doc = "AArch64 with SVE",
             isa = "sve",
+            doubles = true,
             pointer_bytes = 8,
             others = {
                 { "qemu-aarch64-static", "-cpu", "max,sve128=on" },
@@ -123,6 +145,7 @@ target.list = {
             name = "rv64gcv",
             doc = "RISC-V RV64GC with vectors",
             isa = "rvv",
+            doubles = true,
             pointer_bytes = 8,
             vector_bytes = 64,
             others = {
@@ -149,7 +172,7 @@ target.list = {
         name = "rv32imc",
         doc = "RISC-V RV32IMC, no FPU",
         isa = "scalar",
-        soft_float = true,
+        soft_float = 32,
         pointer_bytes = 4,
         flags = flags("-march=rv32imc", "-mabi=ilp32", no_tables),
     }, table.unpack(riscv32)),
@@ -164,6 +187,7 @@ target.list = {
         name = "wasm32",
         doc = "WebAssembly with SIMD128",
         isa = "wasm",
+        doubles = true,
         compiler = "clang-19",
         pointer_bytes = 4,
         object = "wasm",
@@ -184,6 +208,7 @@ target.list = {
         name = "generic",
         doc = "this machine's own C compiler, portable C",
         isa = "scalar",
+        doubles = true,
         pointer_bytes = 8,
         flags = flags("-mno-red-zone", no_tables),
     }, "gcc", nil, { "gcc" }),
@@ -200,6 +225,24 @@ function target.get(name)
         if row.name == name then return row end
     end
     error('--target: "' .. tostring(name) .. '": must be one of ' .. table.concat(target.names, ", "), 0)
+end
+
+-- The row `row` for another CPU of the kind, which `text`, flags of the compiler, chooses; raises one line for what are none.
+function target.with_flags(row, text)
+    local copy = {}
+    for key, value in pairs(row) do
+        copy[key] = value
+    end
+    copy.more_flags = {}
+    for word in text:gmatch "%S+" do
+        if not word:find "^%-[%w_.+=,%-]+$" then
+            error('--target-flags: "' .. word .. '": must be a flag such as -mcpu=cortex-m35p', 0)
+        end
+        table.insert(copy.more_flags, word)
+    end
+    if #copy.more_flags == 0 then error('--target-flags: "' .. text .. '": has no flag', 0) end
+    copy.flags = flags(row.flags, copy.more_flags)
+    return copy
 end
 
 return target

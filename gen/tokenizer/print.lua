@@ -64,8 +64,8 @@ local function parts_of(facts, splits)
     return list
 end
 
--- The values that the templates take.
-function tokenizer_print.values(facts)
+-- The values that the templates take; float_sums: scores that are floats are compared without doubles.
+function tokenizer_print.values(facts, float_sums)
     local splits = {
         classes = patterns[facts.split] or skips[facts.split] or facts.added_spaces,
         pattern = patterns[facts.split] or false,
@@ -81,7 +81,7 @@ function tokenizer_print.values(facts)
         splits.at_start = splits.at_start or pass.prefix == "first"
         splits.hangul = splits.hangul or pass.kind == "decompose"
     end
-    return { facts = facts, splits = splits, parts = parts_of(facts, splits) }
+    return { facts = facts, splits = splits, parts = parts_of(facts, splits), float_sums = float_sums or false }
 end
 
 -- What <model>_tokenize returns beside the codes of <model>_bind.

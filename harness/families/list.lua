@@ -28,9 +28,10 @@
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
 --     gather_i8(p, v)      words of the integer gather, or false
 --   firmware               what harness/firmware/build.lua asks, nil: there is none:
---     smaller_types        { tables, projection } to be tried where a model does not fit
+--     smaller_options      { types by option } to be tried where a model does not fit, the smallest last
 --     smaller_schedules    texts of schedules that take less stack
---     vectors(p, files, seed, count)   tokens of the self-test and what the reference makes of them: { {x, y} }
+--     fewer                { most(m), with(m, n), text }: what a model can have fewer of, and how lines say it; nil
+--     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template wants them
 local families = {}
 
 local rows = {

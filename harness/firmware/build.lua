@@ -15,8 +15,6 @@ local wrap = require "gen.emit.wrap"
 
 local firmware = {}
 
-local vectors = 4 -- tokens of the self-test
-
 local limited = { -- options that set a limit, in the order of the table
     { option = "flash", key = "flash_bytes" },
     { option = "ram", key = "ram_bytes" },
@@ -62,23 +60,16 @@ local function size_words(sizes)
     return table.concat(list)
 end
 
--- A copy of model `m` with `h` tables.
-local function with_tables(m, h)
-    local copy = {}
-    for key, value in pairs(m) do
-        copy[key] = value
-    end
-    copy.h = h
-    return copy
-end
-
--- What would fit: a list of { text, sizes }, each measured. `build(m, tables, projection, choices)` makes a plan.
+-- What would fit: a list of { text, sizes }, each measured. `build(m, types, choices)` makes a plan; types: by option.
 local function alternatives(p, limits, build, directory)
-    local list, tried = {}, 0
+    local list, tried, family = {}, 0, families.get(p.family)
     local smaller = harness.get(p.family).firmware
-    local types_to_try = smaller.smaller_types
-    local function try(text, m, tables, projection, choices)
-        local good, candidate = pcall(build, m, tables, projection, choices)
+    local own = {}
+    for _, name in ipairs(family.types) do
+        own[name] = p.options[name] or p[name].name
+    end
+    local function try(text, m, types, choices)
+        local good, candidate = pcall(build, m, types, choices)
         if not good or candidate.packed_bytes > (limits.flash_bytes or math.maxinteger) then return false end
         tried = tried + 1
         local sizes = firmware_files.sizes(candidate, measured_of(candidate, directory .. "/" .. tried))
@@ -94,8 +85,8 @@ local function alternatives(p, limits, build, directory)
         and firmware_files.sizes(p, measured_of(p, directory .. "/again")).stack_bytes > limits.stack_bytes
     then
         for _, text in ipairs(smaller.smaller_schedules) do
-            local wanted = families.get(p.family).space.parse(text)
-            local good, candidate = pcall(build, p.model, p.tables.name, p.projection.name, wanted)
+            local wanted = family.space.parse(text)
+            local good, candidate = pcall(build, p.model, own, wanted)
             if
                 good
                 and not choices
@@ -106,40 +97,44 @@ local function alternatives(p, limits, build, directory)
         end
     end
     local function types_text(types)
-        return "--tables "
-            .. types[1]
-            .. (types[2] ~= "f32" and " --projection " .. types[2] or "")
-            .. (words and " " .. words or "")
-    end
-    if words then try(words, p.model, p.tables.name, p.projection.name, choices) end
-    for _, types in ipairs(types_to_try) do
-        if types[1] ~= p.tables.name or types[2] ~= p.projection.name then
-            try(types_text(types), p.model, types[1], types[2], choices)
+        local options = {}
+        for i, name in ipairs(family.types) do
+            if i == 1 or types[name] ~= "f32" then options[#options + 1] = "--" .. name .. " " .. types[name] end
         end
+        return table.concat(options, " ") .. (words and " " .. words or "")
     end
-    -- The largest h: each type's tables shrink with it, and all else does not grow.
-    for _, types in ipairs { { p.tables.name, p.projection.name }, types_to_try[#types_to_try] } do
-        local least, most = 0, p.model.h - 1
+    local function same_types(types)
+        for _, name in ipairs(family.types) do
+            if types[name] ~= own[name] then return false end
+        end
+        return true
+    end
+    if words then try(words, p.model, own, choices) end
+    for _, types in ipairs(smaller.smaller_options) do
+        if not same_types(types) then try(types_text(types), p.model, types, choices) end
+    end
+    -- As many as fit of what shrinks with their number, while all else does not grow.
+    for _, types in ipairs(smaller.fewer and { own, smaller.smaller_options[#smaller.smaller_options] } or {}) do
+        local least, most = 0, smaller.fewer.most(p.model)
         while least < most do
-            local h = (least + most + 1) // 2
-            local good, candidate = pcall(build, with_tables(p.model, h), types[1], types[2])
+            local count = (least + most + 1) // 2
+            local good, candidate = pcall(build, smaller.fewer.with(p.model, count), types)
             if
                 good
                 and candidate.packed_bytes + 4096 <= (limits.flash_bytes or math.maxinteger)
                 and candidate.scratch_bytes + candidate.weights_struct_bytes
                     <= (limits.ram_bytes or math.maxinteger)
             then
-                least = h
+                least = count
             else
-                most = h - 1
+                most = count - 1
             end
         end
         if least > 0 then
             try(
-                string.format("h = %d, trained anew, %s", least, types_text(types)),
-                with_tables(p.model, least),
-                types[1],
-                types[2],
+                string.format(smaller.fewer.text .. ", %s", least, types_text(types)),
+                smaller.fewer.with(p.model, least),
+                types,
                 choices
             )
         end
@@ -172,19 +167,28 @@ end
 function firmware.build(path, options)
     local wanted, limits, wrapped =
         target.get(options.target), limits_of(options), options.wrap and wrap.select(options.wrap) or nil
+    if options["target-flags"] then wanted = target.with_flags(wanted, options["target-flags"]) end
     local _, asked = request.model(path, options)
-    if not asked.firmware_isa then error("--profile: firmware: is not for a " .. asked.noun, 0) end
-    options.firmware, options.arithmetic = wanted, options.arithmetic or wanted.soft_float and "integer" or nil
+    if not asked.firmware then error("--profile: firmware: is not for a " .. asked.noun, 0) end
+    options.firmware = wanted
+    for name, value in pairs(wanted.soft_float and asked.firmware.without_fpu or {}) do
+        options[name] = options[name] or value
+    end
     local _, family = request.model(path, options)
-    local set = isa.get(family.firmware_isa(wanted))
+    local set = isa.get(family.firmware.isa(wanted))
     local p = request.plan(path, { set }, options)
     local directory = process.temporary_directory()
     local measured = measured_of(p, directory .. "/measured")
     local sizes = firmware_files.sizes(p, measured)
     if not fits(sizes, limits) then
-        refuse(p, sizes, limits, function(smaller, tables, projection, choices)
-            local changed = setmetatable({ tables = tables, projection = projection }, { __index = options })
-            return family.build(smaller, { set }, changed, { [set.name] = choices or p.wanted and p.wanted[set.name] })
+        refuse(p, sizes, limits, function(smaller, types, choices)
+            local changed = setmetatable({}, { __index = function(_, name) return types[name] or options[name] end })
+            return family.build(
+                smaller,
+                { set },
+                changed,
+                { [set.name] = choices or p.options.schedule and p.options.schedule[set.name] }
+            )
         end, directory)
     end
     local files = packed.make(p, directory, options)
@@ -193,7 +197,7 @@ function firmware.build(path, options)
         wrap = wrapped,
         weights = assert(host.read(files.output, 1 << 31)),
         measured = measured,
-        vectors = harness.get(p.family).firmware.vectors(p, files, options.seed, vectors),
+        vectors = harness.get(p.family).firmware.vectors(p, files, options.seed),
     }
 end
 

@@ -6,6 +6,7 @@ local misra = {}
 
 local unexplained = "not examined"
 local reasons = {
+    ["2.2"] = "constants that compilers must not see through, so that no loop becomes a call of memcpy",
     ["2.5"] = "the header names sizes that only some callers need",
     ["8.7"] = "the function is declared in the header that all kernels share",
     ["8.14"] = "restrict lets the compiler keep sums in registers; every use says what may not overlap",
@@ -18,6 +19,7 @@ local reasons = {
     ["11.5"] = "parts of the weights and of scratch have their types by offset; alignment is checked, or required of \z
         the caller",
     ["11.8"] = "no qualifier is lost: the addon takes the element for the pointer",
+    ["11.9"] = "pointers that are not needed are set to a plain 0",
     ["12.1"] = "products before sums, as in arithmetic",
     ["12.3"] = "declarations of several variables, not the operator",
     ["14.2"] = "a loop's condition looks at what its body changes",

@@ -1,5 +1,6 @@
 -- What a target's compiler makes of a firmware bundle: bytes of text and constants, and the stack of the deepest call.
 local compile = require "harness.base.compile"
+local families = require "gen.families.list"
 local elf = require "harness.base.elf"
 local host = require "host"
 local process = require "process"
@@ -80,6 +81,7 @@ function toolchain.objects(p, files, directory)
             compile.call(compile.joined(command, { "-c", "-o", path }))
             local object = {
                 name = file.name,
+                path = path,
                 object = assert(host.read(path, 1 << 28)),
                 stack = host.read((path:gsub("o$", "su")), 1 << 20) or "",
             }
@@ -130,6 +132,29 @@ local function add_references(references, list)
     end
 end
 
+-- Where floats are calls of the compiler's own library: adds its functions among `references` to `frames`, and returns
+-- the bytes of code and constants that they take in a program.
+local function add_library(p, objects, frames, references, directory)
+    local called = false
+    for _, names in pairs(references) do
+        for _, name in ipairs(names) do
+            if name:find "^__" and not frames[name] then
+                frames[name], called = p.target.soft_float, true
+            end
+        end
+    end
+    if not called then return 0 end
+    local command, own, path = { p.target.compiler }, 0, directory .. "/linked.o"
+    command = compile.joined(command, p.target.flags, { "-nostdlib", "-r", "-o", path })
+    for _, object in ipairs(objects) do
+        local sizes = elf.sizes(object.object)
+        command[#command + 1], own = object.path, own + sizes.text + sizes.rodata
+    end
+    compile.call(compile.joined(command, { "-lgcc" }))
+    local all = elf.sizes(assert(host.read(path, 1 << 28)))
+    return all.text + all.rodata - own
+end
+
 -- The deepest chain of calls from `name` on: bytes, and names from the first to the last function.
 local function deepest(name, frames, references)
     local bytes, chain = 0, {}
@@ -144,8 +169,8 @@ local function deepest(name, frames, references)
     return bytes + (frames[name] or 0), { name, table.unpack(chain) }
 end
 
--- The order of parts in the report: { text, rodata, stack, path, functions = { {name, stack} }, files = { {name, text,
--- rodata} }, compiler, flags }. `path` is the chain of functions that takes `stack`. Raises one line.
+-- The order of parts in the report: { text, rodata, library, stack, path, functions = { {name, stack} }, files = { {name, text,
+-- rodata} }, compiler, flags }. `library`: bytes of the compiler's functions for floats, nil: it has none; `path` is the chain of functions that takes `stack`. Raises one line.
 function toolchain.measure(p, files, directory)
     local target = p.target
     if not process.run({ "sh", "-c", 'command -v "$1"', "sh", target.compiler }, {}).output:find("%S") then
@@ -171,6 +196,7 @@ function toolchain.measure(p, files, directory)
         measured.files[#measured.files + 1] = { name = object.name, text = sizes.text, rodata = sizes.rodata }
         add_references(references, object.references)
     end
+    if target.soft_float then measured.library = add_library(p, objects, frames, references, directory) end
     for name, stack in pairs(frames) do
         measured.functions[#measured.functions + 1] = { name = name, stack = stack }
     end
@@ -178,7 +204,8 @@ function toolchain.measure(p, files, directory)
         measured.functions,
         function(a, b) return a.stack > b.stack or a.stack == b.stack and a.name < b.name end
     )
-    for _, name in ipairs { p.names.bind_linked, p.names.bind, p.names.ffn } do
+    local calls = families.get(p.family).firmware.calls(p)
+    for _, name in ipairs { p.names.bind_linked, p.names.bind, table.unpack(calls) } do
         local stack, path = deepest(name, frames, references)
         if stack > measured.stack then
             measured.stack, measured.path = stack, path

@@ -1,13 +1,13 @@
 //$ takes firmware
 /* Whether the parts have the CRC-32 of the weights: polynomial 0xedb88320, reflected, four bits at a time. */
-static int $(model)_is_whole(const unsigned char *const part[3], const size_t part_bytes[3])
+static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)], const size_t part_bytes[$(#firmware.parts)])
 {
     static const uint32_t table[16] = {
 //$ lines("        ", firmware.crc_lines)
     };
     uint32_t crc = 0xffffffffu;
 
-    for (unsigned k = 0; k < 3; ++k)
+    for (unsigned k = 0; k < $(#firmware.parts); ++k)
         for (size_t i = 0; i < part_bytes[k]; ++i) {
             crc ^= part[k][i];
             crc = (crc >> 4) ^ table[crc & 15u];

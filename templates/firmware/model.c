@@ -1,7 +1,7 @@
-//$ takes firmware, variants, input, output
+//$ takes firmware
 #include "$(names.runtime)"
 
-/* The weights that are linked in, in three parts: the tables and what lies before and behind them in the blob. */
+/* The weights that are linked in: parts of the blob, in the sections that the header names. */
 //$ for _, part in ipairs(firmware.parts) do
 extern const unsigned char $(part.symbol)[$(part.bytes)];
 //$ end
@@ -16,16 +16,16 @@ $(include("templates/firmware/crc32.c"))
 
 #endif
 
-/* Checks and binds weights in three parts. */
-static int $(model)_bind_parts(const unsigned char *const part[3], $(names.weights) *weights)
+/* Checks and binds weights in parts. */
+static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts)], $(names.weights) *weights)
 {
-    static const size_t part_bytes[3] = { $(firmware.part_bytes) };
+    static const size_t part_bytes[$(#firmware.parts)] = { $(firmware.part_bytes) };
     const uint16_t byte_order = 1;
     unsigned k;
 
     if (!weights)
         return $(names.macro("ERROR_NULL"));
-    for (k = 0; k < 3; ++k)
+    for (k = 0; k < $(#firmware.parts); ++k)
         if ((uintptr_t) part[k] % $(names.macro("ALIGN")))
             return $(names.macro("ERROR_ALIGNMENT"));
     if (!$(model)_is_whole(part, part_bytes))
@@ -41,7 +41,7 @@ static int $(model)_bind_parts(const unsigned char *const part[3], $(names.weigh
 
 int $(names.bind_linked)($(names.weights) *weights)
 {
-    const unsigned char *part[3];
+    const unsigned char *part[$(#firmware.parts)];
 //$ for i, part in ipairs(firmware.parts) do
     part[$(i - 1)] = $(part.symbol);
 //$ end
@@ -50,7 +50,7 @@ int $(names.bind_linked)($(names.weights) *weights)
 
 int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 {
-    const unsigned char *part[3];
+    const unsigned char *part[$(#firmware.parts)];
     if (!blob)
         return $(names.macro("ERROR_NULL"));
     if (bytes != $(names.macro("WEIGHTS_BYTES")))
@@ -61,7 +61,4 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
     return $(model)_bind_parts(part, weights);
 }
 
-void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch)
-{
-    $(variants[1].names.ffn)(weights, x, y, tokens, scratch);
-}
+$(include(firmware.family.templates .. "calls.c"))

@@ -1,17 +1,14 @@
-//$ takes promise, firmware, integers, layer_text, shape_text, ffn_text, scratch_bytes, packed_bytes
+//$ takes promise, firmware, integers, layer_text, shape_text, calls_text, sizes_text, struct_of_weights, scratch_bytes, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include(layer_text))
 
-   Firmware for $(firmware.target): weights are linked in and read in place, one token at a time needs $(names.macro("RAM_BYTES")) of RAM.
+   Firmware for $(firmware.target): weights are linked in and read in place, a caller gives it $(names.macro("RAM_BYTES")) of RAM.
 //$ lines("   ", promise)
    All are reentrant.
 
-     static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))]; $(names.macro("ALIGN"))-byte aligned, one for each thread
-     static $(names.weights) weights;
-     if ($(names.bind_linked)(&weights) == $(names.macro("OK")))
-         $(names.ffn)(&weights, x, y, 1, scratch); */
+$(include(firmware.family.templates .. "usage.h")) */
 
 #include <stddef.h>
 //$ if integers then
@@ -22,19 +19,26 @@ $(include(shape_text))
 
 /* What it takes on $(firmware.target): upper bounds, measured with the compiler and flags that REPORT.txt names. */
 #define $(names.macro("FLASH_BYTES")) $(firmware.flash_bytes)u /* code, constants and weights */
-#define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* scratch and a $(names.weights); there is no static data */
+#define $(names.macro("RAM_BYTES")) $(firmware.ram_bytes)u /* $(firmware.takes) and a $(names.weights); there is no static data */
 #define $(names.macro("STACK_BYTES")) $(firmware.stack_bytes)u /* that the deepest call takes below its caller */
-#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
+#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
-#define $(names.macro("TABLE_BYTES")) $(firmware.table_bytes)u /* of them in $(names.macro("TABLE_SECTION")): a token reads $(firmware.table_bytes_read) */
+//$ if sizes_text then
+$(include(sizes_text))
+//$ end
+//$ if firmware.slow_bytes > 0 then
+#define $(names.macro("TABLE_BYTES")) $(firmware.slow_bytes)u /* of them in $(names.macro("TABLE_SECTION")): a token reads $(firmware.work.slow_bytes) bytes */
+//$ end
 
-/* Where the linker puts the weights: define these for all that is compiled, for example to have the tables in slower memory. */
+/* Where the linker puts the weights: define $(firmware.slow_bytes > 0 and "these" or "this") for all that is compiled$(firmware.slow_bytes > 0 and ", for example to have the " .. firmware.slow_names .. " in slower memory" or ""). */
 #ifndef $(names.macro("WEIGHTS_SECTION"))
 #define $(names.macro("WEIGHTS_SECTION")) ".rodata.$(model)_weights"
 #endif
+//$ if firmware.slow_bytes > 0 then
 #ifndef $(names.macro("TABLE_SECTION"))
 #define $(names.macro("TABLE_SECTION")) ".rodata.$(model)_tables"
 #endif
+//$ end
 
 /* How the functions that bind check the weights: each finds every bit that is wrong. */
 #define $(names.macro("CHECK_CRC32")) 1 /* CRC-32 of IEEE 802.3 */
@@ -49,7 +53,7 @@ $(include("templates/bundle/statuses.h"))
 extern "C" {
 #endif
 
-$(include("templates/bundle/weights.h"))
+$(include(struct_of_weights))
 
 /* Checks the weights that are linked in and fills `weights`. Copies nothing.
    weights  not written unless the result is $(names.macro("OK"))
@@ -61,7 +65,7 @@ int $(names.bind_linked)($(names.weights) *weights);
    bytes    size of the blob */
 int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights);
 
-$(include(ffn_text))
+$(include(calls_text))
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
 }
 
 /* Whether the parts have the SHA-256 of the weights. All parts but the last are whole blocks. */
-static int $(model)_is_whole(const unsigned char *const part[3], const size_t part_bytes[3])
+static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)], const size_t part_bytes[$(#firmware.parts)])
 {
     static const uint32_t expected[8] = {
 //$ lines("        ", firmware.sha256_lines)
@@ -61,7 +61,7 @@ static int $(model)_is_whole(const unsigned char *const part[3], const size_t pa
 
     for (k = 0; k < 8; ++k)
         state[k] = start[k] + zero;
-    for (k = 0; k < 3; ++k) {
+    for (k = 0; k < $(#firmware.parts); ++k) {
         for (i = 0; i + 64 <= part_bytes[k]; i += 64)
             $(model)_sha256_block(state, part[k] + i);
         for (left = 0; i < part_bytes[k]; ++i, ++left)

@@ -4,9 +4,11 @@
 #ifndef $(names.macro("WEIGHTS_SECTION"))
 #define $(names.macro("WEIGHTS_SECTION")) ".rodata.$(model)_weights"
 #endif
+//$ if firmware.slow_bytes > 0 then
 #ifndef $(names.macro("TABLE_SECTION"))
 #define $(names.macro("TABLE_SECTION")) ".rodata.$(model)_tables"
 #endif
+//$ end
 //$ for _, part in ipairs(firmware.parts) do
 
     .section $(part.section), "a", %progbits

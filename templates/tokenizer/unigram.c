@@ -1,4 +1,4 @@
-//$ takes facts
+//$ takes facts, float_sums
 /* A place in a word: the best way to it from the word's beginning. */
 typedef struct {
     $(facts.real) score; /* sum of its pieces' */
@@ -32,9 +32,17 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
                 break;
             id = trie[3 * (size_t) node + 2];
             if (id != $(names.macro("NONE"))) {
+//$ if float_sums then
+                /* sum + lost is exactly own + score (Knuth's two-sum), so that the comparison needs no double */
+                const float own = weights->scores[id], sum = own + score, part = sum - score;
+                const float lost = (score - (sum - part)) + (own - part), best = place[end].score;
+                if (place[end].from == $(names.macro("NONE")) || sum > best || (sum == best && lost > 0.0f)) {
+                    place[end].score = sum;
+//$ else
                 const double sum = (double) weights->scores[id] + score;
                 if (place[end].from == $(names.macro("NONE")) || sum > place[end].score) {
                     place[end].score = $(facts.real == "float" and "(float) " or "")sum;
+//$ end
                     place[end].from = (uint32_t) at;
                     place[end].id = id;
                 }

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d,
+//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d, float_sums,
 //$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
@@ -303,7 +303,10 @@ $(i)}
     }
 }
 //$ local widths = shape.norm and shape.norm_widths[1] ~= shape.norm_widths[2]
-//$ if shape.norm then
+//$ if shape.norm and float_sums then
+$(include("templates/math/sum.c"))
+$(include("templates/math/norm_in_floats.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or tostring(shape.d) }))
+//$ elseif shape.norm then
 //$ local layernorm = shape.norm.kind == "layernorm"
 //$ local width = widths and "width" or shape.d
 //$ local mean_of = widths and "/= (double) width" or "*= " .. one_over_d

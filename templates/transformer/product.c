@@ -14,7 +14,7 @@ $(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
 //$         end
 //$     end
 //$ end
-//$ if product.unpacks then
+//$ if product.several and product.unpacks then
 
 /* A strip of $(product.strip) outputs of a panel, all its inputs, as floats. */
 static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t inputs, float *restrict unpacked)
@@ -27,7 +27,7 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
     }
 }
 //$ end
-//$ for _, tokens in ipairs(product.tokens) do
+//$ for _, tokens in ipairs(product.several and product.tokens or {}) do
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void $(helper)_of_$(tokens)(const float *restrict x, $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w, size_t inputs,
@@ -147,28 +147,33 @@ void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *re
 {
     const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
 
-    if (tokens == 1) {
-//$ local function call(i, streams, output)
-//$     local from, to = "w + panel * inputs * " .. panel, "y + panel * " .. panel
+//$ -- Lines that call the kernels of a token alone; its rows are x and y.
+//$ local function alone(i, x, y)
+//$ local function call(i, streams)
+//$     local from, to = "w + panel * inputs * " .. panel, y .. " + panel * " .. panel
 //$     if product.alone_outputs < panel then
 $(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
 //$         from, to, i = from .. " + at", to .. " + at", i .. "    "
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)(x, $(from), each * inputs * $(panel), inputs, $(to), each * $(panel), zero);
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * inputs * $(panel), inputs, $(to), each * $(panel), zero);
 //$     else
-$(i)$(helper)_alone(x, $(from), inputs, $(to), zero);
+$(i)$(helper)_alone($(x), $(from), inputs, $(to), zero);
 //$     end
 //$ end
 //$ if #product.streams > 1 then
-        const size_t each = panels / $(product.streams[1]);
-        for (size_t panel = 0; panel < each; ++panel)
-//$ call("            ", product.streams[1])
-        for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+$(i)const size_t each = panels / $(product.streams[1]);
+$(i)for (size_t panel = 0; panel < each; ++panel)
+//$ call(i .. "    ", product.streams[1])
+$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
 //$ else
-        for (size_t panel = 0; panel < panels; ++panel)
+$(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
-//$ call("            ", 1)
+//$ call(i .. "    ", 1)
+//$ end
+//$ if product.several then
+    if (tokens == 1) {
+//$ alone("        ", "x", "y")
     } else {
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
@@ -185,6 +190,11 @@ $(i)$(helper)_alone(x, $(from), inputs, $(to), zero);
             }
         }
     }
+//$ else
+    for (size_t token = 0; token < tokens; ++token) {
+//$ alone("        ", "(x + token * x_step)", "y + token * y_step")
+    }
+//$ end
     for (size_t token = 0; token < tokens; ++token, y += y_step)
         for (size_t output = 0; output < panels * $(panel); output += $(lanes)) {
             const $(isa.vector) sums = $(isa.load_unaligned("y", "output"));

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
-//$ takes element, float, place, has, depends, run_of, tile
+//$ takes element, float, place, has, depends, run_of, tile, float_sums
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
@@ -19,8 +19,13 @@ $(include("templates/math/exp.c"))
 //$ end
 $(include("templates/math/tanh.c"))
 //$ end
+//$ if float_sums and (kinds.layernorm or kinds.rmsnorm or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
+$(include("templates/math/sum.c"))
+//$ end
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
-//$ if kinds[kind] then
+//$ if kinds[kind] and float_sums then
+$(include("templates/math/norm_in_floats.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+//$ elseif kinds[kind] then
 //$ local layernorm = kind == "layernorm"
 
 /* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row of x[rows][d]; y may be x. */
@@ -114,6 +119,30 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 /* $(output.pool == "mean" and "The mean" or "The sum / sqrt(tokens)") of x[tokens][$(output.width)]. */
 static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
 {
+//$ if float_sums then
+    float sums[$(panel)], lost[$(panel)];
+//$ if output.pool == "mean" then
+    const float all = (float) tokens;
+//$ else
+    float factors[$(lanes)];
+    $(isa.store_unaligned("factors", 0, isa.reciprocal_root(isa.broadcast("(float) tokens"))));
+//$ end
+    const float zero = $hidden(0.0f);
+
+    for (size_t from = 0; from < $(output.width); from += $(panel)) {
+        const size_t count = $(output.width) - from < $(panel) ? $(output.width) - from : $(panel);
+        for (size_t i = 0; i < count; ++i) {
+            sums[i] = zero;
+            lost[i] = zero;
+        }
+        for (size_t token = 0; token < tokens; ++token)
+            for (size_t i = 0; i < count; ++i)
+                sums[i] = $(helper)_add(sums[i], x[token * $(output.width) + from + i], &lost[i]);
+        for (size_t i = 0; i < count; ++i)
+            y[from + i] = sums[i] $(output.pool == "mean" and "/ all" or "* factors[0]");
+    }
+}
+//$ else
     double sums[$(panel)];
 //$ if output.pool == "mean" then
     const double factor = 1.0 / (double) tokens;
@@ -135,6 +164,7 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
             y[from + i] = (float) (sums[i] * factor);
     }
 }
+//$ end
 //$ else
 /* The $(output.pool) of x[tokens][$(output.width)]. */
 static void $(helper)_pool(const float *restrict x, size_t tokens, float *restrict y)
@@ -215,11 +245,17 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
         float *to = y + row * $(width);
 //$ if output.unit then
         float factor[$(lanes)];
+//$ if float_sums then
+        float square = 0.0f, lost = 0.0f;
+        for (size_t i = 0; i < $(width); ++i)
+            square = $(helper)_add(square, from[i] * from[i], &lost);
+//$ else
         double square = 0.0;
         for (size_t i = 0; i < $(width); ++i)
             square += (double) from[i] * (double) from[i];
+//$ end
         /* what is shorter than that has no direction */
-        const float length = square > 1e-30 ? (float) square : 1.0f;
+        const float length = square > $(float_sums and "1e-30f ? square" or "1e-30 ? (float) square") : 1.0f;
         $(isa.store_unaligned("factor", 0, isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length")))));
         for (size_t i = 0; i < $(width); ++i)
             to[i] = factor[0] * from[i];

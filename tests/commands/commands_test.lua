@@ -465,7 +465,8 @@ function test.run_converts_float64()
     local there = program.folder()
     works { "sample", tiny, "-o", there .. "/w.safetensors" }
     program.python(
-        "x = np.linspace(-1, 1, 128).astype('<f4').reshape(2, 64); np.save(sys.argv[1], x); np.save(sys.argv[2], x.astype('<f8'))",
+        "x = np.linspace(-1, 1, 128).astype('<f4').reshape(2, 64); np.save(sys.argv[1], x); \z
+         np.save(sys.argv[2], x.astype('<f8'))",
         there .. "/x.npy",
         there .. "/wide.npy"
     )

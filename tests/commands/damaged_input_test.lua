@@ -398,7 +398,7 @@ function test.inputs_against_the_rules()
     }
 
     bad_input("", described((fine:gsub("%(2, 6%)", "(3, 4)"))))
-    bad_input("descr: '<f8': must be '<f4'", described((fine:gsub("<f4", "<f8"))))
+    bad_input("data: 48 bytes: must be 96", described((fine:gsub("<f4", "<f8"))))
     bad_input("descr: '>f4': must be '<f4'", described((fine:gsub("<f4", ">f4"))))
     bad_input("descr: '<i4': must be '<f4'", described((fine:gsub("<f4", "<i4"))))
     bad_input("fortran_order: True: must be False", described((fine:gsub("False", "True"))))

@@ -122,8 +122,8 @@ for name in tiny base other near all fused post side ring tables held; do
     by=(gcc clang)
     [[ ${#compilers[@]} == 2 || $name == tiny || $name == other ]] || by=("${by[number++ % 2]}")
     for cc in "${by[@]}"; do
-        compile $name $name.$cc $cc -std=c99 -O2 -ffreestanding "${warnings[@]}"
-        [[ $name == base || (${#compilers[@]} == 1 && $cc == gcc) ]] || compile $name $name.$cc.c11 $cc -std=c11 -fsyntax-only "${warnings[@]}"
+        compile $name "$name.$cc" "$cc" -std=c99 -O2 -ffreestanding "${warnings[@]}"
+        [[ $name == base || (${#compilers[@]} == 1 && $cc == gcc) ]] || compile $name "$name.$cc.c11" "$cc" -std=c11 -fsyntax-only "${warnings[@]}"
     done
 done
 ok "every file compiles by itself without a warning"

@@ -20,20 +20,26 @@ ok() { echo "ok     firmware: $*"; }
 
 # bundle NAME MODEL [OPTIONS]: emits into $work/NAME for this machine.
 bundle() {
-    "$lookupc" emit "gen/models/$2.lua" --profile firmware --target generic --weights "$work/$2.safetensors" -o "$work/$1" "${@:3}" >"$work/log" 2>&1 ||
+    local model=gen/models/$2.lua
+    [[ -e $model ]] || model=tests/firmware/$2.lua
+    "$lookupc" emit "$model" --profile firmware --target generic --weights "$work/$2.safetensors" -o "$work/$1" "${@:3}" >"$work/log" 2>&1 ||
         fail "emit $1: $(cat "$work/log")"
 }
 
-for model in tiny kws; do "$lookupc" sample gen/models/$model.lua -o "$work/$model.safetensors" >"$work/log"; done
+for model in gen/models/{tiny,kws}.lua tests/firmware/{lookups,sentences}.lua; do
+    "$lookupc" sample $model -o "$work/$(basename $model .lua).safetensors" >"$work/log"
+done
 bundle tiny tiny
 bundle kws kws --arithmetic integer
 bundle i8 kws --tables i8 --projection bf16 --without-misra
 bundle array kws --arithmetic integer --weights-array --without-misra
+bundle lookups lookups --without-misra
+bundle sentences sentences --type i8 --cache i8
 
 # ## Compiling
 
 compilers=$(lua5.4 tests/effort.lua consumer_compilers)
-for name in tiny kws i8 array; do
+for name in tiny kws i8 array lookups sentences; do
     include=(-I"$work/$name/inc" -I"$work/$name/src" -I"$work/$name/test")
     for cc in gcc clang; do
         align=-Wcast-align
@@ -107,7 +113,7 @@ ok "tables and other weights have sections that a project names"
 refused() {
     local text=$1
     shift
-    if PATH=${path:-$PATH} "$lookupc" emit gen/models/tiny.lua -o "$work/none" "$@" >"$work/log" 2>&1; then fail "accepted: $*"; fi
+    if PATH=${path:-$PATH} "$lookupc" emit "${of:-gen/models/tiny.lua}" -o "$work/none" "$@" >"$work/log" 2>&1; then fail "accepted: $*"; fi
     grep -q -e "$text" "$work/log" || fail "$*: $(cat "$work/log")"
     [[ ! -e $work/none ]] || fail "$*: wrote something"
 }
@@ -125,6 +131,14 @@ refused 'is what --target decides' "${given[@]}" --isa avx2
 mkdir "$work/path" && ln -s /bin/sh "$work/path/sh" # no compiler is there
 path=$work/path refused 'needs gcc to measure' "${given[@]}"
 "$lookupc" emit gen/models/tiny.lua -o "$work/fits" "${given[@]}" --flash 1M --ram 4K --stack 4K >"$work/log" 2>&1 || fail "what fits is refused: $(cat "$work/log")"
+given=(--profile firmware --target generic --weights "$work/lookups.safetensors" --without-misra)
+of=tests/firmware/lookups.lua refused 'type i8 --cache i8  ' "${given[@]}" --ram 34K
+of=tests/firmware/lookups.lua refused 'must be a flag such as' "${given[@]}" --target-flags 'x; y'
+refused 'is for --profile firmware' --target-flags -O1
+"$lookupc" emit tests/firmware/lookups.lua -o "$work/flags" "${given[@]}" --target-flags '-O1 -fno-inline' >"$work/log" 2>&1 || fail "--target-flags: $(cat "$work/log")"
+grep -q -e '-O1 -fno-inline$' "$work/flags/REPORT.txt" || fail "--target-flags: $(head -5 "$work/flags/REPORT.txt")"
+"$lookupc" check "$work/flags" >"$work/log" 2>&1 || fail "check of --target-flags: $(cat "$work/log")"
+! cmp -s "$work/flags/inc/lookups.h" "$work/lookups/inc/lookups.h" || fail "--target-flags change nothing"
 ok "limits, with what would fit; wrong options; nothing is written"
 
 # ## Build systems
@@ -206,11 +220,14 @@ mkdir "$work/readme"
 cp -r "$work/kws" "$work/readme/kws"
 rm -f "$work"/readme/kws/*.o "$work"/readme/kws/example
 {
+    # shellcheck disable=SC2016 # backquotes of Markdown, a variable of make
     sed -n '/^```make$/,/^```$/p' "$work/readme/kws/README.md" | grep -v '^```'
+    # shellcheck disable=SC2016
     echo 'all: $(OBJECTS)'
 } >"$work/readme/makefile"
 make --silent -C "$work/readme" CC=gcc all >"$work/log" 2>&1 || fail "the makefile of README.md: $(cat "$work/log")"
-[[ $(ls "$work"/readme/build/kws/*.o | wc -l) == $(ls "$work"/readme/kws/src/*.[cS] | wc -l) ]] || fail "the makefile of README.md: $(ls -R "$work/readme/build")"
+built=("$work"/readme/build/kws/*.o) sources=("$work"/readme/kws/src/*.[cS])
+((${#built[@]} == ${#sources[@]})) || fail "the makefile of README.md: $(ls -R "$work/readme/build")"
 "$lookupc" check "$work/readme/kws" >"$work/log" 2>&1 || fail "check of what the makefile of README.md has built: $(cat "$work/log")"
 touch "$work/readme/kws/src/extra.c"
 if "$lookupc" check "$work/readme/kws" >"$work/log" 2>&1; then fail "check does not see a source that the makefile compiles"; fi
@@ -228,5 +245,5 @@ printf '\n' >>"$work/again/src/kws.c"
 if "$lookupc" check "$work/again" >"$work/log" 2>&1; then fail "check does not see an edit"; fi
 if grep -ril 'compliant\|compliance' "$work/tiny" "$work/kws" --include='*.md' --include='*.txt'; then fail "a claim that nobody made"; fi
 grep -q '^| 10.4 ' "$work/kws/MISRA.md" "$work/tiny/MISRA.md" || fail "MISRA.md lists nothing"
-! grep -q 'not examined' "$work/kws/MISRA.md" "$work/tiny/MISRA.md" || fail "MISRA.md: a kind of report without a reason"
+! grep -q 'not examined' "$work/kws/MISRA.md" "$work/tiny/MISRA.md" "$work/sentences/MISRA.md" || fail "MISRA.md: a kind of report without a reason"
 ok "the same bytes again, check, papers"

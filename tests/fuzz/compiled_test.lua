@@ -75,8 +75,8 @@ local function wrong(p, directory, cc, level, standard)
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
     assert(host.write_file(directory .. "/main.cc", text))
     local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
-    failures[1] = compile.failures({ compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" }) })[1]
-        or nil
+    local command = compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
+    failures[1] = compile.failures({ command })[1] or nil
     return compile.joined(failures, imports("nm", objects, p.model.name))
 end
 
@@ -162,16 +162,26 @@ local function header_flags(target, directory)
     return { "-isystem", directory .. "/headers" }
 end
 
+local firmware_kinds = {
+    { name = "kws", model = "gen/models/kws.lua", options = {}, floats = true },
+    { name = "kws", model = "gen/models/kws.lua", options = { "--arithmetic", "integer" } },
+    { name = "lookups", model = "tests/firmware/lookups.lua", options = {}, floats = true },
+    {
+        name = "sentences",
+        model = "tests/firmware/sentences.lua",
+        options = { "--type", "i8", "--cache", "f16" },
+        floats = true,
+    },
+}
+
 function test.firmware_has_no_warning_and_imports_nothing()
     local directory, failures, turn = process.temporary_directory(), {}, fuzz.first_model()
     for number, target in ipairs(some(target_list.list, turn)) do
         local lacking = missing { target.compiler, nm_of(target) }
         if lacking then host.print("skipped: " .. target.name .. ": " .. lacking .. " is not here") end
-        for kind, options in
-            ipairs(lacking and {} or some({ {}, { "--arithmetic", "integer" } }, turn // #target_list.list))
-        do
-            local folder = string.format("%s/%d_%d", directory, number, kind)
-            local paths, flags = firmware(target, "gen/models/kws.lua", options, folder)
+        for number_of_kind, kind in ipairs(lacking and {} or some(firmware_kinds, turn)) do
+            local folder = string.format("%s/%d_%d", directory, number, number_of_kind)
+            local paths, flags = firmware(target, kind.model, kind.options, folder)
             for i, way in ipairs(some(ways_of { "CRC32", "SHA256" }, turn)) do
                 local checks, level = way[1], way[2]
                 local objects, wrong_files = compiled(
@@ -183,14 +193,14 @@ function test.firmware_has_no_warning_and_imports_nothing()
                         standards[(turn + i) % 2 + 1],
                         "-I" .. folder .. "/inc",
                         "-I" .. folder .. "/src",
-                        "-DKWS_CHECK=KWS_CHECK_" .. checks,
+                        string.format("-D%s_CHECK=%s_CHECK_%s", kind.name:upper(), kind.name:upper(), checks),
                     })
                 )
                 if #wrong_files == 0 then
-                    wrong_files = imports(nm_of(target), objects, "kws", known(target, #options == 0))
+                    wrong_files = imports(nm_of(target), objects, kind.name, known(target, kind.floats))
                 end
                 for _, line in ipairs(wrong_files) do
-                    local title = table.concat(options, " ") .. " " .. checks .. " " .. level
+                    local title = kind.name .. " " .. table.concat(kind.options, " ") .. " " .. checks .. " " .. level
                     failures[#failures + 1] = target.name .. " " .. title .. ": " .. line
                 end
             end

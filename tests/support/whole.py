@@ -39,6 +39,8 @@ def aligned(count):
 class Library:
     """The emitted C of a model for one instruction set, with its blob."""
 
+    optimise = "-O1"
+
     def __init__(self, model, weights, folder, isa, *options):
         works("emit", model, "-o", folder, "--isa", isa, *options)
         works("pack", model, "--weights", weights, "-o", folder + "/weights.bin", *options)
@@ -48,7 +50,7 @@ class Library:
         for entry in manifest["files"]:
             if entry["name"].endswith(".c"):
                 objects.append(f"{folder}/{entry['name'][:-2]}.o")
-                subprocess.run(["gcc", "-O1", "-fPIC", "-c", *entry.get("flags", []), f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
+                subprocess.run(["gcc", self.optimise, "-fPIC", "-c", *entry.get("flags", []), f"{folder}/{entry['name']}", "-o", objects[-1]], check=True)
         subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/model.so"], check=True)
         self.name = manifest["model"]["name"]
         self.macros = self._macros(folder)

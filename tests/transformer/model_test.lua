@@ -190,7 +190,8 @@ function test.plan_counts_what_is_eliminated()
         2 * (2 * 64 * 64 + 2 * 64 * 8 + 3 * 64 * 256) + 2 * 64 * 100
     )
     check.equal(
-        weights("t.head_dim = 4 t.kv_heads = 2 t.layers = 1 t.d_in = 20 t.skip = true t.attention.eliminate = 'none'").total,
+        weights("t.head_dim = 4 t.kv_heads = 2 t.layers = 1 t.d_in = 20 t.skip = true \z
+            t.attention.eliminate = 'none'").total,
         20 * 32 + 2 * 20 * 8 + 32 * 64 + 64 * 20 + 2 * 64 * 256 + 100 * (20 + 64)
     )
     -- Rows of d + 2e: the tables of the first layer and the input embedding.

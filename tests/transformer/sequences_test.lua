@@ -1,5 +1,5 @@
--- Blocks whose calls are for several sequences compute what they compute for each alone: chunks of tokens span sequences
--- and sequences span chunks, and attention stays within each.
+-- Blocks whose calls are for several sequences compute what they compute for each alone: chunks of tokens span
+-- sequences and sequences span chunks, and attention stays within each.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local execute = require "harness.families.transformer.execute"
@@ -68,8 +68,8 @@ end
 function test.tables_that_deliver()
     verified(
         "tables",
-        "d = 24, heads = 2, layers = 3, attention = { eliminate = 'QKV', causal = false, context = 40 }, ffn = { kind = \z
-            'lookup', h = 5, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
+        "d = 24, heads = 2, layers = 3, attention = { eliminate = 'QKV', causal = false, context = 40 }, \z
+            ffn = { kind = 'lookup', h = 5, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
         200,
         {},
         {}

@@ -3,7 +3,6 @@ local check = require "tests.support.check"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
-local process = require "process"
 local program = require "tests.support.program"
 local sets = require "tests.support.sets"
 
@@ -56,8 +55,9 @@ end
 function test.widths_of_heads_and_inputs()
     verified(
         "narrow_heads",
-        "d = 40, heads = 3, head_dim = 6, kv_heads = 1, skip = true, norm = { kind = 'rmsnorm' }, attention = { rope = \z
-            {}, window = 9, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
+        "d = 40, heads = 3, head_dim = 6, kv_heads = 1, skip = true, norm = { kind = 'rmsnorm' }, \z
+            attention = { rope = {}, window = 9, context = 40 }, \z
+            ffn = { kind = 'glu', f = 33, activation = 'gelu_tanh' }",
         "--cache",
         "i8"
     )

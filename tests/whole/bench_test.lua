@@ -72,13 +72,28 @@ function test.decoders_prefill_and_step()
         "layers = { { d_in = 32 } }, attention = { context = 20 }, checkpoint = 'llama', tied = true, \z
             output = { norm = { kind = 'layernorm' }, head = {} }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
     )
-    local text = program.works(bench(path, "--type", "i8"))
+    local page = folder .. "/page.html"
+    local text = program.works(bench(path, "--type", "i8", "--html", page))
+    check.matches(assert(host.read(page)), "<title>decoder: the time of a whole model</title>")
+    check.matches(assert(host.read(page)), ">prefill</td>")
     check.matches(text, "^decoder on [^\n]*one thread\nisa     type  call    tokens position us/sequence ")
     check.matches(text, "\nscalar  i8    prefill     16        %- ")
     check.matches(text, "\nscalar  i8    step         1        0 ")
     check.matches(text, "\nscalar  i8    step         1       19 ")
     check.matches(text, "\nby stage, us/sequence\n[^\n]* embedding  products attention       FFN      head together\n")
     check.matches(text, "\nA/A control: the last call measured twice ")
+end
+
+-- A window has no end: the context says where a step is timed.
+function test.windows()
+    local path = model(
+        "windowed",
+        "layers = 1, attention = { context = 20, window = 5, rope = {} }, checkpoint = 'llama', \z
+            output = { head = {} }, ffn = { kind = 'mlp', f = 48, activation = 'gelu' }"
+    )
+    local found = json.decode(program.works(bench(path, "--lengths", "20", "--json")))
+    check.equal({ found.results[1].tokens, found.results[2].position, found.results[3].position }, { 20, 0, 19 })
+    program.refuses(1, '--lengths: "21": must be integers from 1 to the context, 20', bench(path, "--lengths", "21"))
 end
 
 function test.what_cannot_be_timed()

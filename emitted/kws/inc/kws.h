@@ -6,7 +6,7 @@
    y = bias + sum over 16 tables of s_k T_k[c_k]: code c_k and score s_k of a token come from the signs and magnitudes of
    6 projected values. z projects LayerNorm(x) by one dense matrix.
 
-   Firmware for cortex-m4f: weights are linked in and read in place, one token at a time needs KWS_RAM_BYTES of RAM.
+   Firmware for cortex-m4f: weights are linked in and read in place, a caller gives it KWS_RAM_BYTES of RAM.
    No function allocates memory, keeps state or calls a library: objects made by arm-none-eabi-gcc at
    -O1, -O2, -O3 or -Os import nothing.
    All are reentrant.
@@ -32,7 +32,7 @@
 #define KWS_FLASH_BYTES 83028u /* code, constants and weights */
 #define KWS_RAM_BYTES 668u /* scratch and a kws_weights; there is no static data */
 #define KWS_STACK_BYTES 112u /* that the deepest call takes below its caller */
-#define KWS_SCRATCH_BYTES 640u /* that kws_ffn works in */
+#define KWS_SCRATCH_BYTES 640u /* that a call works in */
 #define KWS_WEIGHTS_BYTES 80832u /* of a blob */
 #define KWS_TABLE_BYTES 65536u /* of them in KWS_TABLE_SECTION: a token reads 1024 bytes */
 

@@ -148,8 +148,8 @@ static inline void kws_gather_end(const kws_gather_sums *sums, unsigned shift, i
 }
 #endif
 
-/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of memset,
-   memcpy or memmove. */
+/* The value, which compilers no longer know: a loop that stores it or computes with it does not become a call of
+   memset, memcpy or memmove. */
 static inline int32_t kws_hidden_integer(int32_t value)
 {
 #if defined(__GNUC__)

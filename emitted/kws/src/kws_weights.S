@@ -10,26 +10,26 @@
 
     .section KWS_WEIGHTS_SECTION, "a", %progbits
     .balign 64
-    .global kws_weights_before_tables
-    .type kws_weights_before_tables, %object
-    .size kws_weights_before_tables, 15040
-kws_weights_before_tables:
+    .global kws_weights_1
+    .type kws_weights_1, %object
+    .size kws_weights_1, 15040
+kws_weights_1:
     .incbin "kws_weights.bin", 0, 15040
 
     .section KWS_TABLE_SECTION, "a", %progbits
     .balign 64
-    .global kws_weights_tables
-    .type kws_weights_tables, %object
-    .size kws_weights_tables, 65536
-kws_weights_tables:
+    .global kws_tables_2
+    .type kws_tables_2, %object
+    .size kws_tables_2, 65536
+kws_tables_2:
     .incbin "kws_weights.bin", 15040, 65536
 
     .section KWS_WEIGHTS_SECTION, "a", %progbits
     .balign 64
-    .global kws_weights_behind_tables
-    .type kws_weights_behind_tables, %object
-    .size kws_weights_behind_tables, 256
-kws_weights_behind_tables:
+    .global kws_weights_3
+    .type kws_weights_3, %object
+    .size kws_weights_3, 256
+kws_weights_3:
     .incbin "kws_weights.bin", 80576, 256
 
 #if defined(__linux__) && defined(__ELF__)

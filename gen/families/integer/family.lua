@@ -1,5 +1,6 @@
 -- The family of LookupFFNs without floating point; gen/families/list.lua says what its fields mean.
 local describe = require "gen.families.lookup.describe"
+local firmware = require "gen.families.lookup.firmware"
 local model = require "gen.families.lookup.model"
 local plan = require "gen.families.integer.plan"
 
@@ -27,7 +28,7 @@ end
 
 function family.isa_types() return {} end
 
-function family.firmware_isa() return "scalar" end
+family.firmware = firmware.of(function() return "scalar" end)
 
 family.describe = describe.with(
     function(p, add)

@@ -86,6 +86,7 @@ local function sections_of(m, shape, projection, residual, pitch)
         shape.h * shape.rows * pitch,
         "[" .. shape.h .. "][" .. shape.rows .. "][" .. pitch .. "] tables, rows of " .. shape.d_out
     )
+    by_name.tables.slow = true
     add("bias", types.i32, shape.d_out, "bias of y in units of its sums")
     return list, by_name, blob.place(list)
 end

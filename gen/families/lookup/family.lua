@@ -1,6 +1,7 @@
 -- The family of LookupFFNs in floating point; gen/families/list.lua says what its fields mean.
 local describe = require "gen.families.lookup.describe"
 local dtype = require "gen.plan.dtype"
+local firmware = require "gen.families.lookup.firmware"
 local model = require "gen.families.lookup.model"
 local plan = require "gen.families.lookup.plan"
 
@@ -52,7 +53,7 @@ end
 
 function family.isa_types(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
 
-function family.firmware_isa(target) return target.isa end
+family.firmware = firmware.of(function(target) return target.isa end)
 
 function family.summary(_, make)
     local p, variants = make(), {}

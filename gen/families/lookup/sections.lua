@@ -101,7 +101,7 @@ end
 --   tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
---   one
+--   one; slow: a token reads few of its rows, so that firmware may have it in slower memory
 function sections.of(m, shape, projection, tables)
     local list = {}
     local function add(section)
@@ -182,6 +182,7 @@ function sections.of(m, shape, projection, tables)
         steps = sections.table_steps(m, shape),
         boxes = tables.boxes,
         doc = "[" .. shape.h .. "][" .. shape.rows .. "][" .. tables.pitch .. "] tables, rows of " .. shape.d_out,
+        slow = true,
     }
     add {
         name = "bias",

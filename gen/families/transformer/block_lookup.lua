@@ -143,6 +143,7 @@ function block_lookup.add_sections(m, parts, first, add, piece)
                             or ""
                         )
                 )
+                section.placed.slow = of.slow
             end
         end
         local scales

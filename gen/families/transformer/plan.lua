@@ -135,7 +135,8 @@ end
 -- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that
 -- are a part of a model: names, of the part (names.part); first_layer, the number of their first layer in the
 -- checkpoint; at, where their sections begin in the blob; shared_product(number, isa, product), the name of the model's
--- own kernel for products that are planned so, or nil.
+-- own kernel for products that are planned so, or nil; one_by_one: schedules have chunks of one token, and calls give
+-- no products of several; float_sums: norms sum in floats instead of doubles.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -192,6 +193,7 @@ function transformer_plan.build(m, isas, options)
         reads_input = reads_input(after),
         activates = has_step(after, "activate"),
         copies = has_step(before, "copy") or has_step(after, "output"),
+        float_sums = options.float_sums or false,
         variants = {},
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
@@ -201,7 +203,8 @@ function transformer_plan.build(m, isas, options)
         options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
     }
     for i, isa in ipairs(sets) do
-        local v = variant.of(m, shape, before, after, isa, choices[i], parts, i, options.shared_product)
+        local v =
+            variant.of(m, shape, before, after, isa, choices[i], parts, i, options.shared_product, options.one_by_one)
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

@@ -102,7 +102,7 @@ local function blocks_values(p, v, values)
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.tokens_parameters = tokens_parameters(p)
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
-    values.copies = p.copies
+    values.copies, values.float_sums = p.copies, p.float_sums
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
     values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
     -- The parts of a layer's cache, each as `form` prints its type and name.

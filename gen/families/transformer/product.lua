@@ -16,10 +16,12 @@ end
 --   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
 --                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
 --                   for all tokens, unpacked_floats of them
+--   several         false: there are no such kernels, tokens are given one by one
 --   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
 --                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
-function product.plan(choices, lanes, type)
+function product.plan(choices, lanes, type, one_by_one)
     local p = {
+        several = not one_by_one,
         strip_vectors = choices["product.vectors"],
         tokens = product.falling(choices["product.tokens"], 3),
         depth = choices["product.depth"],
@@ -29,7 +31,7 @@ function product.plan(choices, lanes, type)
         prefetch = choices["few.prefetch"] > 0 and choices["few.prefetch"],
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
-    p.unpacks = not type.plain and p.tokens[1] > 1
+    p.unpacks = p.several and not type.plain and p.tokens[1] > 1
     p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
     -- Bytes of weights that a step of one token reads of a panel.
     p.step_bytes = p.unroll * layout.panel * type.bytes

@@ -25,9 +25,10 @@ end
 local function distances(_, isa) return isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 } end
 
 -- Where tables deliver what all tokens attend to, all of them go through a block together.
-local function chunks(shape)
+local function chunks(shape, isa)
     if shape.delivered and not shape.causal then return { shape.most_tokens } end
     local list = { 12, 24, 48, 96, 192, 384, 768, 1536 }
+    if isa.lanes == 1 then list = { 1, 4, table.unpack(list) } end -- of firmware, which is short of memory
     while list[2] and list[#list - 1] >= shape.most_tokens do
         list[#list] = nil
     end
@@ -132,7 +133,7 @@ return space.new {
         values = chunks,
         -- Their hidden values in memory's larger caches, weights read seldom; where rows of tables are gathered, more
         -- of them meet the same rows.
-        default = function(shape) return largest(chunks(shape), shape.lookup and 768 or 192) end,
+        default = function(shape, isa) return largest(chunks(shape, isa), shape.lookup and 768 or 192) end,
     },
     {
         key = "attention.tokens",

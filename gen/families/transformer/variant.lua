@@ -48,20 +48,21 @@ local function buffers_of(shape, before, after, lanes)
 end
 
 -- The kernels of model `m` for one instruction set, number `number` of the bundle, with the schedule `choices`;
--- shared_product: as transformer_plan.build takes it, where blocks are a part of another model.
-function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product)
+-- shared_product, one_by_one: as transformer_plan.build takes them.
+function variant.of(m, shape, before, after, isa, choices, parts, number, shared_product, one_by_one)
     local v = {
         isa = isa,
         schedule = choices,
         schedule_text = schedule.text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
-        product = product.plan(choices, isa.lanes, shape.type),
+        product = product.plan(choices, isa.lanes, shape.type, one_by_one),
         attention = attention.plan(shape, choices, isa.lanes),
     }
     v.rows = v.queries * shape.group
     v.buffers = buffers_of(shape, before, after, isa.lanes)
     v.number, v.lookup_floats = number, block_lookup.scratch_floats(parts, number) -- of a token alone, of any number
+    if one_by_one then v.lookup_floats.many = v.lookup_floats.alone end
     v.decode_scratch_bytes = 4 * v.lookup_floats.alone + 4 * (v.buffers.token_floats + v.buffers.query_floats)
     v.scratch_bytes = 4 * v.lookup_floats.many
         + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)

@@ -1,6 +1,7 @@
 -- The family of whole models; gen/families/list.lua says what its fields mean.
 local checkpoint = require "gen.model.checkpoint_names"
 local describe = require "gen.families.whole.describe"
+local firmware = require "gen.families.whole.firmware"
 local plan = require "gen.families.whole.plan"
 local transformer = require "gen.families.transformer.family"
 local web = require "gen.families.whole.web"
@@ -9,7 +10,8 @@ local family = {
     name = "whole",
     noun = "whole model",
     model = require "gen.families.whole.model",
-    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths" }, -- facts: as of a tokenizer
+    -- facts: as of a tokenizer
+    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html" },
     types = transformer.types,
     space = transformer.space,
     print = require "gen.families.whole.print",
@@ -28,7 +30,20 @@ local family = {
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
-    return plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted, facts = options.facts })
+    local target, one_by_one = options.firmware, nil
+    if target then
+        wanted, one_by_one = firmware.schedule(m, isas, wanted)
+    end
+    return plan.build(m, isas, {
+        type = options.type,
+        cache = options.cache,
+        schedule = wanted,
+        facts = options.facts,
+        target = target,
+        one_by_one = one_by_one,
+    })
 end
+
+family.firmware = firmware
 
 return family

@@ -10,9 +10,10 @@ local most_rows = 192 -- of products outside of the blocks at a time
 -- tables, whose rows are met more often, want more.
 local batch_positions = { dense = 384, lookup = 768 }
 
--- How many positions the sequences have that go through the blocks of encoder `m` together.
-function memory.positions(m)
-    local wanted = batch_positions[m.ffn.kind == "lookup" and "lookup" or "dense"]
+-- How many positions the sequences have that go through the blocks of encoder `m` together; `target`: of firmware, which
+-- takes one sequence.
+function memory.positions(m, target)
+    local wanted = target and 0 or batch_positions[m.ffn.kind == "lookup" and "lookup" or "dense"]
     return blob.round_up(math.max(m.attention.context, wanted), layout.keys)
 end
 
@@ -77,8 +78,8 @@ function memory.plan(p, header)
             chunk = math.max(chunk, v.chunk)
         end
     end
-    p.tokens = p.causal and math.min(chunk, p.context) or memory.positions(p.model)
-    p.rows = math.min(p.tokens, p.causal and p.tokens or most_rows)
+    p.tokens = p.causal and math.min(chunk, p.context) or memory.positions(p.model, p.target)
+    p.rows = p.one_by_one and 1 or math.min(p.tokens, p.causal and p.tokens or most_rows)
     p.state_bytes = header
     for _, segment in ipairs(p.segments) do
         if p.causal then

@@ -60,8 +60,10 @@ local function segments_of(m, isas, public, options, at, shared_product)
             first_layer = first_layer,
             at = at,
             shared_product = shared_product,
+            sequences = not m.attention.causal and { positions = memory.positions(m, options.target) } or nil,
+            one_by_one = options.one_by_one,
+            float_sums = options.target ~= nil,
             part = options.part,
-            sequences = not m.attention.causal and { positions = memory.positions(m) } or nil,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
@@ -75,6 +77,7 @@ local function add_tokenizer(m, facts, c)
     facts, contents, ends = tokenizer.facts(m, facts)
     for _, section in ipairs(tokenizer_plan.sections(facts, contents)) do
         local placed = c.add("tokenizer", section.name, section.dtype, section.elements, section.doc)
+        placed.slow = true
         if section.text then c.pieces[#c.pieces + 1] = { name = section.name, at = placed.at, text = section.text } end
     end
     return facts, ends
@@ -98,7 +101,8 @@ end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and caches
 -- (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
--- its file; part, for timing: what is left of the steps of blocks (gen/families/transformer/plan.lua).
+-- its file; part, for timing: what is left of the steps of blocks (gen/families/transformer/plan.lua); target, a row of
+-- gen/plan/target.lua: for its firmware; one_by_one: as transformer.build takes it.
 function plan.build(m, isas, options)
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -115,6 +119,10 @@ function plan.build(m, isas, options)
     end
     if facts and facts.pieces > m.vocab then
         validated.refuse(m, { "vocab" }, m.vocab, string.format("the tokenizer has %d pieces", facts.pieces))
+    end
+    if options.target and facts and facts.real == "double" and not options.target.doubles then
+        local name = options.target.name
+        error("--target: " .. name .. ": has no doubles, in which the tokenizer of " .. m.name .. " sums scores", 0)
     end
     local p = {
         family = "whole",
@@ -136,7 +144,9 @@ function plan.build(m, isas, options)
         variants = {},
         causal = m.attention.causal,
         layers = whole_model.count(m),
-        weights_struct_bytes = 8 * #c.list + 8,
+        target = options.target,
+        one_by_one = options.one_by_one or false,
+        float_sums = options.target ~= nil, -- doubles are software on many targets
         options = {
             type = type.name,
             cache = dtype.get(options.cache, "cache").name,
@@ -153,13 +163,13 @@ function plan.build(m, isas, options)
             p.sections[#p.sections + 1] = bound
         end
         table.move(segment.plan.pieces, 1, #segment.plan.pieces, #p.pieces + 1, p.pieces)
-        p.weights_struct_bytes = p.weights_struct_bytes + segment.plan.weights_struct_bytes
     end
     for _, piece in ipairs(p.pieces) do
         if piece.from and not piece.optional then
             p.tensors[#p.tensors + 1] = { name = piece.from, shape = piece.shape }
         end
     end
+    p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
     for i = 1, #isas do
         p.variants[i] = variant_of(m, segments, products, type, i)
     end

@@ -67,7 +67,7 @@ local error_id = { name = "ERROR_ID", code = 10, doc = "an id below 0, or not be
 
 -- The templates of the model's own files, and what they read beside the plan.
 function whole.api(p)
-    local values = p.facts and tokenizer_print.values(p.facts) or {}
+    local values = p.facts and tokenizer_print.values(p.facts, p.float_sums) or {}
     local inlines, parts = false, {}
     for i, segment in ipairs(p.segments) do
         inlines = inlines or transformer.api(segment.plan).inlines
@@ -80,6 +80,12 @@ function whole.api(p)
     values.inlines, values.register_barriers, values.openmp = inlines, false, false
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
+    if p.target then
+        values.header, values.source = "templates/firmware/model.h", "templates/firmware/model.c"
+        values.integers = true
+        values.layer_text, values.shape_text = "templates/whole/layer.h", "templates/whole/shape.h"
+        values.sizes_text, values.calls_text = "templates/whole/sizes.h", "templates/whole/calls.h"
+    end
     values.struct_of_weights = "templates/whole/weights.h"
     values.constants = constants_of(p)
     values.context = p.context .. (p.context > 1 << 24 and "u" or "")
@@ -109,6 +115,7 @@ local function forward_values(p, v, values)
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end
+    values.float_sums = p.float_sums
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
     -- Where a buffer lies: `alone` is the condition of a token alone.

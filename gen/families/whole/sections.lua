@@ -8,7 +8,8 @@ local sections = {}
 
 local large = 1 << 22 -- elements of a tensor that is packed row by row
 
--- Collects sections from place `at` of the blob on; `group` says to people which part of the model has them.
+-- Collects sections from place `at` of the blob on; `group` says to people which part of the model has them. `slow`: as in
+-- gen/families/lookup/sections.lua.
 function sections.collector(at, type)
     local c = { list = {}, pieces = {}, at = at, type = type }
     local f32 = dtype.get "f32"
@@ -123,6 +124,8 @@ end
 function sections.add_rows(c, group, name, rows, width, view, doc)
     local scales = c.type.scaled and c.f32(group, name .. "_scales", rows, "scales of the rows of " .. name)
     local section = c.add(group, name, c.type, rows * width, string.format("%s, [%d][%d]", doc, rows, width))
+    section.slow = true
+    if scales then scales.slow = true end
     local by_row = rows * width > large and not (view.group or view.transposed)
     local boxes = by_row and { { from = 0, to = 0, slice_to = width, dims = { { count = width, from = 1, to = 1 } } } }
         or whole(rows * width)
@@ -138,6 +141,7 @@ end
 -- Rows first … first + count - 1 of a matrix of the checkpoint in float32.
 function sections.add_some_rows(c, group, name, first, count, width, view, doc)
     local section = c.f32(group, name, count * width, string.format("%s, [%d][%d]", doc, count, width))
+    section.slow = count > 1
     c.piece(section, view, {
         rows = count,
         columns = width,
@@ -153,6 +157,7 @@ end
 function sections.add_sinusoids(c, group, name, count, width, sinusoidal)
     local section =
         c.f32(group, name, count * width, string.format("sines and cosines of positions, [%d][%d]", count, width))
+    section.slow = true
     c.piece(section, nil, {
         sinusoids = sinusoidal.order,
         columns = width,

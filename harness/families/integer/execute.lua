@@ -60,9 +60,9 @@ local function reference_job_of(p, library, files, seed)
     return job
 end
 
--- `count` tokens and what the reference makes of them: { {x, y} }. Needs no library.
-function execute.vectors(p, files, seed, count)
-    return assert(integer.vectors(reference_job_of(p, "", files, seed), count))
+-- Tokens of a self-test and what the reference makes of them: { {x, y} }. Needs no library.
+function execute.vectors(p, files, seed)
+    return assert(integer.vectors(reference_job_of(p, "", files, seed), packed.vectors))
 end
 
 -- Compares the kernels of plan `p`, packed in `files`, with the reference, and their error with the model's budget.

@@ -1,5 +1,6 @@
 -- The family of LookupFFNs in integers in the harness; harness/families/list.lua says what its fields mean.
 local execute = require "harness.families.integer.execute"
+local fewer_tables = require "harness.families.lookup.fewer_tables"
 
 return {
     name = "integer",
@@ -8,5 +9,10 @@ return {
     verify = execute.verify,
     bench = execute.bench,
     bench_batches = function() return "1,8,64,512,4096" end,
-    firmware = { smaller_types = { { "i8", "i8" } }, smaller_schedules = {}, vectors = execute.vectors },
+    firmware = {
+        smaller_options = { { tables = "i8", projection = "i8" } },
+        smaller_schedules = {},
+        fewer = fewer_tables,
+        vectors = execute.vectors,
+    },
 }

@@ -108,10 +108,10 @@ function check.variants(p, library, files, seed, threads, options)
     return check.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
 end
 
--- `count` tokens and what the reference makes of them: { {x, y} }.
-function check.vectors(p, files, seed, count)
+-- Tokens of a self-test and what the reference makes of them: { {x, y} }.
+function check.vectors(p, files, seed)
     local reference = check.reference_of(p, files, seed)
-    return assert(verify.vectors(reference, count))
+    return assert(verify.vectors(reference, packed.vectors))
 end
 
 return check

@@ -2,6 +2,8 @@
 local check = require "harness.families.lookup.check"
 local execute = require "harness.families.lookup.execute"
 
+local fewer_tables = require "harness.families.lookup.fewer_tables"
+
 return {
     name = "lookup",
     run = execute.run,
@@ -11,8 +13,9 @@ return {
     bench_batches = function() return "1,8,64,512,4096" end,
     tuning = require "harness.families.lookup.tuning",
     firmware = {
-        smaller_types = { { "i8", "f32" }, { "i8", "bf16" } },
+        smaller_options = { { tables = "i8", projection = "f32" }, { tables = "i8", projection = "bf16" } },
         smaller_schedules = { "butterfly.radix=2", "few.accumulators=1", "butterfly.radix=2,few.accumulators=1" },
+        fewer = fewer_tables,
         vectors = check.vectors,
     },
 }

@@ -4,6 +4,8 @@ local weights = require "weights"
 
 local packed = {}
 
+packed.vectors = 4 -- tokens of the self-test of firmware
+
 -- Packs the weights of the options, or random ones, for plan `p`. Returns the job's weights, prefix and blob.
 function packed.make(p, directory, options)
     local files = {

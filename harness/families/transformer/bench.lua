@@ -1,5 +1,6 @@
 -- Times the blocks of a transformer, verified, in the measuring process: against the same blocks unfused, against
 -- reading what they read, and against their products and their attention through other libraries.
+local columns = require "harness.report.columns"
 local compile = require "harness.base.compile"
 local counted = require "harness.report.counted"
 local cpu = require "harness.base.cpu"
@@ -389,24 +390,6 @@ local attention_columns = {
     { "x faster", 8, function(r) return number("%.2f", r.speedup) end },
 }
 
-local function add_table(lines, columns, results)
-    local function add(cell, mark)
-        local cells = {}
-        for _, column in ipairs(columns) do
-            local said = false
-            for _, r in ipairs(results) do
-                said = said or column[3](r)
-            end
-            if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
-        end
-        lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
-    end
-    add(function(column) return column[1] end, "")
-    for _, r in ipairs(results) do
-        add(function(column) return column[3](r) end, counted.mark(r))
-    end
-end
-
 local function print_tables(m, host_facts, cflags, limits, results, attention)
     local lines = {
         string.format(
@@ -418,10 +401,10 @@ local function print_tables(m, host_facts, cflags, limits, results, attention)
             m.layers
         ),
     }
-    add_table(lines, block_columns, results)
+    columns.add(lines, block_columns, results)
     if #attention > 0 then
         lines[#lines + 1] = "attention alone"
-        add_table(lines, attention_columns, attention)
+        columns.add(lines, attention_columns, attention)
     end
     lines[#lines + 1] =
         "us/token: medians of interleaved CPU times. predicted: by the weights left out. of read: of the speed of \z

@@ -6,9 +6,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
-local host = require "host"
 local input = require "harness.verify.input"
-local json = require "json"
 local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
 local process = require "process"
@@ -16,6 +14,7 @@ local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local weights = require "weights"
 local packed = require "harness.families.lookup.packed"
+local verified = require "harness.report.verified"
 
 local transformer = {}
 
@@ -425,55 +424,7 @@ end
 
 function transformer.verify(path, options)
     local plans, skipped = plans_of(path, options, runnable.every)
-    local results, ok, p = transformer.check(plans, options), true, plans[1]
-    for _, result in ipairs(results) do
-        ok = ok and result.ok
-    end
-    if options.json then
-        host.print(assert(json.encode {
-            model = p.model.name,
-            ok = ok,
-            seed = options.seed,
-            results = json.array(results),
-            skipped = json.array(skipped),
-        }))
-        return ok and 0 or 1
-    end
-    host.print(
-        string.format(
-            "%-8s %-8s %-8s %-6s %-6s %7s %9s %9s %11s",
-            p.model.name,
-            "",
-            "",
-            "type",
-            "cache",
-            "tokens",
-            "rel error",
-            "max error",
-            "vs. unfused"
-        )
-    )
-    for _, r in ipairs(results) do
-        host.print(
-            string.format(
-                "%-8s %-8s %-8s %-6s %-6s %7d %9.1e %9.1e %11s",
-                r.isa,
-                r.call,
-                r.ok and "ok" or "FAILED",
-                r.type,
-                r.cache,
-                r.tokens,
-                r.kernel_rel_err or 0,
-                r.max_abs_err or 0,
-                r.rel_err and string.format("%.1e", r.rel_err) or "-"
-            )
-        )
-        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
-    end
-    for _, name in ipairs(skipped) do
-        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
-    end
-    return ok and 0 or 1
+    return verified.print(plans[1].model, transformer.check(plans, options), skipped, options)
 end
 
 return transformer

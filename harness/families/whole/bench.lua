@@ -1,10 +1,12 @@
 -- Times whole models, verified, in the measuring process: calls of several lengths, by stage, and beside their dense
 -- twins of the same types.
+local columns = require "harness.report.columns"
 local compile = require "harness.base.compile"
 local counted = require "harness.report.counted"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
+local html = require "harness.report.html"
 local json = require "json"
 local machine = require "harness.base.machine"
 local measure = require "harness.measure.measure"
@@ -43,6 +45,9 @@ local function lengths_of(text, context)
     return list
 end
 
+-- How many tokens a state of plan `p` is timed with: windows have no end.
+local function context_of(p) return math.min(p.context, p.model.attention.context) end
+
 -- The calls that are timed: { what, tokens of a sequence, sequences, position }.
 local function calls_of(p, lengths)
     local list = {}
@@ -59,7 +64,7 @@ local function calls_of(p, lengths)
     end
     if p.causal then
         add("step", 1, 1, 0)
-        if p.context > 1 then add("step", 1, 1, p.context - 1) end
+        if context_of(p) > 1 then add("step", 1, 1, context_of(p) - 1) end
     end
     return list
 end
@@ -248,7 +253,7 @@ local first_columns = {
     { "sequences", 9, function(r) return r.call == "encode" and r.sequences end },
     { "position", 8, function(r) return r.call == "step" and r.position end },
 }
-local columns = {
+local call_columns = {
     { "us/sequence", 11, function(r) return number("%.1f", r.us_per_sequence) end },
     { "us/token", 9, function(r) return number("%.2f", r.us_per_token) end },
     { "dense twin", 10, function(r) return dense_of(r, "us_per_sequence") end },
@@ -268,49 +273,64 @@ local stage_columns = {
     { "together", 8, function(r) return number("%.0f %%", 100 * r.stages_share) end },
 }
 
-local function add_table(lines, own, results)
-    local function add(cell, mark)
-        local cells = {}
-        for _, list in ipairs { first_columns, own } do
-            for _, column in ipairs(list) do
-                local said = false
-                for _, r in ipairs(results) do
-                    said = said or column[3](r)
-                end
-                if said then cells[#cells + 1] = string.format("%" .. column[2] .. "s", cell(column) or "-") end
-            end
-        end
-        lines[#lines + 1] = (table.concat(cells, " ") .. mark):gsub(" +$", "")
+-- The columns that all tables begin with, and those of `list`.
+local function behind_first(list)
+    local all = { table.unpack(first_columns) }
+    return table.move(list, 1, #list, #all + 1, all)
+end
+
+-- What stands below the tables.
+local function notes_of(results)
+    local notes = {
+        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: without what \z
+            stands behind the last block.",
+    }
+    if results[1].dense then
+        notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
     end
-    add(function(column) return column[1] end, "")
+    notes[#notes + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
+    local worst = 0.0
     for _, r in ipairs(results) do
-        add(function(column) return column[3](r) end, counted.mark(r))
+        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
     end
+    notes[#notes + 1] =
+        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
+    notes[#notes + 1] = counted.note(results)
+    return notes
 end
 
 local function print_tables(m, host_facts, cflags, results)
     local lines = {
         string.format("%s on %s, %s %s, one thread", m.name, host_facts.cpu, host_facts.compiler, cflags),
     }
-    add_table(lines, columns, results)
+    columns.add(lines, behind_first(call_columns), results)
     lines[#lines + 1] = "by stage, us/sequence"
-    add_table(lines, stage_columns, results)
-    lines[#lines + 1] =
-        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: \z
-        without what stands behind the last block."
-    if results[1].dense then
-        lines[#lines + 1] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d \z
-            with GELU."
+    columns.add(lines, behind_first(stage_columns), results)
+    for _, note in ipairs(notes_of(results)) do
+        lines[#lines + 1] = note
     end
-    lines[#lines + 1] = "Stages are differences to the model without them; they do not add up exactly (together)."
-    local worst = 0.0
-    for _, r in ipairs(results) do
-        worst = math.max(worst, r.again_ratio and math.abs(r.again_ratio - 1) or 0)
-    end
-    lines[#lines + 1] =
-        string.format("A/A control: the last call measured twice differs by at most %.1f %%.", 100 * worst)
-    lines[#lines + 1] = counted.note(results)
     host.print(table.concat(lines, "\n"))
+end
+
+-- The same as a page.
+local function page(m, host_facts, results)
+    local function table_of(own)
+        local shown = {}
+        for i, column in ipairs(columns.said(behind_first(own), results)) do
+            local function value(r) return tostring(column[3](r) or "-") end
+            shown[i] = { column[1], value, text = column[2] < 0, first = i == 1 }
+        end
+        return html.table(shown, results, function(r) return not r.counts end)
+    end
+    local list = { table_of(call_columns), html.paragraph "By stage, us/sequence:", table_of(stage_columns) }
+    for _, note in ipairs(notes_of(results)) do
+        list[#list + 1] = html.paragraph(note)
+    end
+    list[#list + 1] = html.facts {
+        { "CPU", host_facts.cpu .. ": " .. table.concat(host_facts.isa, ", ") },
+        { "compiler", host_facts.compiler .. " " .. host_facts.flags },
+    }
+    return html.page(m.name .. ": the time of a whole model", list)
 end
 
 -- Whole models have no --batch.
@@ -334,7 +354,7 @@ function bench.run(path, options)
             local own = setmetatable({ type = type }, { __index = options })
             local p = request.plan(path, { isa }, own, machine.tuned_note)
             m = p.model
-            local calls, entries = calls_of(p, lengths_of(options.lengths, p.context)), {}
+            local calls, entries = calls_of(p, lengths_of(options.lengths, context_of(p))), {}
             local errors = { own = add_model(entries, path, p, "", isa, type, own) }
             local twin = parts.twin(m)
             if twin then
@@ -355,6 +375,7 @@ function bench.run(path, options)
     else
         print_tables(m, host_facts, options.cflags, results)
     end
+    if options.html then assert(host.write_file(options.html, page(m, host_facts, results))) end
     return 0
 end
 

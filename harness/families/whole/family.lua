@@ -2,6 +2,7 @@
 local bench = require "harness.families.whole.bench"
 local embed = require "harness.families.whole.embed"
 local execute = require "harness.families.whole.execute"
+local firmware = require "harness.families.whole.firmware"
 local generate = require "harness.families.whole.generate"
 local perplexity = require "harness.families.whole.perplexity"
 local similar = require "harness.families.whole.similar"
@@ -27,4 +28,5 @@ return {
     run_option = "ids",
     text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
     verify = verify.run,
+    firmware = firmware,
 }

@@ -1,8 +1,6 @@
 -- Compares emitted whole models with the reference: on every instruction set of this CPU, by every function.
 local compile = require "harness.base.compile"
 local dtype = require "gen.plan.dtype"
-local host = require "host"
-local json = require "json"
 local library = require "harness.whole.library"
 local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
@@ -15,6 +13,7 @@ local transformer = require "harness.families.transformer.execute"
 local weights = require "weights"
 local whole = require "whole"
 local whole_family = require "gen.families.whole.family"
+local verified = require "harness.report.verified"
 
 local verify = {}
 
@@ -226,63 +225,13 @@ function verify.check(plans, options)
     return results
 end
 
-local function print_results(p, results, skipped)
-    host.print(
-        string.format(
-            "%-8s %-11s %-8s %-6s %-6s %7s %9s %9s",
-            p.model.name,
-            "",
-            "",
-            "type",
-            "cache",
-            "tokens",
-            "rel error",
-            "max error"
-        )
-    )
-    for _, r in ipairs(results) do
-        host.print(
-            string.format(
-                "%-8s %-11s %-8s %-6s %-6s %7d %9.1e %9.1e",
-                r.isa,
-                r.call,
-                r.ok and "ok" or "FAILED",
-                r.type,
-                r.cache,
-                r.tokens,
-                r.rel_err or 0,
-                r.max_abs_err or 0
-            )
-        )
-        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
-    end
-    for _, name in ipairs(skipped) do
-        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
-    end
-end
-
 function verify.run(path, options)
     local sets, skipped = runnable.every(options.isa, whole_family.isa_types(options))
     local plans = {}
     for i, set in ipairs(sets) do
         plans[i] = request.plan(path, { set }, options, machine.tuned_note)
     end
-    local results, ok = verify.check(plans, options), true
-    for _, result in ipairs(results) do
-        ok = ok and result.ok
-    end
-    if options.json then
-        host.print(assert(json.encode {
-            model = plans[1].model.name,
-            ok = ok,
-            seed = options.seed,
-            results = json.array(results),
-            skipped = json.array(skipped),
-        }))
-    else
-        print_results(plans[1], results, skipped)
-    end
-    return ok and 0 or 1
+    return verified.print(plans[1].model, verify.check(plans, options), skipped, options)
 end
 
 return verify

@@ -1,6 +1,6 @@
 /* Runs a bundle's self-test, then one token on a painted stack, and prints how many outputs are wrong and how deep the stack was.
    Compiled with -DMODEL_HEADER="…", -DSELFTEST_HEADER="…" and -DMODEL(word)=<model>_##word, -DMACRO(word)=<MODEL>_##word,
-   and the types of tokens, -DINPUT=… -DOUTPUT=…. */
+   and with -DCALLS_HEADER="…", which says how such a model is called: run_ffn.h or run_whole.h. */
 #include "tests/firmware/boards/board.h"
 
 #include SELFTEST_HEADER
@@ -14,11 +14,11 @@
 unsigned char board_stack[BOARD_STACK_BYTES] ALIGNED;
 static unsigned char scratch[MACRO(SCRATCH_BYTES)] ALIGNED;
 static MODEL(weights) weights;
-static INPUT x[MACRO(D)];
-static OUTPUT y[MACRO(D_OUT)];
+
+#include CALLS_HEADER
 
 #ifndef BASELINE
-_Static_assert(MACRO(RAM_BYTES) == sizeof scratch + sizeof weights, "what a caller gives is the RAM that the header declares");
+_Static_assert(MACRO(RAM_BYTES) == GIVEN_BYTES, "what a caller gives is the RAM that the header declares");
 #endif
 
 #if defined(__arm__) || defined(__aarch64__)
@@ -32,15 +32,13 @@ _Static_assert(MACRO(RAM_BYTES) == sizeof scratch + sizeof weights, "what a call
 unsigned run_selftest(void);
 unsigned run_selftest(void)
 {
-    return MODEL(selftest)(scratch);
+    return all_wrong();
 }
 
 /* 0: the weights are bound. */
 int run_bind(void);
 int run_bind(void)
 {
-    for (unsigned i = 0; i < MACRO(D); ++i)
-        x[i] = (INPUT)((int)(i & 7) * 100 - 250);
     return MODEL(bind_linked)(&weights);
 }
 
@@ -73,8 +71,9 @@ __attribute__((noinline)) static unsigned run_token(void)
         low[i] = (unsigned char)(0xa5u ^ (uintptr_t)(low + i));
     const int bound = MODEL(bind_linked)(&weights);
     run_begin();
-    MODEL(ffn)(&weights, x, y, 1, scratch);
+    one_token();
     run_end();
+    other_calls();
     unsigned i = bound ? free_bytes : 0;
     while (i < free_bytes && low[i] == paint((const unsigned char *)board_stack + i))
         ++i;
@@ -109,6 +108,7 @@ void run(void)
 void run_token(void);
 void run_token(void)
 {
-    MODEL(ffn)(&weights, x, y, 1, scratch);
+    one_token();
+    other_calls();
 }
 #endif

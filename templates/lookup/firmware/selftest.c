@@ -24,7 +24,9 @@ static const $(firmware.output) expected[tokens][$(names.macro("D_OUT"))] = {
 //$ if not firmware.exact then
 /* How much an output may differ: $(firmware.tolerance) of the norm of its token's outputs. */
 static const float tolerances[tokens] = {
-//$ lines("    ", firmware.number_lines(firmware.tolerances))
+//$ local tolerances = {}
+//$ for i, vector in ipairs(firmware.vectors) do tolerances[i] = firmware.tolerance_of(vector.y) end
+//$ lines("    ", firmware.number_lines(tolerances))
 };
 
 //$ end

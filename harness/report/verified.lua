@@ -1,0 +1,50 @@
+-- What verify prints of calls of blocks and of whole models: a line each, or JSON.
+local host = require "host"
+local json = require "json"
+
+local verified = {}
+
+-- Prints the results { isa, call, ok, type, cache, tokens, rel_err, max_abs_err, message } of model `m` and the names
+-- of instruction sets that were skipped. Where results have kernel_rel_err, that is the kernel's error, and rel_err the
+-- one beside unfused weights. Returns the exit status.
+function verified.print(m, results, skipped, options)
+    local ok, fused = true, false
+    for _, r in ipairs(results) do
+        ok, fused = ok and r.ok, fused or r.kernel_rel_err ~= nil
+    end
+    if options.json then
+        host.print(assert(json.encode {
+            model = m.name,
+            ok = ok,
+            seed = options.seed,
+            results = json.array(results),
+            skipped = json.array(skipped),
+        }))
+        return ok and 0 or 1
+    end
+    local function add(last, ...)
+        host.print(string.format("%-8s %-11s %-8s %-6s %-6s %7s %9s %9s", ...) .. (fused and last or ""))
+    end
+    local function error_of(value) return string.format("%.1e", value or 0) end
+    add(" vs. unfused", m.name, "", "", "type", "cache", "tokens", "rel error", "max error")
+    for _, r in ipairs(results) do
+        add(
+            string.format(" %11s", r.kernel_rel_err and r.rel_err and error_of(r.rel_err) or "-"),
+            r.isa,
+            r.call,
+            r.ok and "ok" or "FAILED",
+            r.type,
+            r.cache,
+            r.tokens,
+            error_of(r.kernel_rel_err or r.rel_err),
+            error_of(r.max_abs_err)
+        )
+        if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
+    end
+    for _, name in ipairs(skipped) do
+        host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")
+    end
+    return ok and 0 or 1
+end
+
+return verified

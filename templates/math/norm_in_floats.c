@@ -1,0 +1,35 @@
+//$ takes isa, lanes, helper, name, layernorm, more, rows, width, eps
+//$ -- more: parameters behind the steps; rows, width, eps: names of parameters, or numbers.
+
+/* $(layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"), row by row; y may be x. No double, which such a CPU computes in software: the sums of
+   $(layernorm and "differences from a rounded mean and of their squares are off by 2^-23 of their magnitudes, and the former gives what rounding left out of the mean." or "squares are off by 2^-23.") */
+static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
+{
+    for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
+        float factor[$(lanes)], squares = 0.0f, squares_lost = 0.0f;
+//$ if layernorm then
+        float mean = 0.0f, rests = 0.0f, rests_lost = 0.0f;
+        for (size_t i = 0; i < $(width); ++i)
+            mean += x[i];
+        mean /= (float) $(width);
+        for (size_t i = 0; i < $(width); ++i) {
+            const float rest = x[i] - mean;
+            rests = $(helper)_add(rests, rest, &rests_lost);
+            squares = $(helper)_add(squares, rest * rest, &squares_lost);
+        }
+        const float shift = rests / (float) $(width);
+        const float variance = squares / (float) $(width) - shift * shift + $(eps);
+//$ else
+        for (size_t i = 0; i < $(width); ++i)
+            squares = $(helper)_add(squares, x[i] * x[i], &squares_lost);
+        const float variance = squares / (float) $(width) + $(eps);
+//$ end
+        $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
+        for (size_t i = 0; i < $(width); ++i)
+//$ if layernorm then
+            y[i] = (x[i] - mean - shift) * factor[0] * gain[i] + offset[i];
+//$ else
+            y[i] = x[i] * factor[0] * gain[i];
+//$ end
+    }
+}

@@ -1,0 +1,44 @@
+//$ takes whole, facts
+//$ local pooled = whole.output.pool
+//$ if whole.causal then
+/* Makes `state` an empty sequence: $(names.macro("STATE_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned, which need not be cleared before. A state is flat:
+   a copy of its bytes is another sequence, which goes on where this one is. */
+void $(names.start)(void *state);
+
+/* Tokens that the sequence has so far. */
+size_t $(names.position)(const void *state);
+
+/* Appends n ids to the sequence.
+   weights  filled by $(names.bind)
+   ids      [n]
+   logits   [$(names.macro("D_OUT"))] of the last of them, any float alignment, not written if n is 0; may be null
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
+   Nothing may overlap. Returns $(names.macro("OK")); or, and then nothing is written, $(names.macro("ERROR_POSITION")) if the sequence would be longer than
+   $(names.macro("CONTEXT")), $(names.macro("ERROR_ID")) if one of the ids is none. */
+int $(names.prefill)(const $(names.weights) *weights, void *state, const int32_t *ids, size_t n, float *logits, void *scratch);
+
+/* The same; logits are [n][$(names.macro("D_OUT"))], those of every token. */
+int $(names.prefill_all)(const $(names.weights) *weights, void *state, const int32_t *ids, size_t n, float *logits, void *scratch);
+
+/* Appends one id; $(names.macro("STEP_SCRATCH_BYTES")) of scratch are enough. */
+int $(names.step)(const $(names.weights) *weights, void *state, int32_t id, float *logits, void *scratch);
+//$ else
+/* $(pooled and "The vector" or "The vectors") of a sequence.
+   weights  filled by $(names.bind)
+   ids      [n]; n is at most $(names.macro("CONTEXT"))$(pooled and ", at least 1" or "")
+   y        $(pooled and "" or "[n]")[$(names.macro("D_OUT"))], any float alignment
+   scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter
+   Nothing may overlap. Returns $(names.macro("OK")); or, and then nothing is written, $(names.macro("ERROR_POSITION")) for another n, $(names.macro("ERROR_ID")) if one of
+   the ids is none. */
+int $(names.encode)(const $(names.weights) *weights, const int32_t *ids, size_t n, float *y, void *scratch);
+
+/* The same for several sequences: sequence s has the ids number offsets[s] … offsets[s + 1] - 1.
+   ids      [offsets[sequences]]; offsets[0] is 0
+   offsets  [sequences + 1], not falling
+   y        $(pooled and "[sequences]" or "[offsets[sequences]]")[$(names.macro("D_OUT"))] */
+int $(names.encode_batch)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch);
+//$ end
+//$ if facts then
+
+$(include("templates/tokenizer/functions.h"))
+//$ end

@@ -1,0 +1,8 @@
+//$ takes whole, state_bytes, step_scratch_bytes, facts
+//$ if whole.causal then
+#define $(names.macro("STATE_BYTES")) $(state_bytes)u /* of a sequence: its position, keys and values */
+#define $(names.macro("STEP_SCRATCH_BYTES")) $(step_scratch_bytes)u /* that $(names.step) works in */
+//$ end
+//$ if facts then
+$(include("templates/tokenizer/tokenizer.h"))
+//$ end

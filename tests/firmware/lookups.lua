@@ -1,0 +1,18 @@
+-- A decoder with LookupFFNs in blocks of two shapes, rotary positions, grouped queries, a tied head with a soft cap, and a tokenizer.
+return {
+    name = "lookups",
+    d = 32,
+    heads = 4,
+    kv_heads = 2,
+    layers = { { count = 2 }, { heads = 2, kv_heads = 1 } },
+    vocab = 261,
+    skip = true,
+    tied = true,
+    norm = { kind = "rmsnorm", eps = 1e-5 },
+    attention = { context = 40, rope = { theta = 10000 } },
+    ffn = { kind = "lookup", h = 6, tau = 4, projection = { kind = "bh4", block = 8 }, score = "gelu" },
+    embedding = { scale = 2 },
+    output = { norm = { kind = "rmsnorm", eps = 1e-5 }, head = { soft_cap = 20 } },
+    tokenizer = { kind = "bytes" },
+    checkpoint = "llama",
+}
