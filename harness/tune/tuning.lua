@@ -315,7 +315,8 @@ local function run_race(s, r, base, seconds, tried)
     local found, entered, known_rejected = candidates_of(s, r, base)
     if tried == 0 and not entered and not s.exhaustive and #found.list > 1 then return untried(s, r, base) end
     local field, failed, left_out = prepare(s, r, found.list, known_rejected, entered, start + seconds)
-    if #field == 0 or entered and #field + #failed < #entered.field then return untried(s, r, base) end
+    local alone = #field < 2 and left_out > 0
+    if #field == 0 or alone or entered and #field + #failed < #entered.field then return untried(s, r, base) end
     local runners, by_name, names = {}, {}, {}
     for i, candidate in ipairs(field) do
         runners[i] = { name = candidate.text, bytes = candidate.made.bytes }

@@ -80,8 +80,8 @@ function test.the_line_says_what_the_time_lets_try_and_what_is_recommended()
 end
 
 -- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
--- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins. Whatever has a
--- limit is ended by it. Returns the outcome, the clock, what was announced, and the log.
+-- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins; with `quick`,
+-- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the outcome, the clock, what was announced, and the log.
 local function simulated(o)
     local clock, noted = 0, {}
     local m, types = o.model or tiny, o.types or { "f32", "f32" }
@@ -96,11 +96,12 @@ local function simulated(o)
     function hooks.job(_, runners, batches, count, repetitions)
         return { runners = #runners, batches = batches, count = count, repetitions = repetitions }
     end
-    local shop = {}
+    local shop, made = {}, 0
     function shop.make(_, plans, _, left)
         local list, stop = {}, left and clock + left
         for i, p in ipairs(plans) do
-            if take(o.build, stop and stop - clock) then
+            made = made + 1
+            if take(made > (o.quick or math.huge) and 1000 or o.build, stop and stop - clock) then
                 list[i] = { plan = p, library = "library", bytes = 1000, seconds = o.build, verifying = o.build / 2 }
             else
                 list[i] = { plan = p, late = true }
@@ -199,6 +200,14 @@ function test.a_tuning_takes_at_most_its_time()
         end
     end
     check.equal(tried >= 10 and confirmed >= 5, true)
+end
+
+-- The default wins no race in which nothing else had time.
+function test.a_race_of_the_default_alone_had_no_time()
+    local outcome = simulated { seconds = 60, build = 0.2, sample = 1, start = 0.1, dense = 0.01, quick = 4 }
+    for _, r in ipairs(outcome.races) do
+        check.equal({ r.decided, r.field }, { "no time" })
+    end
 end
 
 -- Where rows of i8 are summed as integers, sixteen tables may be written out in one step, elsewhere eight.
