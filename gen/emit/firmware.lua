@@ -85,7 +85,8 @@ end
 
 -- ## Parts
 
--- The blob in parts: sections that may lie in slower memory, and those that may not; and where the sections are in them.
+-- The blob in parts: sections that may lie in slower memory, and those that may not; and where the sections are in
+-- them.
 local function parts_of(p)
     local parts, sections, ordered = {}, {}, table.move(p.sections, 1, #p.sections, 1, {})
     table.sort(ordered, function(a, b) return a.at < b.at end)

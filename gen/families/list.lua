@@ -22,8 +22,8 @@
 --     calls(p)        the public functions beside those that bind
 --     ram(p)          the memory that a caller gives it, a list of { bytes, text }; behind it how much of scratch is in
 --                     use at a time, such a list, too
---     work(p)         of a token, from the plan alone: { slow_bytes: that are read of the sections that may lie in slower
---                     memory, lines: { {number, text} } }
+--     work(p)         of a token, from the plan alone: { slow_bytes: that are read of the sections that may lie in
+--                     slower memory, lines: { {number, text} } }
 --     values(p, vectors)   what templates of the self-test and the example take beside, nil: nothing
 --     tolerance(p)    of a result in the self-test, relative to the norm of its row
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)

@@ -7,8 +7,8 @@
 --   pointer_bytes      of the target
 --   vector_bytes       of the longest vectors that its stack is declared for, where their length is known at run time
 --                      only, nil: it is fixed
---   soft_float         its float operations are calls of the compiler's own library (libgcc), each of which takes so many
---                      bytes of stack at most, nil: instructions
+--   soft_float         its float operations are calls of the compiler's own library (libgcc), each of which takes so
+--                      many bytes of stack at most, nil: instructions
 --   doubles            it has instructions for doubles, nil: not
 --   object             "elf" or "wasm"
 -- and how tests/firmware/targets_test.lua runs it:
@@ -105,8 +105,8 @@ target.list = {
         doubles = true,
         flags = flags("-mcpu=cortex-m55", "-mfloat-abi=hard", arm),
     }, "mps3-an547"),
-    -- Its flags as Armv8.1-M's: the compiler does not know the CPU. There is no board of it in the emulator, but all its
-    -- instructions that are used are Cortex-M55's, too.
+    -- Its flags as Armv8.1-M's: the compiler does not know the CPU. There is no board of it in the emulator, but all
+    -- its instructions that are used are Cortex-M55's, too.
     cortex_m({
         name = "cortex-m85",
         doc = "Cortex-M85 with Helium",
@@ -227,7 +227,8 @@ function target.get(name)
     error('--target: "' .. tostring(name) .. '": must be one of ' .. table.concat(target.names, ", "), 0)
 end
 
--- The row `row` for another CPU of the kind, which `text`, flags of the compiler, chooses; raises one line for what are none.
+-- The row `row` for another CPU of the kind, which `text`, flags of the compiler, chooses; raises one line for what are
+-- none.
 function target.with_flags(row, text)
     local copy = {}
     for key, value in pairs(row) do

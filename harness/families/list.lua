@@ -31,7 +31,8 @@
 --     smaller_options      { types by option } to be tried where a model does not fit, the smallest last
 --     smaller_schedules    texts of schedules that take less stack
 --     fewer                { most(m), with(m, n), text }: what a model can have fewer of, and how lines say it; nil
---     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template wants them
+--     vectors(p, files, seed)   inputs of the self-test and what the reference makes of them, as its template
+--                          wants them
 local families = {}
 
 local rows = {

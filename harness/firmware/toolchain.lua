@@ -169,8 +169,9 @@ local function deepest(name, frames, references)
     return bytes + (frames[name] or 0), { name, table.unpack(chain) }
 end
 
--- The order of parts in the report: { text, rodata, library, stack, path, functions = { {name, stack} }, files = { {name, text,
--- rodata} }, compiler, flags }. `library`: bytes of the compiler's functions for floats, nil: it has none; `path` is the chain of functions that takes `stack`. Raises one line.
+-- The order of parts in the report: { text, rodata, library, stack, path, functions = { {name, stack} }, files = {
+-- {name, text, rodata} }, compiler, flags }. `library`: bytes of the compiler's functions for floats, nil: it has none;
+-- `path` is the chain of functions that takes `stack`. Raises one line.
 function toolchain.measure(p, files, directory)
     local target = p.target
     if not process.run({ "sh", "-c", 'command -v "$1"', "sh", target.compiler }, {}).output:find("%S") then

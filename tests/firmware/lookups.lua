@@ -1,4 +1,5 @@
--- A decoder with LookupFFNs in blocks of two shapes, rotary positions, grouped queries, a tied head with a soft cap, and a tokenizer.
+-- A decoder with LookupFFNs in blocks of two shapes, rotary positions, grouped queries, a tied head with a soft cap,
+-- and a tokenizer.
 return {
     name = "lookups",
     d = 32,

@@ -1,4 +1,5 @@
--- An encoder that makes one vector of a text: sines, a token type, norms behind, pooling, a length of 1, and a tokenizer.
+-- An encoder that makes one vector of a text: sines, a token type, norms behind, pooling, a length of 1, and a
+-- tokenizer.
 return {
     name = "sentences",
     d = 36,

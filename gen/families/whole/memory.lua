@@ -10,8 +10,8 @@ local most_rows = 192 -- of products outside of the blocks at a time
 -- tables, whose rows are met more often, want more.
 local batch_positions = { dense = 384, lookup = 768 }
 
--- How many positions the sequences have that go through the blocks of encoder `m` together; `target`: of firmware, which
--- takes one sequence.
+-- How many positions the sequences have that go through the blocks of encoder `m` together; `target`: of firmware,
+-- which takes one sequence.
 function memory.positions(m, target)
     local wanted = target and 0 or batch_positions[m.ffn.kind == "lookup" and "lookup" or "dense"]
     return blob.round_up(math.max(m.attention.context, wanted), layout.keys)

@@ -8,8 +8,8 @@ local sections = {}
 
 local large = 1 << 22 -- elements of a tensor that is packed row by row
 
--- Collects sections from place `at` of the blob on; `group` says to people which part of the model has them. `slow`: as in
--- gen/families/lookup/sections.lua.
+-- Collects sections from place `at` of the blob on; `group` says to people which part of the model has them. `slow`: as
+-- in gen/families/lookup/sections.lua.
 function sections.collector(at, type)
     local c = { list = {}, pieces = {}, at = at, type = type }
     local f32 = dtype.get "f32"
