@@ -46,8 +46,8 @@ end
 
 function objects.relevant(headers, text) return without_unused(words_of(headers), text) end
 
--- The sources of plan `p`, with kernels in files of their own if they are to be `apart`: { contents = text by file name,
--- files = { {name, text, flags, isa} } to compile, headers = the text of all of its own }.
+-- The sources of plan `p`, with kernels in files of their own if they are to be `apart`: { contents = text by file
+-- name, files = { {name, text, flags, isa} } to compile, headers = the text of all of its own }.
 function objects.sources(p, cflags, apart)
     local contents, files, headers = {}, {}, {}
     for _, file in ipairs(emit.sources(p, nil, apart and "apart" or nil)) do

@@ -149,8 +149,8 @@ local function seconds_a_build(s, r, base, made, guess)
     end
     if #plans == 0 or s.exhaustive then return guess end
     local sum = 0
-    for _, made in ipairs(s.shop:make(plans, r.regime, s.left(), true)) do
-        sum = sum + (made.seconds or guess)
+    for _, one in ipairs(s.shop:make(plans, r.regime, s.left(), true)) do
+        sum = sum + (one.seconds or guess)
     end
     return sum / #plans
 end

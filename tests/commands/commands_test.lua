@@ -143,7 +143,14 @@ end
 -- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact
 -- as ever.
 function test.verify_tells_what_a_rounded_projection_costs()
-    local small, flips = "gen/models/roberta_small.lua", {}
+    -- roberta_small with half of its tables
+    local small, flips =
+        program.model(
+            folder,
+            "small",
+            [[return { name = "small", d = 512, h = 64, tau = 8, projection = { kind = "bh4", block = 64, decay = 0.7 },
+            score = "gelu", norm = { kind = "layernorm" } }]]
+        ), {}
     for _, projection in ipairs { "bf16", "i16" } do
         for _, r in
             ipairs(
@@ -155,7 +162,7 @@ function test.verify_tells_what_a_rounded_projection_costs()
             flips[projection] = r.code_flips / r.codes
         end
     end
-    if flips.bf16 < 1e-3 or flips.bf16 > 3e-2 or flips.i16 > flips.bf16 / 4 then
+    if flips.bf16 < 1e-3 or flips.bf16 > 3e-2 or flips.i16 > flips.bf16 / 2 then
         error(string.format("%g of the codes differ in bf16, %g in i16", flips.bf16, flips.i16))
     end
 end

@@ -36,8 +36,8 @@ function test.candidates_are_as_many_as_the_time_is_enough_for()
 end
 
 -- With costs of roberta_small on two cores that nothing else uses. They are no measurements of such a machine: `build`
--- is the measured CPU time of compiling and verifying (docs/experiments.md) halved, with some of it to spare; the others
--- are wall times of a busy machine scaled down by hand.
+-- is the measured CPU time of compiling and verifying (docs/experiments.md) halved, with some of it to spare; the
+-- others are wall times of a busy machine scaled down by hand.
 function test.sixty_candidates_of_each_race_fit_into_two_minutes()
     local list = {
         { costs = { build = 0.25, sample = 0.055, start = 0.35, prove = 0.5, listed = 399 } },
@@ -81,7 +81,8 @@ end
 
 -- A run on a machine with a clock of its own, on which compiling and verifying a candidate takes `build` seconds, a
 -- sample `sample` times as long as it should, and a measuring process `start` seconds before it begins; with `quick`,
--- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the outcome, the clock, what was announced, and the log.
+-- compilers hang after so many candidates. Whatever has a limit is ended by it. Returns the outcome, the clock, what
+-- was announced, and the log.
 local function simulated(o)
     local clock, noted = 0, {}
     local m, types = o.model or tiny, o.types or { "f32", "f32" }
@@ -109,7 +110,7 @@ local function simulated(o)
         end
         return list
     end
-    function shop.prove(_, list, _, left) return take(o.build, left) and { false } or nil end
+    function shop.prove(_, _, _, left) return take(o.build, left) and { false } or nil end
     local s = {
         model = m,
         isa = v,
