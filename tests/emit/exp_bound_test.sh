@@ -64,7 +64,7 @@ row() {
 print(isa.lanes, isa.store_unaligned("e", 0, "tiny_exp(" .. isa.load_unaligned("v", 0) .. ")"))' - "$isa" </dev/null)
     ((${#flags[@]})) || read -ra flags < <(lua5.4 -e 'print(table.concat(require("gen.isa.list").get(arg[1]).flags, " "))' - "$isa" </dev/null)
     "$LOOKUPC" emit gen/models/tiny.lua --isa "$isa" -o "$folder/$isa" >/dev/null
-    kernel=$(echo "$folder/$isa/tiny_sign_hash_gelu_f32__${isa}_t"*.c)
+    kernel=$folder/$isa/tiny__$isa.c
     gcc -std=c99 -D_GNU_SOURCE -DSTRIDE="$stride" -DLANES="$lanes" -DSTORE="$store" -DKERNEL="\"$kernel\"" -O2 "${flags[@]}" "$folder/bound.c" -o "$folder/bound" -lm
     found=$("$folder/bound") || { echo "FAILED $isa ${flags[*]}: $found"; exit 1; }
     echo "$isa ${flags[*]}: $found"
