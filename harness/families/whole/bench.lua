@@ -151,6 +151,7 @@ local function job_of(m, causal, entries, calls, options)
         seed = options.seed,
         threads = 1,
         repetitions = options.repetitions,
+        slices = 0,
         min_time = 0.05,
         draw_order = true,
         order_seed = options.seed,
