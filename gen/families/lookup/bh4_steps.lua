@@ -1,6 +1,7 @@
 -- Plans what the kernels of one regime do in the stages of a BH4 projection: where a product finds its inputs and
 -- leaves its outputs, and what the last butterflies of a stage do with outputs that they have in registers.
 local butterfly = require "gen.families.lookup.butterfly"
+local product = require "gen.families.lookup.product"
 
 local bh4_steps = {}
 
@@ -27,7 +28,12 @@ local function steps_of(v, group, stage, word)
             steps[#steps] =
                 butterfly.pass_with(last, { residual_rows = rows }, rows > 0 and "_residual" .. rows or "_bias")
         end
-    elseif word.integers and not word.offset and v.isa.lanes > 1 and last.radix + 2 * v.vectors + 2 <= v.isa.registers then
+    elseif
+        word.integers
+        and not word.offset
+        and v.isa.lanes > 1
+        and last.radix + 2 * v.vectors + 2 <= v.isa.registers
+    then
         steps[#steps] = butterfly.pass_with(last, { measures = true }, "_units")
     end
     return steps
@@ -81,7 +87,7 @@ function bh4_steps.add(v, shape)
             for _, p in ipairs(stage.products) do
                 p.x_block, p.y_block = p.x_stride * tile, p.outputs * tile
                 p.x_at, p.y_at = p.first_block * p.x_block, p.first_block * p.y_block
-                p.integers_at = p.first_block * p.lines * tile
+                p.integers_at = p.first_block * product.lines(p.x_stride, word.rows) * tile
                 p.fold_step = p.fold_gap * tile
             end
         end

@@ -92,9 +92,7 @@ local function add_bh4(p, v, values)
     local whole = shape.d == shape.padded and { shape.padded } or { shape.d, shape.padded }
     values.rounded_rows = v.regime == "few" and whole or rows_of(products)
     values.block_rows = rows_of(products)
-    values.measured_rows = p.projection.word.offset and values.rounded_rows
-        or projection.apart and whole
-        or { shape.d }
+    values.measured_rows = p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
     values.passes, values.groups = projection.passes, projection.groups
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false
