@@ -251,10 +251,10 @@ function commands.pack(arguments, options)
     if not without and (options.weights or "") == "" then error("--weights: is missing", 0) end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
-    local errors = packing.pack(p, files)
+    local errors, changed = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     write_depfile(options, { options.o })
-    host.print(string.format("wrote %s, %s, %s", options.o, figures.bytes(p.packed_bytes), text))
+    host.print(string.format("%s %s, %s, %s", changed and "wrote" or "same ", options.o, figures.bytes(p.packed_bytes), text))
     return 0
 end
 
