@@ -32,7 +32,7 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify train transformer tune commands web whole | check of results that is independent of the C
+python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
@@ -50,6 +50,11 @@ cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 ninja-build             | install | builds what uses an installed lookupc
 meson                   | install full | likewise
+python3-cffi            | install | reads the declarations in headers
+python3-build           | install full | makes wheels of Python packages
+python3-setuptools      | install full | likewise
+python3-wheel           | install full | likewise
+cargo                   | install full | builds crates, with rustc
 lintian                 | install full | looks for mistakes in the Debian package
 '
 
