@@ -141,7 +141,17 @@ function(lookupc_add_library target)
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
     target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
+    list(LENGTH arg_ISA count)
+    if(count GREATER 1)
+        # <NAME>_ISA in the environment takes the place of the best instruction set.
+        set_source_files_properties(${out}/${name}.c PROPERTIES COMPILE_DEFINITIONS ${upper}_ISA_FROM_ENVIRONMENT)
+    endif()
     foreach(set ${arg_ISA})
+        # In a bundle for x86 and AArch64 a file for the other architecture has no kernels, and its flags are unknown.
+        if((CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64" AND set MATCHES "^(sse|avx)" AND "neon" IN_LIST arg_ISA) OR
+            (NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64" AND set MATCHES "^sve"))
+            continue()
+        endif()
         set_source_files_properties(${out}/${name}__${set}.c PROPERTIES
             COMPILE_OPTIONS "@${out}/${name}__${set}.flags" OBJECT_DEPENDS ${out}/${name}__${set}.flags)
     endforeach()

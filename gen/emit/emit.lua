@@ -1,5 +1,6 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
+local dispatch = require "gen.emit.dispatch"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
@@ -25,6 +26,7 @@ local statuses = {
     { name = "ERROR_MODEL", code = 6, doc = "a blob of another model" },
     { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged", firmware = true },
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
+    { name = "ERROR_ISA", code = 20, doc = "an instruction set was asked for that this bundle has not", choice = true },
 }
 
 local function render(path, values, more) return template.render(assert(host.resource(path)), path, values, more) end
@@ -85,13 +87,15 @@ local function finish_one(p, path, text) return finish(p, banner(path .. " and m
 -- A kernel's text, and where it is from.
 local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end
 
--- The kernels of variant `v` as one file: what they include, then the texts `kernels`.
-local function joined(p, v, kernels)
+-- The kernels of variant `v` as one file: what they include, then the texts `kernels`; `condition`: that of the
+-- preprocessor for CPUs that they are for, false: none.
+local function joined(p, v, kernels, condition)
     local parts = { kernels_banner(p, v) }
-    for _, line in ipairs(prologue(p, v.isa)) do
+    for _, line in ipairs(prologue(p, v.isa, condition)) do
         parts[#parts + 1] = line .. "\n"
     end
     table.move(kernels, 1, #kernels, #parts + 1, parts)
+    if condition then parts[#parts + 1] = "\n#endif\n" end
     return finish(p, table.concat(parts))
 end
 
@@ -106,8 +110,15 @@ function emit.sources(p, more, form)
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.print.api(p))
+    local conditions, guarded = {}, dispatch.guarded(isas)
+    for i, set in ipairs(isas) do
+        conditions[i] = guarded and dispatch.condition(set) or false
+    end
+    dispatch.check(isas)
     local own = {
         isas = isas,
+        choice = dispatch.plan(isas),
+        conditions = conditions,
         -- Firmware is for one instruction set, and short of memory.
         isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
@@ -131,7 +142,9 @@ function emit.sources(p, more, form)
     end
     local returned = {}
     for _, status in ipairs(statuses) do
-        if status.firmware or not p.target then returned[#returned + 1] = status end
+        if (status.firmware or not p.target) and (#isas > 1 or not status.choice) then
+            returned[#returned + 1] = status
+        end
     end
     values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
     local files, texts = {}, {}
@@ -147,7 +160,7 @@ function emit.sources(p, more, form)
     add(p.names.header, finish_one(p, values.header, rendered(values.header, values)), { public = true })
     add(p.names.source, finish_one(p, values.source, rendered(values.source, values)), {})
     local sections = {}
-    for _, v in ipairs(p.variants) do
+    for n, v in ipairs(p.variants) do
         local kernels, section = family.print.files(p, v), {}
         for i, kernel in ipairs(kernels) do
             if form ~= "apart" then kernel.values.prologue = {} end
@@ -158,17 +171,21 @@ function emit.sources(p, more, form)
             end
         end
         if not form then
-            add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, section), { isa = v.isa })
+            add(
+                p.names.kernels(not p.target and v.isa.name or nil),
+                joined(p, v, section, conditions[n]),
+                { isa = v.isa }
+            )
         end
         if form == "single" then
             local text = table.concat(section)
             local called = helpers.own_lines(text, v.isa)
             texts[#texts + 1] = called
-            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text) }
+            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text), condition = conditions[n] }
         end
     end
     -- Last: it has the helpers that the other texts call.
-    values.helpers = helpers.lines(texts, form == "single" and {} or isas)
+    values.helpers = helpers.lines(texts, form == "single" and {} or isas, dispatch.shares_headers(isas))
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
         local source = finish(p, render(values.source, values))
@@ -210,15 +227,17 @@ end
 -- The manifest: all that decides the bytes of the bundle, and the digest of every file, of its text or as it is
 -- recorded; `more` are further fields.
 function emit.manifest(p, files, more)
-    local isas, list = {}, {}
+    local isas, list, sets = {}, {}, {}
     for i, v in ipairs(p.variants) do
-        isas[i] = v.isa.name
+        isas[i], sets[i] = v.isa.name, v.isa
     end
+    local guarded = dispatch.guarded(sets) -- who compiles must know which flags are for which CPUs
     for i, file in ipairs(files) do
         list[i] = {
             name = file.name,
             sha256 = file.sha256 or host.sha256(file.text),
             flags = file.isa and json.array(file.isa.flags) or nil,
+            architecture = guarded and file.isa and file.isa.architecture or nil,
         }
     end
     local options = { isa = json.array(isas) }

@@ -83,6 +83,7 @@ return function(bits)
     local call = caller(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
     return {
+        architecture = "x86",
         includes = { "<immintrin.h>" },
         register_barrier = true,
         stream = function(base, v) return call("stream_ps", base, v) end,
