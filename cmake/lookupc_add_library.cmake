@@ -146,10 +146,17 @@ function(lookupc_add_library target)
         # <NAME>_ISA in the environment takes the place of the best instruction set.
         set_source_files_properties(${out}/${name}.c PROPERTIES COMPILE_DEFINITIONS ${upper}_ISA_FROM_ENVIRONMENT)
     endif()
+    # In a bundle for x86 and AArch64 a file for the other architecture has no kernels, and its flags are unknown.
+    set(unknown "^$")
+    if(arg_ISA MATCHES "neon|sve|i8mm" AND arg_ISA MATCHES "scalar")
+        if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+            set(unknown "^(sse|avx)")
+        else()
+            set(unknown "^(neon|sve|i8mm)")
+        endif()
+    endif()
     foreach(set ${arg_ISA})
-        # In a bundle for x86 and AArch64 a file for the other architecture has no kernels, and its flags are unknown.
-        if((CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64" AND set MATCHES "^(sse|avx)" AND "neon" IN_LIST arg_ISA) OR
-            (NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64" AND set MATCHES "^sve"))
+        if(set MATCHES "${unknown}")
             continue()
         endif()
         set_source_files_properties(${out}/${name}__${set}.c PROPERTIES

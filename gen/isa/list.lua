@@ -60,6 +60,7 @@ isa.list = {
     { name = "avx512", use = "bundle" },
     { name = "neon", use = "here" },
     { name = "sve", use = "here" },
+    { name = "i8mm", use = "here" }, -- behind sve, which has no sums of integers
     { name = "sve128", use = "firmware" },
     { name = "mve", use = "firmware" },
     { name = "rvv", use = "firmware" },

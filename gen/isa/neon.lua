@@ -95,7 +95,10 @@ static inline void $neon_store_i16(void *to, float32x4_t a, float32x4_t b)
 )
 
 local function prefetch(locality)
-    return function(base, offset) return call("__builtin_prefetch", cast("const char *", at(base, offset)), 0, locality) end
+    return function(base, offset)
+        local line = cast("const char *", at(base, offset))
+        return call("__builtin_prefetch", line, 0, locality)
+    end
 end
 neon.prefetch_l1, neon.prefetch_l2, neon.prefetch_nta = prefetch(3), prefetch(2), prefetch(0)
 

@@ -7,6 +7,8 @@ local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local lookup_plan = require "gen.families.lookup.plan"
+local model_file = require "gen.families.model_file"
 local process = require "process"
 
 local test = {}
@@ -82,6 +84,8 @@ for _, name in ipairs(isa.names) do
     end
 end
 
+local emulated_mflop = 0.05 -- of a token: emulated calls of many tokens take seconds
+
 -- Random models, many and few tokens, in types that take turns.
 function test.random_models_pass_on_CPUs_of_AArch64()
     local folder, sets = process.temporary_directory(), {}
@@ -93,13 +97,19 @@ function test.random_models_pass_on_CPUs_of_AArch64()
             sets[#sets + 1] = { name = name, verify = verifier(set, emulator) }
         end
     end
-    for index = 1, effort.emulated_models do
-        local set, given, tables, projection = sets[index % #sets + 1], fuzz.model(index)
+    local index, done = 0, 0
+    while done < effort.emulated_models do
+        index = index + 1
+        local set, given, tables, projection = sets[done % #sets + 1], fuzz.model(index)
         if not set.verify then return end
-        local path = folder .. "/" .. given.name .. ".lua"
-        assert(host.write_file(path, fuzz.text(given)))
-        passed(set.verify { path, "--isa", set.name, "--tables", tables, "--projection", projection }, set.name)
-        host.remove(path)
+        local p =
+            lookup_plan.build(model_file.validate(given, "", given.name), { isa.get "scalar" }, nil, tables, projection)
+        if p.mflop.folded < emulated_mflop then
+            local path = string.format("%s/%d.lua", folder, index)
+            assert(host.write_file(path, fuzz.text(given)))
+            passed(set.verify { path, "--isa", set.name, "--tables", tables, "--projection", projection }, set.name)
+            done = done + 1
+        end
     end
 end
 
@@ -143,12 +153,12 @@ local cpus = {
     { "x86", "Skylake-Server", "scalar sse4 avx2" },
     { "aarch64", "cortex-a72", "scalar neon" },
     { "aarch64", "neoverse-n1", "scalar neon" },
-    { "aarch64", "neoverse-v1", "scalar neon sve" },
+    { "aarch64", "neoverse-v1", "scalar neon sve i8mm" },
     { "aarch64", "a64fx", "scalar neon sve" },
-    { "aarch64", "max,sve=off", "scalar neon" },
-    { "aarch64", "max,sve128=on", "scalar neon" },
-    { "aarch64", "max,sve256=on", "scalar neon sve" },
-    { "aarch64", "max,sve512=on", "scalar neon sve" },
+    { "aarch64", "max,sve=off", "scalar neon i8mm" },
+    { "aarch64", "max,sve128=on", "scalar neon i8mm" },
+    { "aarch64", "max,sve256=on", "scalar neon sve i8mm" },
+    { "aarch64", "max,sve512=on", "scalar neon sve i8mm" },
 }
 
 -- One bundle for both architectures: what it takes on each CPU, what it does when it is told what to take.
@@ -184,7 +194,7 @@ function test.a_bundle_chooses_what_the_CPU_runs()
             -- Told to take one that it can run it does; ERROR_CPU for others, ERROR_ISA for a name that is none.
             local found, columns = chosen(emulator, program), {}
             for i, wanted in
-                ipairs(effort.full and { "scalar", "sse4", "avx2", "neon", "sve", "mmx" } or { "avx2", "mmx" })
+                ipairs(effort.full and { "scalar", "sse4", "avx2", "neon", "sve", "i8mm", "mmx" } or { "sve", "mmx" })
             do
                 local can = wanted == "scalar" or (" " .. runs .. " "):find(" " .. wanted .. " ", 1, true)
                 local instead = wanted == "mmx" and "error 20" or "error 8"
