@@ -24,6 +24,7 @@ libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
+libsentencepiece-dev | trains tokenizers
 '
 
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
@@ -118,7 +119,7 @@ quietly() {
 configure() {
     install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TRAIN=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
 }
 
 build() {

@@ -116,6 +116,8 @@ local function with(option, changes)
     return copy
 end
 
+local train_text_option = { name = "text", value = "FILE...", required = true, doc = "text to train on, UTF-8" }
+
 -- Of the commands that take text.
 local text_options = {
     ignore_option,
@@ -130,7 +132,8 @@ local text_options = {
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
 -- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options; a
--- required one may be missing where one of those that it names in `unless` is given.
+-- required one may be missing where one of those that it names in `unless` is given. One whose value ends with ...
+-- takes all words up to the next option, as a list.
 local commands = {
     {
         name = "plan",
@@ -479,6 +482,34 @@ local commands = {
         },
     },
     {
+        name = "tokenizer",
+        arguments = {},
+        from = "commands.train",
+        doc = "train a tokenizer on text",
+        options = {
+            train_text_option,
+            { name = "pieces", value = "N", integer = true, required = true, doc = "of the vocabulary" },
+            {
+                name = "kind",
+                value = "KIND",
+                values = { "bpe", "unigram", "bytes" },
+                default = "bpe",
+                doc = "bpe or unigram; bytes: says what the model file needs instead",
+            },
+            {
+                name = "coverage",
+                value = "SHARE",
+                default = "1",
+                doc = "share of the text's characters that are pieces; the rarest are left out",
+            },
+            {
+                name = "byte-fallback",
+                doc = "characters that are no pieces become their bytes, which are 256 of the pieces",
+            },
+            with(output_option, { value = "FILE.model", doc = "SentencePiece model" }),
+        },
+    },
+    {
         name = "fuse",
         arguments = { "MODEL.lua" },
         from = "commands.checkpoint",
@@ -756,7 +787,8 @@ local function parse(command, given)
                     i = i + 1
                     value = given[i]
                 end
-                if value == nil or value == "" and option.required then
+                local is_list = words.is_list(option)
+                if value == nil or value == "" and option.required or is_list and value:find "^%-." then
                     return nil, usage_error(name .. ": needs a value, " .. option.value, command)
                 end
                 if option.integer then
@@ -773,6 +805,13 @@ local function parse(command, given)
                 value = true
             end
             if options[option.name] ~= nil then return nil, usage_error(name .. ": given twice", command) end
+            if option.value and words.is_list(option) then
+                value = { value }
+                while given[i + 1] and not given[i + 1]:find "^%-." do
+                    i = i + 1
+                    value[#value + 1] = given[i]
+                end
+            end
             options[option.name] = value
         else
             arguments[#arguments + 1] = word
