@@ -19,6 +19,7 @@
 
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
+#include "harness/base/child.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
@@ -37,13 +38,10 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char where[] = "transformer: ";
@@ -189,19 +187,10 @@ static int push_doubles(lua_State *L, const float *values, size_t count)
 /* Runs run_calls in a child that may crash; the message in `result`. */
 static void run_in_child(const run_job *job, const double *x, size_t tokens, shared_result *result)
 {
-    const pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        alarm(CHILD_SECONDS);
+    const pid_t child = child_start(CHILD_SECONDS);
+    if (child == 0)
         _exit(run_calls(job, x, tokens, result->y, result->error) ? 0 : 1);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        snprintf(result->error, sizeof result->error, "%s: cannot run a process", job->library);
-    else if (WIFSIGNALED(status))
-        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    child_wait(child, job->library, result->error, sizeof result->error);
 }
 
 /* The list of numbers in the field `name` of the table at `index`, kept alive by the stack. */
