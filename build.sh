@@ -35,6 +35,7 @@ llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware verify transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
+python3-torch           | train whole full | the module of examples/pytorch, and checkpoints as their authors save them
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm

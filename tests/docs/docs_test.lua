@@ -142,7 +142,7 @@ function test.json_page_has_every_key_that_is_printed()
 end
 
 function test.blocks_are_run_or_say_why_not()
-    local languages = { c = true, lua = true, make = true, cmake = true, json = true, js = true, [""] = true }
+    local languages = { c = true, lua = true, make = true, python = true, cmake = true, json = true, js = true, [""] = true }
     for _, path in ipairs(pages) do
         for _, block in ipairs(blocks_of(path)) do
             local language = block.info:match "^%S*"
