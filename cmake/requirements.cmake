@@ -15,6 +15,7 @@ set(lookupc_requirements
     "benchmark|Google Benchmark (LOOKUPC_BENCH)|libbenchmark-dev|google-benchmark-devel|benchmark|google-benchmark"
     "train_cxx|C++ compiler (LOOKUPC_TRAIN)|g++|gcc-c++|gcc|gcc"
     "sentencepiece|SentencePiece (LOOKUPC_TRAIN)|libsentencepiece-dev|sentencepiece-devel|sentencepiece|sentencepiece"
+    "mpi|MPI (LOOKUPC_MPI)|libopenmpi-dev|openmpi-devel|openmpi|open-mpi"
     "lapack|OpenBLAS (LOOKUPC_TESTS)|libopenblas-dev|openblas-devel|openblas|openblas"
     "cmocka|cmocka (LOOKUPC_TESTS)|libcmocka-dev|libcmocka-devel|cmocka|cmocka")
 
@@ -46,6 +47,9 @@ if(PKG_CONFIG_FOUND)
     endif()
     if(LOOKUPC_TRAIN)
         pkg_check_modules(lookupc_sentencepiece QUIET IMPORTED_TARGET sentencepiece)
+    endif()
+    if(LOOKUPC_MPI)
+        pkg_search_module(lookupc_mpi QUIET IMPORTED_TARGET ompi-c mpich mpi-c)
     endif()
     if(LOOKUPC_TESTS)
         pkg_check_modules(lookupc_cmocka QUIET IMPORTED_TARGET cmocka)

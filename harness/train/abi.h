@@ -22,11 +22,16 @@ typedef struct {
     size_t part, parts;
     void (*barrier)(void *context);
     void *context;
+    uint32_t *rows, *row_counts;
+    float *row_gradients;
 } train_call;
 
 /* The sum of cross-entropies of ids[sequences][length] in nats; a target of -1 does not count. All parts call it together. */
 typedef double train_function(const train_call *call, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length,
                               void *workspace);
+
+/* Updates the tables from row_gradients, where a step was called with `rows`. All parts call it together. */
+typedef void train_apply(const train_call *call);
 
 /* Bytes of the workspace that all parts share. */
 typedef size_t train_workspace(size_t sequences, size_t length, size_t parts);

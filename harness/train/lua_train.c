@@ -20,6 +20,7 @@
 #include "harness/train/abi.h"
 #include "harness/train/batches.h"
 #include "harness/train/optimiser.h"
+#include "harness/train/ranks.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -80,13 +81,20 @@ typedef struct {
     size_t chunk_count;
     batches train, valid;
     batches_masks masks;
-    size_t batch, threads;
+    size_t batch, threads; /* batch: of this rank */
+    const ranks *ranks;    /* NULL: there are no others */
+    train_apply *apply;
+    ranks_table *tables;
+    size_t table_count;
     int32_t *ids, *targets;
     void *workspace;
     float decay, beta1, beta2, epsilon, clip;
     train_call call; /* what every thread's call starts from */
     pthread_barrier_t barrier;
 } run_state;
+
+/* The other processes that train, once they are joined. */
+static const ranks *all_ranks;
 
 static run_state *run_at(lua_State *L)
 {
@@ -100,6 +108,10 @@ static int run_close(lua_State *L)
     free(r->call.gradients);
     free(r->call.table_state);
     free(r->call.row_uses);
+    free(r->call.rows);
+    free(r->call.row_counts);
+    free(r->call.row_gradients);
+    free(r->tables);
     free(r->constants);
     free(r->first);
     free(r->second);
@@ -197,6 +209,27 @@ static void *large_memory(size_t bytes)
     return memory;
 }
 
+/* What ranks need to tell each other of rows of tables. */
+static bool prepare_ranks(run_state *r)
+{
+    for (size_t i = 0; i < r->tensor_count; ++i)
+        r->table_count += r->tensors[i].table_rows ? r->tensors[i].rows / r->tensors[i].table_rows : 0;
+    r->tables = calloc(r->table_count + 1, sizeof *r->tables);
+    r->call.rows = large_memory(r->row_count * sizeof(uint32_t));
+    r->call.row_counts = large_memory(r->table_count * sizeof(uint32_t));
+    r->call.row_gradients = large_memory((r->parameter_count - r->gradient_count) * sizeof(float));
+    if (!r->tables || !r->call.rows || !r->call.row_counts || !r->call.row_gradients)
+        return false;
+    for (size_t i = 0, number = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        for (size_t row = 0; t->table_rows && row < t->rows; row += t->table_rows, ++number) {
+            const size_t gradient_at = t->at - r->gradient_count + row * t->pitch;
+            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, gradient_at};
+        }
+    }
+    return true;
+}
+
 static void wait_for_others(void *context)
 {
     pthread_barrier_wait(context);
@@ -249,8 +282,12 @@ static int run_open(lua_State *L)
     lua_getfield(L, 1, "constants");
     const char *constants = luaL_checklstring(L, -1, &bytes);
     r->constants = large_memory(bytes);
-    if (!read_tensors(L, r) || !r->call.parameters || !r->call.gradients || !r->call.table_state || !r->call.row_uses || !r->first ||
-        !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
+    r->ranks = all_ranks;
+    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
+    if (r->ranks && !find(L, r->library, "apply", &r->apply))
+        return luaL_error(L, "%s: lacks a function", path);
+    if (!read_tensors(L, r) || (r->ranks && !prepare_ranks(r)) || !r->call.parameters || !r->call.gradients || !r->call.table_state ||
+        !r->call.row_uses || !r->first || !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
         return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
     memcpy(r->constants, constants, bytes);
     r->call.constants = bytes ? r->constants : NULL;
@@ -297,6 +334,18 @@ typedef struct {
     size_t part;
 } worker;
 
+/* Sums over all ranks what step or loss gave, and of a step gradients and rows. */
+static void sum_over_ranks(task *t)
+{
+    run_state *r = t->r;
+    r->ranks->sum_doubles(&t->nats, 1);
+    if (t->step == 0)
+        return;
+    r->ranks->sum(r->call.gradients, r->gradient_count);
+    if (!ranks_merge(r->ranks, r->tables, r->table_count, r->call.rows, r->call.row_counts, r->call.row_gradients))
+        r->ranks->give_up();
+}
+
 /* Updates every parts-th chunk, with gradients clipped. */
 static void update(task *t, size_t part)
 {
@@ -337,11 +386,17 @@ static void *work(void *argument)
         memset(call.gradients + r->chunks[i].at, 0, r->chunks[i].count * sizeof(float));
     wait_for_others(&r->barrier);
     const double nats = (t->step ? r->step : r->loss)(&call, r->ids, r->targets, t->sequences, r->train.length, r->workspace);
-    if (w->part == 0)
+    wait_for_others(&r->barrier);
+    if (w->part == 0) {
         t->nats = nats;
+        if (r->ranks)
+            sum_over_ranks(t);
+    }
     wait_for_others(&r->barrier);
     if (t->step == 0)
         return NULL;
+    if (r->ranks)
+        r->apply(&call);
     for (size_t i = w->part; i < r->chunk_count; i += t->parts)
         r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);
     wait_for_others(&r->barrier);
@@ -382,6 +437,15 @@ static size_t counted(const int32_t *targets, size_t count)
     return sum;
 }
 
+/* The sum of a number of every rank. */
+static size_t over_ranks(const run_state *r, size_t number)
+{
+    double sum = (double)number;
+    if (r->ranks)
+        r->ranks->sum_doubles(&sum, 1);
+    return (size_t)sum;
+}
+
 static void next_window(const run_state *r, const batches *b, uint64_t index, size_t place)
 {
     int32_t *ids = r->ids + place * b->length, *targets = r->targets + place * b->length;
@@ -394,10 +458,10 @@ static void next_window(const run_state *r, const batches *b, uint64_t index, si
 static int run_step(lua_State *L)
 {
     run_state *r = run_at(L);
-    const size_t n = (size_t)luaL_checkinteger(L, 2);
+    const size_t n = (size_t)luaL_checkinteger(L, 2), all = r->batch * (r->ranks ? r->ranks->count : 1);
     for (size_t i = 0; i < r->batch; ++i)
-        next_window(r, &r->train, (uint64_t)(n - 1) * r->batch + i, i);
-    const size_t targets = counted(r->targets, r->batch * r->train.length);
+        next_window(r, &r->train, (uint64_t)(n - 1) * all + r->call.first_sequence + i, i);
+    const size_t targets = over_ranks(r, counted(r->targets, r->batch * r->train.length));
     r->call.step = n;
     r->call.table_rate = (float)luaL_checknumber(L, 4);
     r->call.gradient_scale = targets ? 1.0f / (float)targets : 0;
@@ -422,20 +486,22 @@ static int run_validate(lua_State *L)
     run_state *r = run_at(L);
     const batches *b = &r->valid;
     const size_t all = b->count ? (b->count - 1) / b->length : 0, windows = smaller(all, (size_t)luaL_checkinteger(L, 2));
+    const size_t number = r->ranks ? r->ranks->number : 0, count = r->ranks ? r->ranks->count : 1;
     double nats = 0;
     size_t tokens = 0;
-    for (size_t done = 0; done < windows;) {
-        const size_t sequences = smaller(r->batch, windows - done);
+    for (size_t done = 0; done < windows; done += count * r->batch) {
+        const size_t first = done + number * r->batch, sequences = first < windows ? smaller(r->batch, windows - first) : 0;
         for (size_t i = 0; i < sequences; ++i) { /* in order, with masks that are always the same */
-            const batches one = {b->ids + (done + i) * b->length, b->length + 1, b->length, b->seed + done + i};
+            const batches one = {b->ids + (first + i) * b->length, b->length + 1, b->length, b->seed + first + i};
             next_window(r, &one, 0, i);
         }
         task t = {.r = r, .sequences = sequences, .parts = smaller(r->threads, sequences)};
-        if (!do_task(&t))
+        if (sequences == 0) /* the others have the last ones */
+            sum_over_ranks(&t);
+        else if (!do_task(&t))
             return luaL_error(L, "--threads: %d: this machine gives no more", (int)r->threads);
         nats += t.nats;
-        tokens += counted(r->targets, sequences * b->length);
-        done += sequences;
+        tokens += over_ranks(r, counted(r->targets, sequences * b->length));
     }
     lua_pushnumber(L, tokens ? nats / (double)tokens : 0);
     lua_pushinteger(L, (lua_Integer)tokens);
@@ -654,6 +720,40 @@ static int run_load(lua_State *L)
     return 1;
 }
 
+/* train.join(path) -> number of this rank, number of ranks | nil, message: joins the processes that mpirun started, by the module at path.
+   train.together(number) -> the sum over all ranks. train.leave(): waits for them, and ends what was joined. */
+static int train_join(lua_State *L)
+{
+    void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
+    void *function = module ? dlsym(module, RANKS_JOIN) : NULL;
+    if (!function)
+        return host_fail(L, dlerror());
+    ranks_join *join;
+    memcpy(&join, &function, sizeof join);
+    all_ranks = join();
+    lua_pushinteger(L, (lua_Integer)all_ranks->number);
+    lua_pushinteger(L, (lua_Integer)all_ranks->count);
+    return 2;
+}
+
+static int train_together(lua_State *L)
+{
+    double value = luaL_checknumber(L, 1);
+    if (all_ranks)
+        all_ranks->sum_doubles(&value, 1);
+    lua_pushnumber(L, value);
+    return 1;
+}
+
+static int train_leave(lua_State *L)
+{
+    (void)L;
+    if (all_ranks)
+        all_ranks->leave();
+    all_ranks = NULL;
+    return 0;
+}
+
 static sigset_t held, before;
 
 static int train_hold(lua_State *L)
@@ -682,9 +782,15 @@ static int train_release(lua_State *L)
 
 int luaopen_train(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"open", run_open},         {"text", train_text},
-                                         {"hold", train_hold},       {"interrupted", train_interrupted},
-                                         {"release", train_release}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"open", run_open},
+                                         {"text", train_text},
+                                         {"join", train_join},
+                                         {"together", train_together},
+                                         {"leave", train_leave},
+                                         {"hold", train_hold},
+                                         {"interrupted", train_interrupted},
+                                         {"release", train_release},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows}, {"validate", run_validate}, {"uses", run_uses},
         {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},       {"export", run_export},     {NULL, NULL}};

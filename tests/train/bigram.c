@@ -4,12 +4,41 @@
 
 #include <math.h>
 
-enum { VOCAB = 16, TABLES = VOCAB * VOCAB };
+enum { VOCAB = 16, TABLES = VOCAB * VOCAB, TABLE_ROWS = VOCAB / 2 };
 
 size_t bigram_workspace(size_t sequences, size_t length, size_t parts)
 {
     (void)sequences, (void)length, (void)parts;
     return 64;
+}
+
+/* Row-wise Adagrad. */
+static void update(const train_call *t, size_t row, const float *gradient)
+{
+    float square = 0, *weights = t->parameters + TABLES + row * VOCAB;
+    for (size_t k = 0; k < VOCAB; ++k)
+        square += gradient[k] * gradient[k] / VOCAB;
+    t->table_state[row] += square;
+    for (size_t k = 0; k < VOCAB; ++k)
+        weights[k] -= t->table_rate * gradient[k] / (sqrtf(t->table_state[row]) + t->table_epsilon);
+}
+
+/* The rows that were met, table by table. */
+static void list_rows(const train_call *t, const float *sums, const unsigned *uses)
+{
+    for (size_t table = 0; table < VOCAB / TABLE_ROWS; ++table) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < TABLE_ROWS; ++i) {
+            const size_t row = table * TABLE_ROWS + i, place = table * TABLE_ROWS + count;
+            if (uses[row] == 0)
+                continue;
+            for (size_t k = 0; k < VOCAB; ++k)
+                t->row_gradients[place * VOCAB + k] = sums[row * VOCAB + k];
+            t->rows[place] = i;
+            ++count;
+        }
+        t->row_counts[table] = count;
+    }
 }
 
 static double pass(const train_call *t, const int32_t *ids, const int32_t *targets, size_t count, int trains)
@@ -32,18 +61,24 @@ static double pass(const train_call *t, const int32_t *ids, const int32_t *targe
     }
     t->barrier(t->context); /* nobody reads the tables any more */
     for (size_t row = t->part; trains && row < VOCAB; row += t->parts) {
-        float square = 0;
-        for (size_t k = 0; k < VOCAB; ++k) {
+        for (size_t k = 0; k < VOCAB; ++k)
             t->gradients[row * VOCAB + k] += sums[row * VOCAB + k];
-            square += sums[row * VOCAB + k] * sums[row * VOCAB + k] / VOCAB;
-        }
-        t->table_state[row] += square;
         t->row_uses[row] += uses[row];
-        for (size_t k = 0; uses[row] && k < VOCAB; ++k)
-            tables[row * VOCAB + k] -= t->table_rate * sums[row * VOCAB + k] / (sqrtf(t->table_state[row]) + t->table_epsilon);
+        if (uses[row] && !t->rows)
+            update(t, row, sums + row * VOCAB);
     }
+    if (trains && t->rows && t->part == 0)
+        list_rows(t, sums, uses);
     t->barrier(t->context);
     return nats;
+}
+
+/* As the step updates the rows that are listed. */
+void bigram_apply(const train_call *t)
+{
+    for (size_t table = t->part; table < VOCAB / TABLE_ROWS; table += t->parts)
+        for (size_t i = 0; i < t->row_counts[table]; ++i)
+            update(t, table * TABLE_ROWS + t->rows[table * TABLE_ROWS + i], t->row_gradients + (table * TABLE_ROWS + i) * VOCAB);
 }
 
 double bigram_step(const train_call *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)
