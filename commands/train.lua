@@ -3,6 +3,7 @@ local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
 local host = require "host"
 local tokenizer = require "harness.train.tokenizer"
+local training = require "harness.train.train"
 
 local commands = {}
 
@@ -22,6 +23,29 @@ function commands.tokenizer(_, options)
     assert(host.check_output(options.o))
     local record = tokenizer.train(options)
     host.print(string.format("wrote %s, %s pieces of %s", options.o, figures.grouped(#record.pieces), record.kind))
+    return 0
+end
+
+function commands.train(arguments, options)
+    local path, files = arguments[1], training.files(options)
+    local inputs = { path, options.tokenizer, table.unpack(options.text) }
+    table.move(options.valid or {}, 1, #(options.valid or {}), #inputs + 1, inputs)
+    for _, output in ipairs { { "-o", files.output }, { "--log", files.log }, { "--html", files.html } } do
+        if output[2] then
+            file_rules.not_over(output[1], output[2], inputs)
+            assert(host.check_output(output[2]))
+        end
+    end
+    local last = training.run(path, options)
+    host.print(
+        string.format(
+            "wrote %s: %s tokens, loss %.4f%s",
+            options.o,
+            figures.grouped(last.tokens),
+            last.loss,
+            last.validation and string.format(", validation %.4f", last.validation) or ""
+        )
+    )
     return 0
 end
 
