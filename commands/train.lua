@@ -28,8 +28,10 @@ end
 
 function commands.train(arguments, options)
     local path, files = arguments[1], training.files(options)
-    local inputs = { path, options.tokenizer, table.unpack(options.text) }
-    table.move(options.valid or {}, 1, #(options.valid or {}), #inputs + 1, inputs)
+    local inputs = { path }
+    for _, list in ipairs { { options.tokenizer }, options.text, options.valid or {} } do
+        table.move(list, 1, #list, #inputs + 1, inputs)
+    end
     for _, output in ipairs { { "-o", files.output }, { "--log", files.log }, { "--html", files.html } } do
         if output[2] then
             file_rules.not_over(output[1], output[2], inputs)

@@ -9,7 +9,7 @@
      initialise()              random weights; everything else as before the first step
      step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
      windows()                 -> windows of the text, and of the text for validation
-     validate(most)            -> cross-entropy a token of the first windows, at most so many, and tokens
+     validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
      uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last
    call not_finite()              -> name of a tensor with a value that is no number, or nil save(path, text)          -> true | nil,
    message: all that the next steps depend on, and a text load(path)                -> true | nil, message export(path)              -> true
@@ -491,8 +491,9 @@ static int run_validate(lua_State *L)
     size_t tokens = 0;
     for (size_t done = 0; done < windows; done += count * r->batch) {
         const size_t first = done + number * r->batch, sequences = first < windows ? smaller(r->batch, windows - first) : 0;
-        for (size_t i = 0; i < sequences; ++i) { /* in order, with masks that are always the same */
-            const batches one = {b->ids + (first + i) * b->length, b->length + 1, b->length, b->seed + first + i};
+        for (size_t i = 0; i < sequences; ++i) {               /* in order, with masks that are always the same */
+            const size_t window = (first + i) * all / windows; /* all over the text */
+            const batches one = {b->ids + window * b->length, b->length + 1, b->length, b->seed + window};
             next_window(r, &one, 0, i);
         }
         task t = {.r = r, .sequences = sequences, .parts = smaller(r->threads, sequences)};

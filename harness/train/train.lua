@@ -4,7 +4,6 @@ local constants = require "gen.families.whole.training_constants"
 local corpus = require "harness.train.corpus"
 local emit = require "gen.emit.emit"
 local host = require "host"
-local machine = require "harness.base.machine"
 local model_file = require "gen.families.model_file"
 local process = require "process"
 local rates = require "harness.train.rates"
@@ -13,7 +12,6 @@ local run = require "harness.train.run"
 local runnable = require "harness.base.runnable"
 local settings = require "harness.train.settings"
 local tokenizer = require "harness.families.tokenizer.family"
-local whole_family = require "gen.families.whole.family"
 
 local training = {}
 
@@ -33,8 +31,12 @@ end
 
 -- The plan of the model file for the best instruction set of this CPU, with its training code.
 local function plan_of(path, options)
-    local sets = runnable.sets(options.isa, whole_family.isa_types(options))
-    local p = request.plan(path, { sets[#sets] }, options, machine.tuned_note)
+    local m, family = request.model(path, {})
+    if not family.training or not m.output then
+        error(string.format("%s: is a %s: train takes whole models with output.head", path, family.noun), 0)
+    end
+    local sets = runnable.sets(options.isa, family.isa_types {})
+    local p = request.plan(path, { sets[#sets] }, {})
     if not (p.model.output and p.model.output.head) then
         refuse(path, "output.head", "is missing: a model learns by the logits of a head")
     end
@@ -151,6 +153,9 @@ function training.run(path, options)
     local s, own = settings.of(options, p.context)
     if not options.resume and host.kind(files.checkpoint) then
         error(files.checkpoint .. ": is of an unfinished run: --resume goes on with it; or remove the file", 0)
+    end
+    if options.resume and not host.kind(files.checkpoint) then
+        error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     local texts, pieces = texts_of(p, path, options, s)
