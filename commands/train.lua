@@ -39,12 +39,12 @@ function commands.train(arguments, options)
         end
     end
     local last = training.run(path, options)
+    if not last then return 0 end
     host.print(
         string.format(
-            "wrote %s: %s tokens, loss %.4f%s",
+            "wrote %s%s%s",
             options.o,
-            figures.grouped(last.tokens),
-            last.loss,
+            last.tokens and string.format(": %s tokens, loss %.4f", figures.grouped(last.tokens), last.loss) or "",
             last.validation and string.format(", validation %.4f", last.validation) or ""
         )
     )

@@ -284,7 +284,7 @@ static int run_open(lua_State *L)
     r->constants = large_memory(bytes);
     r->ranks = all_ranks;
     r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
-    if (r->ranks && !find(L, r->library, "apply", &r->apply))
+    if (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply))
         return luaL_error(L, "%s: lacks a function", path);
     if (!read_tensors(L, r) || (r->ranks && !prepare_ranks(r)) || !r->call.parameters || !r->call.gradients || !r->call.table_state ||
         !r->call.row_uses || !r->first || !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
@@ -395,7 +395,7 @@ static void *work(void *argument)
     wait_for_others(&r->barrier);
     if (t->step == 0)
         return NULL;
-    if (r->ranks)
+    if (r->apply)
         r->apply(&call);
     for (size_t i = w->part; i < r->chunk_count; i += t->parts)
         r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);

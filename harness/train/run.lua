@@ -29,11 +29,23 @@ local function duration(seconds)
     return string.format("%.1f h", seconds / 3600)
 end
 
+-- The types of the fields of a position, and of those of its settings that the options may leave open.
+local types = { step = "integer", counted = "integer", seconds = "float", nats = "float" }
+local types_of_settings = { steps = "integer", evaluate = "integer" }
+
+local function has_types(object, fields)
+    for name, type in pairs(fields) do
+        if math.type(object[name]) ~= type then return false end
+    end
+    return true
+end
+
 -- What the checkpoint `path` says of its run: { settings, step, seconds, nats, counted }; nats, counted: sum and number
 -- of the losses since the last line of the log. Raises one line.
 function run.position(path)
     local position = json.decode(assert(train.text(path)))
-    if type(position) ~= "table" or type(position.settings) ~= "table" or math.type(position.step) ~= "integer" then
+    local settings = type(position) == "table" and position.settings
+    if type(settings) ~= "table" or not has_types(position, types) or not has_types(settings, types_of_settings) then
         error(path .. ": run: is not what lookupc train writes", 0)
     end
     return position
@@ -42,15 +54,17 @@ end
 -- How many steps fit into own.seconds: the first ones are timed, and forgotten.
 function run:steps_within(settings)
     local seconds, begun = self.own.seconds, process.clock()
-    local tried, first = 0, nil
+    local tried, first, enough = 0, nil, false
     repeat
         tried = tried + 1
         self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate)
         first = first or process.clock() -- which has touched all memory
-    until tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
+        enough = tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
+    until train.together(enough and 1 or 0) > 0
     local each = (process.clock() - first) / (tried - 1)
     self.state:initialise()
-    return math.max(1, math.floor(share_of_steps * (seconds - (process.clock() - begun)) / each))
+    local steps = math.max(1, math.floor(share_of_steps * (seconds - (process.clock() - begun)) / each))
+    return math.tointeger(train.together(self.own.rank == 0 and steps or 0))
 end
 
 -- The line of an error that ends the run, and where to go on from.
@@ -67,7 +81,9 @@ function run:save()
     position.seconds = process.clock() - self.base
     local bad = self.state:not_finite()
     if bad then self:give_up(position.step, bad .. " has a value that is no number") end
-    assert(self.state:save(self.files.checkpoint, assert(json.encode(position, "compact"))))
+    if self.own.rank == 0 then
+        assert(self.state:save(self.files.checkpoint, assert(json.encode(position, "compact"))))
+    end
     self.saved, self.saved_step = process.clock(), position.step
 end
 
@@ -81,7 +97,12 @@ function run:validate(most)
     end
     for _, row in ipairs(entry.tables) do
         local warning = tables.warning(row)
-        if warning and not self.warned[row.layer] and step > rates.warm_up * self.settings.steps then
+        if
+            warning
+            and self.own.rank == 0
+            and not self.warned[row.layer]
+            and step > rates.warm_up * self.settings.steps
+        then
             self.warned[row.layer] = true
             host.note("lookupc: step " .. step .. ": " .. warning)
         end
@@ -98,6 +119,8 @@ function run:tell(entry, validated)
     entry.seconds = now - self.base
     entry.tokens_per_second = position.counted * s.batch * s.context / math.max(self.busy, 1e-9)
     position.nats, position.counted, self.busy = 0.0, 0, 0.0
+    self.last = entry
+    if self.own.rank ~= 0 then return end
     self.log.add(entry)
     if not validated then return end
     if self.files.html then assert(host.write_file(self.files.html, page.of(self.log.first, self.log.records))) end
@@ -146,11 +169,13 @@ function run:go_on()
         self:tell(entry, validates)
     end
     self:show(nats)
-    local interrupted = train.interrupted()
+    local interrupted = train.together(train.interrupted() and 1 or 0) > 0
     if validates or interrupted or process.clock() - self.saved > self.own.save_seconds then self:save() end
     if interrupted then
         host.status ""
-        host.note(string.format("lookupc: interrupted at step %d of %d; --resume goes on", step, s.steps))
+        if self.own.rank == 0 then
+            host.note(string.format("lookupc: interrupted at step %d of %d; --resume goes on", step, s.steps))
+        end
         train.release() -- which ends the program
     end
 end
@@ -174,17 +199,20 @@ function run.train(job, settings, own, files, facts, position)
     self.settings, facts.settings = settings, settings
     self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
     self.base, self.saved = process.clock() - self.position.seconds, process.clock()
-    self.log = log.open(files.log, facts, position and position.step)
+    if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
     self.windows = select(2, self.state:windows())
     self.few_windows = math.max(least_windows, math.floor(share_of_validation * settings.evaluate * settings.batch))
     while self.position.step < settings.steps do
         self:go_on()
     end
     host.status ""
-    assert(self.state:export(files.output))
-    host.remove(files.checkpoint)
+    if own.rank == 0 then
+        assert(self.state:export(files.output))
+        host.remove(files.checkpoint)
+    end
+    train.leave()
     train.release()
-    return self.log.records[#self.log.records]
+    return self.last or self.log and self.log.records[#self.log.records] or {} -- resumed at its end
 end
 
 return run

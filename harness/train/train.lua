@@ -11,13 +11,25 @@ local request = require "gen.bundle.request"
 local run = require "harness.train.run"
 local runnable = require "harness.base.runnable"
 local settings = require "harness.train.settings"
+local train = require "train"
 local tokenizer = require "harness.families.tokenizer.family"
 
 local training = {}
 
+local patience = 3 -- seconds
 local masked = 0.15 -- share of tokens that an encoder has to find
 
 local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
+
+-- Joins the processes that mpirun started: the number of this one from 0, and how many there are. Without any: 0, 1.
+local function join()
+    if not (process.variable "OMPI_COMM_WORLD_SIZE" or process.variable "PMI_SIZE") then return 0, 1 end
+    local path = process.executable():gsub("[^/]*$", "lookupc-mpi.so")
+    if host.kind(path) ~= "file" then
+        error(path .. ": is missing: training under mpirun needs it; build lookupc with cmake -DLOOKUPC_MPI=ON", 0)
+    end
+    return assert(train.join(path))
+end
 
 -- The files of a run whose weights become `output`.
 function training.files(options)
@@ -95,12 +107,13 @@ local function job_of(p, s, own, texts, library)
         step = names.step,
         loss = names.loss,
         workspace = names.workspace,
+        apply = names.apply,
         parameters = p.training.parameters,
         gradients = p.training.gradients,
         table_rows = p.training.table_rows,
         constants = constants.bytes(p),
         context = s.context,
-        batch = s.batch,
+        batch = s.batch // own.ranks,
         threads = own.threads,
         seed = s.seed,
         train = texts.train,
@@ -146,11 +159,18 @@ local function texts_of(p, path, options, s)
     return texts, of.facts.pieces
 end
 
--- Trains the model of the file `path`. Returns the last line of the log.
-function training.run(path, options)
+local function trained(path, options, rank, ranks)
     local files = training.files(options)
     local p = plan_of(path, options)
     local s, own = settings.of(options, p.context)
+    own.rank, own.ranks = rank, ranks
+    if s.batch % own.ranks ~= 0 then
+        error(string.format("--batch: %d: must be a multiple of the %d ranks", s.batch, own.ranks), 0)
+    end
+    if own.ranks > 1 and p.training.table_rows > 0 and not p.variants[1].training.names.apply then
+        refuse(path, "ffn.kind", "tables are trained by one process only")
+    end
+    own.threads = math.min(own.threads, s.batch // own.ranks)
     if not options.resume and host.kind(files.checkpoint) then
         error(files.checkpoint .. ": is of an unfinished run: --resume goes on with it; or remove the file", 0)
     end
@@ -177,10 +197,21 @@ function training.run(path, options)
         parameters = p.training.parameters,
         isa = p.variants[1].isa.name,
         threads = own.threads,
+        ranks = own.ranks,
         tokens = #texts.train // 4,
         validation_tokens = #texts.valid // 4,
     }
     return run.train(job_of(p, s, own, texts, library), s, own, files, facts, position)
+end
+
+-- Trains the model of the file `path`. Returns the last line of the log, or nil where another rank says it.
+function training.run(path, options)
+    local rank, ranks = join()
+    if rank == 0 then return trained(path, options, rank, ranks) end
+    local good, message = pcall(trained, path, options, rank, ranks)
+    if good then return nil end
+    process.run { "sleep", tostring(patience) } -- the first rank has mostly the same to say, and ends this one
+    error(message, 0)
 end
 
 return training

@@ -82,6 +82,21 @@ function test.damaged_checkpoints_are_one_line()
     check.fails_with(path, train.text, path)
 end
 
+function test.a_checkpoint_of_something_else_is_one_line()
+    local _, _, state = trained(job(), 1)
+    local path = program.folder() .. "/state"
+    for _, text in ipairs {
+        "",
+        "7",
+        "{}",
+        '{"settings":{},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
+        '{"settings":{"steps":3,"evaluate":"x"},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
+    } do
+        assert(state:save(path, text))
+        check.fails_with(path .. ": run: is not what lookupc train writes", run.position, path)
+    end
+end
+
 function test.a_value_that_is_no_number_is_found()
     local j = job()
     j.tensors[2].mean = 0 / 0
@@ -101,7 +116,7 @@ local function files_in(folder)
     }
 end
 
-local own = { threads = 1, save_seconds = 1e9 }
+local own = { threads = 1, save_seconds = 1e9, rank = 0 }
 local function few_steps()
     return {
         steps = 40,
