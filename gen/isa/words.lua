@@ -27,6 +27,7 @@ words.tiers = {
     masks = "multi-probe hashes, activations and attention",
     cache = "caches of transformers",
     integer = "projections in i16",
+    training = "training",
 }
 
 words.list = {
@@ -166,6 +167,14 @@ words.list = {
         doc = "likewise of integers",
     },
     { name = "index_xor", takes = "index index", gives = "index", tier = "masks", doc = "a ^ b" },
+    {
+        name = "index_load",
+        takes = "address",
+        gives = "index",
+        tier = "training",
+        doc = "what index_store stores, at any alignment",
+    },
+    { name = "index_has", takes = "index bit", gives = "mask", tier = "training", doc = "whether it has the bit" },
     { name = "index_add", takes = "index index", gives = "index", tier = "integer", doc = "a + b" },
     {
         name = "unpack_bf16",

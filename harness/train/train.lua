@@ -90,6 +90,7 @@ local function tensors_of(p, s)
             pitch = tensor.pitch or tensor.columns,
             tables = tensor.kind == "tables" and tensor.shape[2] or 0,
             state_at = tensor.state_at or 0,
+            listed_at = tensor.listed_at or 0,
             rate = how.factor,
             decays = how.decays,
             mean = tensor.init.mean or 0.0,
@@ -111,6 +112,7 @@ local function job_of(p, s, own, texts, library)
         parameters = p.training.parameters,
         gradients = p.training.gradients,
         table_rows = p.training.table_rows,
+        listed = p.training.listed,
         constants = constants.bytes(p),
         context = s.context,
         batch = s.batch // own.ranks,
@@ -167,9 +169,6 @@ local function trained(path, options, rank, ranks)
     if s.batch % own.ranks ~= 0 then
         error(string.format("--batch: %d: must be a multiple of the %d ranks", s.batch, own.ranks), 0)
     end
-    if own.ranks > 1 and p.training.table_rows > 0 and not p.variants[1].training.names.apply then
-        refuse(path, "ffn.kind", "tables are trained by one process only")
-    end
     own.threads = math.min(own.threads, s.batch // own.ranks)
     if not options.resume and host.kind(files.checkpoint) then
         error(files.checkpoint .. ": is of an unfinished run: --resume goes on with it; or remove the file", 0)
@@ -179,6 +178,7 @@ local function trained(path, options, rank, ranks)
     end
     local position = options.resume and run.position(files.checkpoint) or nil
     local texts, pieces = texts_of(p, path, options, s)
+    if p.training.table_rows > 0 then s.threads, s.ranks = own.threads, own.ranks end -- sums depend on them
     s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
     if not p.causal then
         s.masked = s.masked or masked

@@ -69,6 +69,60 @@ def rotated(x, heads, theta):
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=2).reshape(n, heads * width)
 
 
+def hadamard(n):
+    return np.array([[1.0]]) if n == 1 else np.kron(np.array([[1, 1], [1, -1]]), hadamard(n // 2))
+
+
+def lookup_ffn(c, prefix, x, h, tau, block=0, score="gelu", neighbours=1, decay=0.7):
+    """A LookupFFN of d outputs: BH4 with blocks of that size, or a dense projection; the best rows of each table."""
+    n, d = x.shape
+    if block:
+        padded = 1 << (d - 1).bit_length()
+        repeats = -(-h * tau // padded)
+        weights = c.get(prefix + "hash.projection.weight", repeats, 4, padded // block, block, block, deviation=(block * padded) ** -0.5)
+        wide = np.pad(x, ((0, 0), (0, padded - d)))
+        parts = []
+        for repeat in weights:
+            y = wide
+            for stage in repeat:
+                y = np.einsum("tbi,boi->tbo", y.reshape(n, padded // block, block), stage).reshape(n, padded) @ hadamard(padded)
+            parts.append(decay * y + (1 - decay) * wide)
+        z = np.concatenate(parts, axis=1)[:, : h * tau]
+    else:
+        z = x @ c.get(prefix + "hash.projection.weight", h * tau, d).T
+    z = (z + c.get(prefix + "hash.projection.bias", h * tau, deviation=0.7)).reshape(n, h, tau)
+    tables, y = c.get(prefix + "tables", h, 1 << tau, d, deviation=0.5), c.get(prefix + "bias", d, deviation=0.1) + np.zeros((n, d))
+    magnitude, bits = np.abs(z), 1 << np.arange(tau - 1, -1, -1)
+    p, total = np.prod(1 / (1 + np.exp(-2 * magnitude)), axis=2), magnitude.sum(axis=2)
+    code = ((z > 0) * bits).sum(axis=2)
+    nearest = magnitude.argmin(axis=2)
+    least = np.take_along_axis(magnitude, nearest[:, :, None], axis=2)[:, :, 0]
+    choices = [(code, p, total), (code ^ bits[nearest], p * np.exp(-2 * least), total - 2 * least)]
+    for row, weight, along in choices[:neighbours]:
+        y = y + np.einsum("th,thd->td", weight * along if score == "gelu" else weight, tables[np.arange(h), row])
+    return y
+
+
+def lookup_gpt(c, ids, **more):
+    """minGPT's decoder with lookup FFNs."""
+    d, x = 24, c.get("transformer.wte.weight", 29, 24, deviation=0.5)[ids]
+    x = x + c.get("transformer.wpe.weight", 20, 24, deviation=0.3)[: len(ids)]
+    for layer in range(2):
+        name = "transformer.h.%d." % layer
+        q, k, v = np.split(c.linear(name + "attn.c_attn", 3 * d, c.norm(name + "ln_1", x, 1e-5)), 3, axis=1)
+        x = x + c.linear(name + "attn.c_proj", d, attend(q, k, v, 4, 4, True))
+        x = x + lookup_ffn(c, name + "mlp.", c.norm(name + "ln_2", x, 1e-5), **more)
+    return c.norm("transformer.ln_f", x, 1e-5) @ c.get("lm_head.weight", 29, d).T
+
+
+def lookup_gpt_bh4(c, ids):
+    return lookup_gpt(c, ids, h=6, tau=4, block=8, neighbours=2)
+
+
+def lookup_gpt_dense(c, ids):
+    return lookup_gpt(c, ids, h=5, tau=3, score="softmax")
+
+
 def gpt(c, ids, stored_in_out=False):
     """minGPT's decoder: learned positions, pre-norm blocks, a head of its own; GPT-2's: matrices stored [in][out], the head is the embedding."""
     linear = c.transposed if stored_in_out else c.linear
@@ -91,6 +145,14 @@ def gpt2(c, ids):
 GPT = """{ name = "m", d = 24, heads = 4, layers = 2, vocab = 29, positions = 20, skip = true, norm = { kind = "layernorm" },
     attention = { context = 20 }, ffn = { kind = "mlp", f = 40, activation = "gelu_tanh" }, embedding = {},
     output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "mingpt" }"""
+
+
+LOOKUP = """h = 6, tau = 4, projection = { kind = "bh4", block = 8, decay = 0.7 }, score = "gelu", neighbours = 2"""
+LOOKUP_DENSE = """h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax\""""
+
+
+def with_lookup(source, ffn):
+    return source.replace('kind = "mlp", f = 40, activation = "gelu_tanh"', 'kind = "lookup", ' + ffn)
 
 
 def llama(c, ids):

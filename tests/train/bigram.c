@@ -34,7 +34,7 @@ static void list_rows(const train_call *t, const float *sums, const unsigned *us
                 continue;
             for (size_t k = 0; k < VOCAB; ++k)
                 t->row_gradients[place * VOCAB + k] = sums[row * VOCAB + k];
-            t->rows[place] = i;
+            t->rows[place] = (uint32_t)row;
             ++count;
         }
         t->row_counts[table] = count;
@@ -78,7 +78,7 @@ void bigram_apply(const train_call *t)
 {
     for (size_t table = t->part; table < VOCAB / TABLE_ROWS; table += t->parts)
         for (size_t i = 0; i < t->row_counts[table]; ++i)
-            update(t, table * TABLE_ROWS + t->rows[table * TABLE_ROWS + i], t->row_gradients + (table * TABLE_ROWS + i) * VOCAB);
+            update(t, t->rows[table * TABLE_ROWS + i], t->row_gradients + (table * TABLE_ROWS + i) * VOCAB);
 }
 
 double bigram_step(const train_call *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace)

@@ -1,67 +1,63 @@
 -- What the templates of a whole model's training print: from the lists of operations to lines of C.
 local blob = require "gen.plan.blob"
+local lookup_print = require "gen.families.lookup.print_training"
 local literal = require "gen.print.literal"
 
 local print_training = {}
 
--- Names of values and gradients as variables of C: { declare(name), lines }.
-local function variables(t, helper, row)
-    local used, order, c = {}, {}, {}
-    local function use(name, text)
-        if not used[name] then
-            used[name] = true
-            order[#order + 1] = text
+-- What operations on tape `t` call values, gradients and weights in C: variables, which the list `lines` declares. own:
+-- the rows of values and gradients are those of a part, of c.all and c.all_gradient all rows.
+local function variables(t, helper, own)
+    local c = { lines = {} }
+    local declared = {}
+    local function declare(name, text)
+        if not declared[name] then
+            declared[name] = true
+            c.lines[#c.lines + 1] = text
         end
         return name
     end
-    local function at(base, place, pitch)
+    local function pointer(name, base, place, pitch, of_part)
         local text = base .. (place > 0 and " + " .. place .. " * r->all" or "")
-        if row then text = text .. " + r->first * " .. pitch end
-        return text
+        if of_part then text = text .. " + r->first * " .. pitch end
+        return declare(name, "float *" .. name .. " = " .. text .. ";")
     end
-    -- The rows of a value: own ones, or all.
-    function c.value(value)
+    local function value_of(value, of_part)
         local held = value.of or value
-        use("kept", "float *kept = r->memory + r->kept_at + " .. t.kept_text .. ";")
-        use(held.name, "float *" .. held.name .. " = " .. at("kept", held.at, held.pitch) .. ";")
-        return value.of and value.at > 0 and held.name .. " + " .. value.at or held.name
+        declare("kept", "float *kept = r->memory + r->kept_at + " .. t.kept_text .. ";")
+        local name = pointer((own and not of_part and "all_" or "") .. held.name, "kept", held.at, held.pitch, of_part)
+        return value.of and value.at > 0 and name .. " + " .. value.at or name
     end
-    function c.pitch(value) return (value.of or value).pitch end
-    -- The rows of a gradient; d_out and d_in are parameters.
-    function c.gradient(name)
+    local function gradient_of(name, of_part)
         local g = t.gradient_of[name]
-        if name == "d_out" or name == "d_in" then
-            if not row then
-                c.takes_output = true
-                return name
-            end
-            local own = "own_" .. name
-            return use(
-                own,
-                (name == "d_out" and "const " or "")
-                    .. "float *"
-                    .. own
-                    .. " = "
-                    .. name
-                    .. " + r->first * "
-                    .. g.pitch
-                    .. ";"
-            ) and own
+        if name ~= "d_out" and name ~= "d_in" then
+            return pointer(
+                (own and not of_part and "all_" or "") .. name,
+                "r->memory + r->arena_at",
+                g.at,
+                g.pitch,
+                of_part
+            )
+        elseif not of_part then
+            c.takes_output = c.takes_output or name == "d_out"
+            return name
         end
-        return use(name, "float *" .. name .. " = " .. at("r->memory + r->arena_at", g.at, g.pitch) .. ";") and name
+        local type = name == "d_out" and "const float *" or "float *"
+        return declare("own_" .. name, type .. "own_" .. name .. " = " .. name .. " + r->first * " .. g.pitch .. ";")
     end
-    -- Places in parameters and gradients.
+    function c.value(value) return value_of(value, own) end
+    function c.all(value) return value_of(value, false) end
+    function c.gradient(name) return gradient_of(name, own) end
+    function c.all_gradient(name) return gradient_of(name, false) end
+    function c.pitch(value) return (value.of or value).pitch end
     local layer = t.stride_text and " + layer * " .. t.stride_text or ""
     function c.weights(place)
-        use("weights", "const float *weights = r->t->parameters" .. layer .. ";")
-        return "weights + " .. place
+        return declare("weights", "const float *weights = r->t->parameters" .. layer .. ";") .. " + " .. place
     end
     function c.sums(place)
-        use("gradients", "float *gradients = r->t->gradients" .. layer .. ";")
-        return "gradients + " .. place
+        return declare("gradients", "float *gradients = r->t->gradients" .. layer .. ";") .. " + " .. place
     end
-    c.lines = order
-    c.call = function(name, ...) return helper .. "_" .. name .. "(" .. table.concat({ ... }, ", ") .. ");" end
+    function c.call(name, ...) return helper .. "_" .. name .. "(" .. table.concat({ ... }, ", ") .. ");" end
     return c
 end
 
@@ -128,6 +124,19 @@ function forward.attend(c, t, step)
             "r->scratch"
         ),
     })
+end
+function forward.lookup(c, t, step)
+    return {
+        c.call(
+            t.word .. "_look_up",
+            t.run,
+            c.all(step.from),
+            c.all(step.to),
+            c.all(step.z),
+            c.all(step.code),
+            c.all(step.score)
+        ),
+    }
 end
 function forward.activate(c, t, step)
     local name = t.activation_of[step.activation] .. (step.gate and "_gate" or "_activate")
@@ -228,6 +237,22 @@ function backward.activate(c, t, operation)
     list[#list + 1], list[#list + 2] = c.pitch(step.hidden), "r->count"
     return { c.call(name, table.unpack(list)) }
 end
+function backward.lookup(c, t, operation)
+    local step = operation.step
+    return {
+        c.call(
+            t.word .. "_look_back",
+            t.run,
+            c.all(step.from),
+            c.all_gradient(operation.from),
+            c.all(step.z),
+            c.all(step.code),
+            c.all(step.score),
+            c.all(step.slope),
+            c.all_gradient(operation.to)
+        ),
+    }
+end
 function backward.sum(c, t, operation)
     return {
         c.call(
@@ -324,6 +349,19 @@ function parameters.product(c, t, operation)
     end
     return list
 end
+function parameters.lookup(c, t, operation)
+    local tensors = operation.step.tensors
+    return {
+        "if (r->t->part == 0)",
+        "    " .. c.call(
+            t.word .. "_look_sums",
+            "r",
+            c.sums(tensors.projection.at),
+            c.sums(tensors.projection_bias.at),
+            c.sums(tensors.bias.at)
+        ),
+    }
+end
 function parameters.norm(c, t, operation)
     local step = operation.step
     return share(step.width, {
@@ -368,6 +406,8 @@ local function tape_values(helper, tape, of, activation_of, norm_name)
         attention = of.attention,
         activation_of = activation_of,
         norm_name = norm_name,
+        word = of.word,
+        run = of.layers and "r, layer" or "r",
         gradient_of = { d_out = { pitch = tape.last.pitch }, d_in = tape.first and { pitch = tape.first.pitch } },
     }
     for _, gradient in ipairs(tape.back.gradients) do
@@ -377,6 +417,7 @@ local function tape_values(helper, tape, of, activation_of, norm_name)
         word = of.word,
         layers = of.layers,
         attention = of.attention,
+        lookup = of.lookup or false,
         first = tape.first ~= nil,
         doc = of.doc,
         back_doc = of.back_doc,
@@ -430,13 +471,59 @@ local function activations_of(tapes, helper)
     return list, words
 end
 
+-- What the declarations of the LookupFFNs in the blocks print.
+local function lookups_of(p)
+    local list = {}
+    for _, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            local own = part.plan
+            list[#list + 1] = {
+                names = own.names,
+                shape = own.shape,
+                variants = own.variants,
+                training = lookup_print.values(own),
+            }
+        end
+    end
+    return list
+end
+
 function print_training.api(p)
     local t = p.training
     return {
         training = t,
         helper = p.names.model .. "_train",
         variants = p.variants,
-        constants = t.constants,
+        lookups = lookups_of(p),
+    }
+end
+
+-- What the kernels of a LookupFFN in the blocks `own` are called with.
+local function lookup_of(own, v)
+    local step = own.lookup
+    if not step then return end
+    local ffn = step.ffn
+    local trained = ffn.training
+    return {
+        names = trained.names,
+        kernels = ffn.variants[v.number].training.names,
+        tensors = step.tensors,
+        layers = own.layers,
+        stride = own.stride,
+        tables_stride = own.tables_stride,
+        rows = ffn.shape.h * ffn.shape.rows,
+        h = ffn.shape.h,
+        table_rows = ffn.shape.rows,
+        prepared_at = step.prepared_at,
+        prepared = blob.round_up(trained.prepared, 16),
+        tile = trained.tile,
+        slots = trained.slots,
+        z = trained.z,
+        sums = trained.sums.floats,
+        x_step = step.from.pitch,
+        y_step = step.to.pitch,
+        pitch = step.tensors.tables.pitch,
+        d_out = ffn.shape.d_out,
     }
 end
 
@@ -455,14 +542,11 @@ function print_training.files(p, v)
         printed_tapes[#printed_tapes + 1] = tape_values(helper, tape, of, activation_of, norm_name)
     end
     local forward_lines, back_lines = { helper .. "_forward_embedding(r);" }, {}
-    add(
-        t.embedding,
-        {
-            word = "embedding",
-            doc = "From ids to the input of the first block.",
-            back_doc = "Adds to the gradients of the embeddings.",
-        }
-    )
+    add(t.embedding, {
+        word = "embedding",
+        doc = "From ids to the input of the first block.",
+        back_doc = "Adds to the gradients of the embeddings.",
+    })
     local back_segments = {}
     for _, own in ipairs(t.segments) do
         local a = setmetatable({
@@ -496,6 +580,7 @@ function print_training.files(p, v)
             stride = layers and own.stride or nil,
             site = layers and own.site .. " + layer * " .. own.tape.sites or tostring(own.site),
             attention = a,
+            lookup = lookup_of(own, v),
             doc = "A block.",
             back_doc = "The gradient of its input from that of its output, and those of its weights.",
         })
@@ -507,14 +592,11 @@ function print_training.files(p, v)
         end
         back_segments[#back_segments + 1] = { own = own, layers = layers }
     end
-    add(
-        t.output,
-        {
-            word = "output",
-            doc = "From the last block to what the head reads.",
-            back_doc = "The gradient of the last block's output.",
-        }
-    )
+    add(t.output, {
+        word = "output",
+        doc = "From the last block to what the head reads.",
+        back_doc = "The gradient of the last block's output.",
+    })
     forward_lines[#forward_lines + 1] = helper .. "_forward_output(r);"
 
     -- Gradients of the streams between tapes take turns in two buffers.
@@ -566,6 +648,20 @@ function print_training.files(p, v)
         { name = "counted", floats = "all" },
         { name = "head", floats = h.rows * (2 * h.features_pitch + h.pitch) },
     }
+    local looked, sums, bytes, slots = {}, 0, 0, 0
+    for _, own in ipairs(t.segments) do
+        if own.lookup then
+            local trained = own.lookup.ffn.training
+            looked[#looked + 1] = { word = own.word, layers = own.layers }
+            sums = math.max(sums, blob.round_up(trained.sums.floats, 16))
+            bytes = math.max(bytes, trained.scratch_bytes)
+            slots = math.max(slots, 8 * own.lookup.ffn.shape.neighbours)
+        end
+    end
+    if looked[1] then
+        places[#places + 1] = { name = "prepared", floats = t.prepared }
+        places[#places + 1] = { name = "sums", floats = sums .. " * parts" }
+    end
     local words = {}
     for i, place in ipairs(places) do
         words[i] = place.name .. "_at"
@@ -590,12 +686,14 @@ function print_training.files(p, v)
         float = literal.float,
         training = {
             run_struct = run,
-            tile = 64,
+            tile = t.tile,
             places = places,
-            scratch = product.floats > 0 and string.format(
-                "%d + %d * ((length + 63) / 64 * 64)",
-                math.max(product.floats, scratch.fixed),
-                scratch.each
+            looked = looked,
+            scratch = string.format(
+                "%d + %d * ((length + 63) / 64 * 64)%s",
+                math.max(product.floats, scratch.fixed, blob.round_up(bytes // 4, 16)),
+                scratch.each,
+                slots > 0 and " + " .. slots // 4 .. " * all" or ""
             ),
             forward = forward_lines,
             back = back_lines,
@@ -603,7 +701,16 @@ function print_training.files(p, v)
             features_at = t.output.last.at and t.output.at + t.output.last.at,
         },
     }
-    return { { template = "templates/whole/training/step.c", symbol = v.training.names.step, values = values } }
+    local files = { { template = "templates/whole/training/step.c", symbol = v.training.names.step, values = values } }
+    for _, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            for _, file in ipairs(lookup_print.files(part.plan, part.plan.variants[v.number])) do
+                file.plan = part.plan
+                files[#files + 1] = file
+            end
+        end
+    end
+    return files
 end
 
 return print_training

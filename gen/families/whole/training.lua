@@ -1,8 +1,10 @@
 -- Plans the training of a whole model: where its tensors lie in flat arrays, what its blocks compute forward and
 -- backward, and the memory that a step works in. Pure data.
 local blob = require "gen.plan.blob"
+local block_lookup = require "gen.families.transformer.block_lookup"
 local checkpoint = require "gen.model.checkpoint_names"
 local json = require "json"
+local lookup_training = require "gen.families.lookup.training"
 local names = require "gen.model.names"
 local steps_of = require "gen.families.transformer.steps"
 local tape = require "gen.families.whole.training_tape"
@@ -66,8 +68,40 @@ end
 -- Whether checkpoints of the model's kind have biases of the maps of blocks.
 local function biased(m) return m.checkpoint ~= "llama" end
 
+-- The operation of the lookup FFN `step` of layer `number`, whose tensors go to the arrays of `c` and `tables`: ffn, its
+-- plan; tensors by the fields of its kernels' parameters; z, code, score, slope: what it keeps of each token.
+local function lookup_of(t, m, step, number, now, c, tables)
+    local p = step.parts[1].plan
+    local own = p.training
+    local function kept(name, floats)
+        local value = t.value(name, floats)
+        value.exact = true
+        return value
+    end
+    local operation = { op = "lookup", from = now[step.from], to = now[step.to], ffn = p, tensors = {} }
+    operation.z = kept("z", own.z)
+    operation.code = kept("code", (own.slots + 1) // 2)
+    operation.score, operation.slope = kept("score", own.slots), kept("slope", own.slots)
+    for _, tensor in ipairs(own.tensors) do
+        local placed = {
+            name = block_lookup.prefix(m, number) .. tensor.name,
+            shape = tensor.shape,
+            kind = tensor.kind,
+            layer = number,
+            init = { mean = tensor.mean, deviation = tensor.deviation },
+        }
+        local of = c
+        if tensor.kind == "tables" then
+            of, placed.pitch, placed.state_at, placed.listed_at = tables, tensor.pitch, tables.rows, tables.listed
+            tables.rows, tables.listed = tables.rows + tensor.rows, tables.listed + tensor.rows * tensor.columns
+        end
+        operation.tensors[tensor.field] = of.place(placed)
+    end
+    return operation
+end
+
 -- The operations of a block of `segment`, number `layer` in it, whose tensors go to the array of `c`.
-local function block_tape(m, segment, layer, c)
+local function block_tape(m, segment, layer, c, tables)
     local own = segment.plan
     local shape, number = own.shape, segment.first_layer + layer
     local t, by_letter = tape.new(), {}
@@ -140,7 +174,7 @@ local function block_tape(m, segment, layer, c)
                 now.hidden = value
             elseif step.op == "lookup" then
                 now[step.to] = t.value("made", step.width)
-                t.add { op = "lookup", from = now[step.from], to = now[step.to], parts = step.parts }
+                t.add(lookup_of(t, m, step, number, now, c, tables))
                 drop(now[step.to])
             elseif step.op == "add" then
                 local value = t.value(step.to == "out" and "sum" or step.to, step.width)
@@ -341,6 +375,14 @@ local function attention_scratch(a, product)
     }
 end
 
+local function least_multiple(a, b)
+    local x, y = a, b
+    while y > 0 do
+        x, y = y, x % y
+    end
+    return a // x * b
+end
+
 -- What a manifest says of the flat arrays.
 local function described(t)
     local tensors = {}
@@ -352,12 +394,14 @@ local function described(t)
             at = tensor.at,
             pitch = tensor.pitch,
             state_at = tensor.state_at,
+            listed_at = tensor.listed_at,
         }
     end
     return {
         parameters = t.parameters,
         gradients = t.gradients,
         table_rows = t.table_rows,
+        listed = t.listed,
         constants = t.constants,
         sections_of_constants = json.array(t.sections_of_constants),
         tensors = json.array(tensors),
@@ -369,6 +413,8 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
+    tables.rows, tables.listed = 0, 0
+    local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)
         for _, section in ipairs(constants.list) do
@@ -385,13 +431,26 @@ function training.add(p)
     local t = { segments = {} }
     t.embedding = embedding_tape(p, c, constants)
     for i, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            lookup_training.add(part.plan)
+        end
         local own =
             { word = segment.word, layers = segment.plan.model.layers, base = c.at, first_layer = segment.first_layer }
+        local tables_base = tables.at
         for layer = 0, own.layers - 1 do
-            local layer_at = c.at
-            local made = block_tape(p.model, segment, layer, c)
+            local layer_at, tables_at = c.at, tables.at
+            local made = block_tape(p.model, segment, layer, c, tables)
             if layer == 0 then own.tape = made end
-            if layer == 1 then own.stride = layer_at - own.base end
+            if layer == 1 then
+                own.stride, own.tables_stride = layer_at - own.base, tables_at - tables_base
+            end
+        end
+        for _, step in ipairs(own.tape.forward) do
+            if step.op == "lookup" then
+                own.lookup, step.prepared_at = step, prepared
+                prepared = prepared + own.layers * filled(step.ffn.training.prepared)
+                tile = least_multiple(tile, step.ffn.training.tile)
+            end
         end
         own.stride = own.stride or c.at - own.base
         own.attention = attention_of(p, segment, constants, p.names.model .. "_train_" .. segment.word)
@@ -404,7 +463,8 @@ function training.add(p)
         tensor.at = c.at + tensor.at
     end
     t.parameters = c.at + tables.at
-    t.table_rows = 0
+    t.listed = tables.listed
+    t.table_rows, t.prepared, t.tile = tables.rows, prepared, tile
     t.tensors = table.move(tables.list, 1, #tables.list, #c.list + 1, c.list)
     t.constants, t.sections_of_constants = constants.floats, constants.list
 
@@ -434,6 +494,7 @@ function training.add(p)
                 step = names.variant(p.model.name, "train_step", v.isa.name),
                 loss = names.variant(p.model.name, "train_loss", v.isa.name),
                 workspace = names.variant(p.model.name, "train_workspace", v.isa.name),
+                apply = tables.rows > 0 and names.variant(p.model.name, "train_apply", v.isa.name) or nil,
             },
         }
         v.training.scratch = { fixed = 0, each = 0 }

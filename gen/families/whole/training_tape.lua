@@ -141,6 +141,7 @@ function tape.backward(c, first, last)
         if step.shape then parameters[#parameters + 1] = { op = "shape", step = step } end
     end
     function back.lookup(step, from)
+        parameters[#parameters + 1] = { op = "lookup", step = step }
         local to, after = written(step.from)
         add { op = "lookup", from = from, to = to, step = step }
         after()

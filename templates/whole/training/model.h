@@ -1,4 +1,4 @@
-//$ takes training, helper, variants
+//$ takes training, helper, variants, lookups
 #ifndef $(names.macro("TRAIN_H_INCLUDED"))
 #define $(names.macro("TRAIN_H_INCLUDED"))
 
@@ -11,6 +11,7 @@
 #define $(names.macro("TRAIN_PARAMETERS")) $(training.parameters)u /* floats of all tensors, whose places MANIFEST.json has */
 #define $(names.macro("TRAIN_GRADIENTS")) $(training.gradients)u /* floats of those that have gradients: the first ones */
 #define $(names.macro("TRAIN_TABLE_ROWS")) $(training.table_rows)u /* rows of all tables of LookupFFNs */
+#define $(names.macro("TRAIN_LISTED")) $(training.listed)u /* floats of these rows */
 #define $(names.macro("TRAIN_CONSTANTS")) $(training.constants)u /* floats of rotary angles and sines of positions */
 
 #ifdef __cplusplus
@@ -37,6 +38,10 @@ typedef struct $(helper) {
     size_t part, parts;          /* all `parts` threads make the same calls, each with its own part, from 0 on */
     void (*barrier)(void *);     /* at which they meet; not called if parts is 1 */
     void *context;               /* of the barrier */
+    uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
+    uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
+    float *row_gradients;        /* [$(names.macro("TRAIN_LISTED"))]: rows from f on, where f is the table's first row in table_state, are numbers of
+                                    rows among all tables of the layer, ascending; their gradients lie as the tables would without gaps */
 } $(helper);
 //$ for _, v in ipairs(variants) do
 
@@ -51,6 +56,15 @@ double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const in
 
 /* The sum alone, without dropout; gradients may be null. */
 double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+//$ if lookups[1] then
+
+/* Updates tables by the lists. All parts call it. */
+void $(v.training.names.apply)(const $(helper) *t);
+//$ end
+//$ end
+//$ for _, own in ipairs(lookups) do
+
+$(include("templates/lookup/training/declarations.h", own))
 //$ end
 
 #ifdef __cplusplus

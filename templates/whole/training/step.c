@@ -27,6 +27,23 @@ $(include("templates/whole/training/rows.c"))
 $(include("templates/whole/training/attention.c", { attention = tape.attention }))
 //$ end
 //$ end
+//$ if training.looked[1] then
+
+/* The part's share of all tokens, in whole tiles. */
+static void $(helper)_share(const $(helper)_run *r, size_t tile, size_t *first, size_t *count)
+{
+    const size_t tokens = r->sequences * r->length, tiles = (tokens + tile - 1) / tile;
+    const size_t end = tiles * (r->t->part + 1) / r->t->parts * tile;
+
+    *first = tiles * r->t->part / r->t->parts * tile;
+    *count = (end < tokens ? end : tokens) - *first;
+}
+//$ end
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.lookup then
+$(include("templates/whole/training/lookup.c", { word = tape.word, layers = tape.layers, lookup = tape.lookup }))
+//$ end
+//$ end
 $(include("templates/whole/training/embedding.c"))
 $(include("templates/whole/training/head.c"))
 //$ for _, tape in ipairs(tapes) do
@@ -120,6 +137,15 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
                 ((uint32_t *) (void *) (memory + r->counted_at))[r->targets_counted] = (uint32_t) i;
             ++r->targets_counted;
         }
+//$ for _, of in ipairs(training.looked) do
+//$ if of.layers > 1 then
+    for (size_t layer = t->part; layer < $(of.layers); layer += t->parts)
+        $(helper)_$(of.word)_prepare(r, layer);
+//$ else
+    if (t->part == 0)
+        $(helper)_$(of.word)_prepare(r);
+//$ end
+//$ end
 //$ lines("    ", training.forward)
     $(helper)_head(r, memory + r->kept_at + $(training.features_at) * r->all, back, memory + r->streams_at);
     $(helper)_wait(t);
@@ -145,3 +171,23 @@ double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const in
 {
     return $(helper)_pass(t, ids, targets, sequences, length, (float *) workspace, 0);
 }
+//$ if training.looked[1] then
+
+void $(v.training.names.apply)(const $(helper) *t)
+{
+    $(helper)_run run, *r = &run;
+
+    run.t = t;
+    run.memory = t->parameters;
+    run.prepared_at = 0;
+//$ for _, of in ipairs(training.looked) do
+//$ if of.layers > 1 then
+    for (size_t layer = 0; layer < $(of.layers); ++layer)
+        $(helper)_$(of.word)_apply(r, layer);
+//$ else
+    $(helper)_$(of.word)_apply(r);
+//$ end
+//$ end
+    $(helper)_wait(t);
+}
+//$ end

@@ -21,7 +21,8 @@ class Settings(ctypes.Structure):
         + [(name, ctypes.c_float) for name in ("table_rate", "table_epsilon", "gradient_scale", "dropout")]
         + [(name, ctypes.c_uint64) for name in ("seed", "step", "first_sequence")]
         + [(name, ctypes.c_size_t) for name in ("part", "parts")]
-        + [("barrier", BARRIER), ("context", ctypes.c_void_p)]
+        + [("barrier", BARRIER)]
+        + [(name, ctypes.c_void_p) for name in ("context", "rows", "row_counts", "row_gradients")]
     )
 
 
@@ -66,6 +67,8 @@ class Trainer:
         self.gradients = aligned(4 * plan["gradients"]).view(np.float32)
         self.table_state = aligned(4 * max(1, plan["table_rows"])).view(np.float32)
         self.row_uses = aligned(4 * max(1, plan["table_rows"])).view(np.uint32)
+        self.rows, self.row_counts = np.zeros(max(1, plan["table_rows"]), np.uint32), np.zeros(max(1, plan["table_rows"]), np.uint32)
+        self.row_gradients = np.zeros(max(1, plan["listed"]), np.float32)
         self.constants = aligned(4 * max(1, plan["constants"])).view(np.float32)
         for section in plan["sections_of_constants"]:
             self.constants[section["at"] : section["at"] + section["elements"]] = constants_of(section)
@@ -93,12 +96,31 @@ class Trainer:
             view[:] = tensors[tensor["name"]].reshape(view.shape)
 
     def tensors(self, array):
-        return {t["name"]: self.view(array, t).reshape(t["shape"]).copy() for t in self.plan["tensors"] if t["kind"] != "tables" or array is not self.gradients}
+        return {t["name"]: self.view(array, t).reshape(t["shape"]).copy() for t in self.plan["tensors"] if t["kind"] != "tables" or array is self.parameters}
 
     def settings(self, **more):
         values = {"gradient_scale": 1.0, "parts": 1, "table_epsilon": 1e-10, **more}
         places = {name: getattr(self, name).ctypes.data for name in ("parameters", "gradients", "table_state", "row_uses", "constants")}
         return Settings(**{**places, **values})
+
+    def listed(self):
+        """Gradients of tables out of the lists of rows, by name."""
+        found = {}
+        for tensor in self.plan["tensors"]:
+            if tensor["kind"] == "tables":
+                h, rows, width = tensor["shape"]
+                of = found[tensor["name"]] = np.zeros((h * rows, width), np.float32)
+                for table in range(h):
+                    first = tensor["state_at"] + table * rows
+                    count = self.row_counts[first // rows]
+                    listed = self.row_gradients[tensor["listed_at"] + table * rows * width :][: count * width].reshape(count, width)
+                    of[self.rows[first : first + count]] = listed
+                found[tensor["name"]] = of.reshape(tensor["shape"])
+        return found
+
+    def lists(self):
+        """Settings with which rows are listed instead of moved."""
+        return {name: getattr(self, name).ctypes.data for name in ("rows", "row_counts", "row_gradients")}
 
     def run(self, ids, targets, back=True, parts=1, lengths=None, **more):
         """The sum of cross-entropies; gradients are cleared before. parts: so many threads."""
