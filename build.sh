@@ -24,6 +24,8 @@ libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
+libsentencepiece-dev | trains tokenizers
+libopenmpi-dev   | trains models on several machines
 '
 
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
@@ -34,6 +36,8 @@ llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
 python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
+openmpi-bin             | train | starts training on several ranks
+python3-torch           | train whole full | the module of examples/pytorch, and checkpoints as their authors save them
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
@@ -129,7 +133,7 @@ quietly() {
 configure() {
     install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TRAIN=ON -DLOOKUPC_MPI=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
 }
 
 build() {
