@@ -79,6 +79,11 @@ local function wrong(p, directory, cc, level, standard)
     end
     local command = compiler_of(p.variants[1] and p.variants[1].isa or {}, cc)
     local objects, failures = compiled(paths, command, flags, { level, standard })
+    if (p.openmp or p.threads) and command[1] == cc and not command[2] then
+        local openmp = { level, standard, "-fopenmp", "-D" .. p.names.macro "OPENMP" .. "=2", "-fsyntax-only" }
+        local _, more = compiled(paths, command, flags, openmp)
+        failures = compile.joined(failures, more)
+    end
     if #failures > 0 then return failures end
     local cxx = cc == "gcc" and "g++" or "clang++"
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
