@@ -130,6 +130,17 @@ lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
+if full; then
+    TINY_ISA=scalar prints "$here/b" other
+    ! TINY_ISA=mmx "$here/b/consumer" >"$work/log" || fail "TINY_ISA=mmx is taken"
+    consumer cmake
+    sed -i 's/EMBED/EMBED ISA scalar avx2 neon sve i8mm/' "$here/CMakeLists.txt"
+    quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+    rebuilds "everything for two architectures" "main tiny tiny__avx2 tiny__i8mm tiny__neon tiny__scalar tiny__sve tiny_linked " ninja -C "$here/b"
+    prints "$here/b" tiny
+    ok "TINY_ISA in the environment, and a bundle for x86 and AArch64"
+fi
+
 for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
     sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny $wrong)/" "$here/CMakeLists.txt"
     ! cmake -S "$here" -B "$here/b" >"$work/log" 2>&1 || fail "lookupc_add_library takes $wrong"

@@ -84,7 +84,7 @@ end
 function test.standard_headers()
     for header in
         ("assert complex ctype errno fenv float immintrin inttypes limits locale math setjmp signal stdarg \z
-                stdatomic stdbool stddef stdint stdio " .. "stdlib string tgmath threads time wchar cpuid"):gmatch(
+                stdatomic stdbool stddef stdint stdio " .. "stdlib string tgmath threads time wchar cpuid arm_neon arm_sve"):gmatch(
             "%S+"
         )
     do
