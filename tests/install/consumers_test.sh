@@ -230,6 +230,41 @@ else
     echo "skipped: install: meson is missing"
 fi
 
+if [[ -d /usr/share/bazel/rules/java ]] && type -P bazel >"$work/log"; then
+    consumer bazel
+    # Debian's rules_cc is for a later Bazel than Debian's, and nothing can be fetched: what Bazel itself has will do.
+    mkdir -p "$work/rules_cc/cc"
+    echo 'workspace(name = "rules_cc")' >"$work/rules_cc/WORKSPACE"
+    : >"$work/rules_cc/cc/BUILD"
+    for rule in cc_binary cc_import cc_library cc_proto_library cc_test cc_toolchain cc_toolchain_suite fdo_prefetch_hints fdo_profile objc_library; do
+        echo "$rule = native.$rule"
+    done >"$work/rules_cc/cc/defs.bzl"
+    # bazel COMMAND...: with the folder of its server in $work.
+    bazel() { (cd "$here" && command bazel --output_user_root="$work/bazel" --max_idle_secs=120 "$@"); }
+    # bazel_builds WHAT EXPECTED: these sources.
+    bazel_builds() {
+        quietly bazel build --subcommands --override_repository=rules_cc="$work/rules_cc" --override_repository=rules_java=/usr/share/bazel/rules/java //:consumer
+        local got
+        got=$(grep -oE 'Compiling [a-z]+' "$work/log" | sort -u | sed 's/Compiling //' | tr '\n' ' ') || true
+        [[ $got == "$2" ]] || fail "Bazel: $1 compiles \"$got\" instead of \"$2\""
+    }
+    bazel_builds "everything" "main tiny "
+    prints "$here/bazel-bin" tiny
+    bazel_builds "nothing" ""
+    echo '-- the same model' >>"$here/tiny.lua"
+    bazel_builds "a comment in the model" ""
+    cp "$work/other.safetensors" "$here/tiny.safetensors"
+    bazel_builds "new weights" ""
+    prints "$here/bazel-bin" other
+    sed -i 's/"gelu"/"softmax"/' "$here/tiny.lua"
+    bazel_builds "another score" "tiny "
+    quietly bazel shutdown
+    chmod -R u+w "$work/bazel"
+    ok "Bazel"
+else
+    echo "skipped: install: bazel-bootstrap or bazel-rules-java is missing"
+fi
+
 # Bundles that were emitted by hand, with the build files that emit adds.
 here=$work/vendored
 mkdir "$here"
