@@ -67,6 +67,9 @@ function names.public(model)
         runtime = model .. "_runtime.h",
         -- The file of all kernels for the instruction set of that name, or of firmware, which has one.
         kernels = function(isa) return model .. "__" .. (isa or "kernels") .. ".c" end,
+        train_header = model .. "_train.h",
+        -- The file of the kernels that train the model, for the instruction set of that name.
+        train_kernels = function(isa) return model .. "_train__" .. isa .. ".c" end,
         linked = model .. "_linked.h",
         linked_source = model .. "_linked.c",
         manifest = "MANIFEST.json",

@@ -129,6 +129,7 @@ function test.public_names()
         header = "tiny_1.h",
         source = "tiny_1.c",
         runtime = "tiny_1_runtime.h",
+        train_header = "tiny_1_train.h",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",
