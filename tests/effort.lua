@@ -24,7 +24,7 @@ local rows = {
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
     { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },
-    { "firmware_sort_stride", 81, 27, "every so many-th of 729 inputs is sorted by such a target" },
+    { "firmware_sort_stride", 81, 27, "every so many-th of 729 inputs is sorted by an emulated target" },
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },

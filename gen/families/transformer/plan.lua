@@ -166,7 +166,8 @@ function transformer_plan.build(m, isas, options)
                 public,
                 shape.made,
                 variant.pitch(shape.d),
-                variant.pitch(shape.made)
+                variant.pitch(shape.made),
+                options.one_by_one
             )
         or {}
     local before, after = steps_of.of(shape, has, parts)

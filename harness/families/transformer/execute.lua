@@ -5,6 +5,7 @@ local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
+local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
 local packing = require "gen.families.packing"
@@ -301,6 +302,17 @@ local function is_unfused(m, path)
         if found[spell(checkpoint.linear(m, 0, letter, m.d, m.d).weight.tensor)] then return true end
     end
     return false
+end
+
+-- Raises the line that `prepare` would raise for a checkpoint in options.weights with other tensors than it wants.
+function transformer.check_weights(p, options)
+    local m, path = p.model, options.weights
+    local word = m.attention.eliminate
+    if word ~= "none" and not p.own and is_unfused(m, path) then
+        fuse.steps(m, tensors_of(path), { weights = path, ignore = options.ignore, eliminate = word })
+    else
+        packing.check(p, { weights = path, prefix = "", ignore = options.ignore })
+    end
 end
 
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,

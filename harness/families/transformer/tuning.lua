@@ -26,6 +26,8 @@ function tuning.types(options) return { options.type or "f32", options.cache or 
 
 function tuning.gather_i8() return false end
 
+tuning.check_weights = execute.check_weights
+
 function tuning.prepare(p, directory, options)
     local prepared = execute.prepare(
         p,
