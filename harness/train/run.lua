@@ -30,7 +30,7 @@ local function duration(seconds)
 end
 
 -- The types of the fields of a position, and of those of its settings that the options may leave open.
-local types = { step = "integer", counted = "integer", seconds = "float", nats = "float" }
+local types = { step = "integer", parts = "integer", counted = "integer", seconds = "float", nats = "float" }
 local types_of_settings = { steps = "integer", evaluate = "integer" }
 
 local function has_types(object, fields)
@@ -40,8 +40,8 @@ local function has_types(object, fields)
     return true
 end
 
--- What the checkpoint `path` says of its run: { settings, step, seconds, nats, counted }; nats, counted: sum and number
--- of the losses since the last line of the log. Raises one line.
+-- What the checkpoint `path` says of its run: { settings, parts, step, seconds, nats, counted }; parts: threads of all
+-- ranks; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
 function run.position(path)
     local position = json.decode(assert(train.text(path)))
     local settings = type(position) == "table" and position.settings
@@ -96,16 +96,13 @@ function run:validate(most)
         if not finite(entry.validation) then self:give_up(step, "the loss of the validation is no number") end
     end
     for _, row in ipairs(entry.tables) do
-        local warning = tables.warning(row)
-        if
-            warning
-            and self.own.rank == 0
-            and not self.warned[row.layer]
-            and step > rates.warm_up * self.settings.steps
-        then
+        local warning, before = tables.warning(row), self.entropies[row.layer]
+        local stays = before and row.entropy <= before -- tables that fill up are on their way
+        if warning and stays and self.own.rank == 0 and not self.warned[row.layer] then
             self.warned[row.layer] = true
             host.note("lookupc: step " .. step .. ": " .. warning)
         end
+        self.entropies[row.layer] = row.entropy
     end
     return entry
 end
@@ -184,7 +181,8 @@ end
 -- output, checkpoint, log, html }; facts: for the first line of the log; position: of a run to be resumed, or nil.
 -- Returns the last line of the log. Raises one line when it cannot go on; then the last checkpoint stays.
 function run.train(job, settings, own, files, facts, position)
-    local self = setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, busy = 0.0 }, run)
+    local self =
+        setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, entropies = {}, busy = 0.0 }, run)
     self.state = assert(train.open(job))
     train.hold()
     if position then
@@ -198,6 +196,7 @@ function run.train(job, settings, own, files, facts, position)
     end
     self.settings, facts.settings = settings, settings
     self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
+    self.position.parts = own.threads * own.ranks
     self.base, self.saved = process.clock() - self.position.seconds, process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
     self.windows = select(2, self.state:windows())
