@@ -126,6 +126,7 @@ local text_options = {
     tuned_option,
     type_option,
     cache_option,
+    threads_option,
     compiler_option,
     flags_option,
 }
@@ -313,6 +314,7 @@ local commands = {
             arithmetic_option,
             type_options,
             { name = "decode", doc = "a transformer or whole model: give it its tokens one by one" },
+            threads_option,
             compiler_option,
             flags_option,
         },
