@@ -21,7 +21,7 @@ static unsigned char *packed(const ranks_table *tables, size_t count, const uint
         memcpy(to, row_numbers + t->state_at, counts[i] * sizeof *row_numbers);
         to += counts[i] * sizeof *row_numbers;
         for (size_t k = 0; k < counts[i]; ++k, to += t->columns * sizeof *row_gradients)
-            memcpy(to, row_gradients + t->gradient_at + k * t->columns, t->columns * sizeof *row_gradients);
+            memcpy(to, row_gradients + t->gradient_at + k * t->pitch, t->columns * sizeof *row_gradients);
     }
     return all;
 }
@@ -69,7 +69,7 @@ static uint32_t merged(const ranks_table *t, size_t number, reader *readers, siz
             const uint32_t met = number_at(readers[r].counts + number * sizeof met);
             if (places[r] >= met || number_at(readers[r].at + places[r] * sizeof met) != least)
                 continue;
-            add_gradient(row_gradients + t->gradient_at + made * t->columns, readers[r].at + met * sizeof met + places[r] * gradient_bytes,
+            add_gradient(row_gradients + t->gradient_at + made * t->pitch, readers[r].at + met * sizeof met + places[r] * gradient_bytes,
                          t->columns, first);
             first = false;
             ++places[r];

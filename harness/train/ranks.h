@@ -28,9 +28,9 @@ typedef const ranks *ranks_join(void);
 /* Rows of tables that a step met, and the sums of their gradients: what train_call has of them. Of table number i, whose rows are
    state_at ... state_at + rows - 1 among those of all tables, counts[i] were met. */
 typedef struct {
-    size_t rows, columns;
+    size_t rows, columns, pitch;
     size_t state_at;    /* of rows: row_numbers[state_at + k] is the k-th row that was met, ascending */
-    size_t gradient_at; /* row_gradients[gradient_at + k * columns ...] its gradient */
+    size_t gradient_at; /* row_gradients[gradient_at + k * pitch ...] its gradient */
 } ranks_table;
 
 /* Puts the rows of all ranks into those of this one: each row once, ascending, its gradients summed in the order of ranks. Returns false if
