@@ -54,7 +54,7 @@ end
 -- How many steps fit into own.seconds: the first ones are timed, and forgotten.
 function run:steps_within(settings)
     local seconds, begun = self.own.seconds, process.clock()
-    local tried, first, enough = 0, nil, false
+    local tried, first, enough = 0
     repeat
         tried = tried + 1
         self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate)
