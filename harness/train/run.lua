@@ -15,7 +15,7 @@ run.__index = run
 local validations = 20 -- of a run
 local lines = 500 -- of the log, about
 local least_windows, most_windows = 16, 4096 -- of a validation
-local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one
+local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one; at the end, of all
 local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
 local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
@@ -161,7 +161,7 @@ function run:go_on()
     position.step, position.nats, position.counted = step, position.nats + nats, position.counted + 1
     local validates = step % s.evaluate == 0 or step == s.steps
     if validates or step % math.max(1, s.steps // lines) == 0 then
-        local entry = validates and self:validate(step == s.steps and most_windows or self.few_windows) or {}
+        local entry = validates and self:validate(step == s.steps and self.last_windows or self.few_windows) or {}
         entry.rate, entry.norm = s.rate * factor, norm
         self:tell(entry, validates)
     end
@@ -200,7 +200,11 @@ function run.train(job, settings, own, files, facts, position)
     self.base, self.saved = process.clock() - self.position.seconds, process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
     self.windows = select(2, self.state:windows())
-    self.few_windows = math.max(least_windows, math.floor(share_of_validation * settings.evaluate * settings.batch))
+    local function share(steps)
+        local windows = math.floor(share_of_validation * steps * settings.batch)
+        return math.min(math.max(windows, least_windows), most_windows)
+    end
+    self.few_windows, self.last_windows = share(settings.evaluate), share(settings.steps)
     while self.position.step < settings.steps do
         self:go_on()
     end
