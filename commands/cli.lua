@@ -124,6 +124,7 @@ local text_options = {
     tuned_option,
     type_option,
     cache_option,
+    threads_option,
     compiler_option,
     flags_option,
 }
@@ -310,6 +311,7 @@ local commands = {
             arithmetic_option,
             type_options,
             { name = "decode", doc = "a transformer or whole model: give it its tokens one by one" },
+            threads_option,
             compiler_option,
             flags_option,
         },

@@ -84,6 +84,10 @@ function avx2.store_i16(base, offset, a, b) -- packs_epi32 packs each half on it
         call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8")
     )
 end
+function avx2.store_quads(base, offset, a, b, c, d)
+    local order = call("setr_epi32", "0, 4, 1, 5, 2, 6, 3, 7")
+    return avx2.store_words(base, offset, call("permutevar8x32_epi32", tools.bytes_of(a, b, c, d), order))
+end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
 function avx2.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

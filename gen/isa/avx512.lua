@@ -152,6 +152,11 @@ function avx512.store_i16(base, offset, a, b) -- packs_epi32 packs each quarter 
         call("permutexvar_epi64", call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7"), quarters)
     )
 end
+function avx512.dot_i8(sum, a, b) return call("dpbusd_epi32", sum, a, b) end
+function avx512.store_quads(base, offset, a, b, c, d)
+    local order = call("setr_epi32", "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15")
+    return avx512.store_words(base, offset, call("permutexvar_epi32", order, tools.bytes_of(a, b, c, d)))
+end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
 function avx512.abs(v) return call("abs_ps", v) end

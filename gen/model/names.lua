@@ -58,8 +58,10 @@ function names.public(model)
         position = model .. "_position",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
-        ffn_openmp = model .. "_ffn_openmp",
+        openmp = function(name) return name .. "_openmp" end, -- of a public function in an OpenMP build
         split = model .. "_split",
+        ranges = model .. "_ranges",
+        range = model .. "_range",
         header = model .. ".h",
         source = model .. ".c",
         runtime = model .. "_runtime.h",

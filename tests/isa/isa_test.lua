@@ -174,7 +174,7 @@ end
 -- The operands of a word: C expressions of vectors, and of lanes, and the declarations of the former.
 function Program:operands(word)
     local vectors, lanes, declared, floats, integers = {}, {}, {}, 0, 0
-    local names = { "a", "b", "c" }
+    local names = { "a", "b", "c", "d" }
     for kind in word.takes:gmatch "%S+" do
         if kind == "vector" then
             floats = floats + 1
@@ -497,6 +497,21 @@ function special.store_i16(p, set)
         p:add "        const uint16_t found = ((const uint16_t *) (const void *) got_words)[i];"
     end
     p:add('        expect_bits("store_i16", i, %s & 0xffffu, found);', scalar.pack_i16("(" .. from .. ")[i]", "0.0f"))
+    p:add "    }"
+end
+
+function special.store_quads(p, set)
+    local from, n, vectors = p:input("byte", 1), set.lanes, {}
+    for part = 0, 3 do
+        vectors[part + 1] = set.load_unaligned(from, part == 0 and "at" or "at + " .. part * n)
+    end
+    p:add("    for (size_t at = 0; at + %d <= COUNT; at += %d)", 4 * n, 4 * n)
+    p:add("        %s;", set.store_quads("got_words", "at / 4", table.unpack(vectors)))
+    p:add("    for (unsigned i = 0; i < COUNT - COUNT %% %d; ++i) {", 4 * n)
+    p:add("        if ((%s)[i] != (%s)[i]) continue;", from, from)
+    p:add "        const uint32_t found = got_words[i / 4] >> 8 * (i % 4) & 0xffu;"
+    local expected = scalar.pack_i8("(" .. from .. ")[i]", "0.0f", "0.0f", "0.0f")
+    p:add('        expect_bits("store_quads", i, %s & 0xffu, found);', expected)
     p:add "    }"
 end
 

@@ -13,7 +13,7 @@ local family = {
     noun = "whole model",
     model = require "gen.families.whole.model",
     -- facts: as of a tokenizer
-    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html" },
+    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html", "threads" },
     types = transformer.types,
     space = transformer.space,
     print = require "gen.families.whole.print",
