@@ -176,7 +176,7 @@ static bool read_tensors(lua_State *L, run_state *r)
         lua_pop(L, 1);
         const size_t size = t->rows ? (t->rows - 1) * t->pitch + t->columns : 0;
         if (t->pitch < t->columns || t->at + size > r->parameter_count || (t->table_rows == 0 && t->at + size > r->gradient_count) ||
-            (t->table_rows && (t->state_at + t->rows > r->row_count || t->listed_at + t->rows * t->columns > r->listed_count)))
+            (t->table_rows && (t->state_at + t->rows > r->row_count || (r->ranks && t->listed_at + t->rows * t->pitch > r->listed_count))))
             luaL_error(L, "%s%s: lies outside of its memory", where, t->as.name);
         for (size_t at = 0; t->table_rows == 0 && at < size; at += CHUNK)
             r->chunks[r->chunk_count++] = (chunk){i, t->at + at, smaller(CHUNK, size - at)};
@@ -225,7 +225,7 @@ static bool prepare_ranks(run_state *r)
     for (size_t i = 0, number = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
         for (size_t row = 0; t->table_rows && row < t->rows; row += t->table_rows, ++number) {
-            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->state_at + row, t->listed_at + row * t->columns};
+            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, t->listed_at + row * t->pitch};
         }
     }
     return true;
@@ -266,6 +266,7 @@ static int run_open(lua_State *L)
     train_workspace *workspace;
     if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
         return luaL_error(L, "%s: lacks a function", path);
+    r->ranks = all_ranks;
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
     r->train.seed = r->call.seed = (uint64_t)field_size(L, 1, where, "seed");
@@ -284,7 +285,6 @@ static int run_open(lua_State *L)
     lua_getfield(L, 1, "constants");
     const char *constants = luaL_checklstring(L, -1, &bytes);
     r->constants = large_memory(bytes);
-    r->ranks = all_ranks;
     r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
     if (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply))
         return luaL_error(L, "%s: lacks a function", path);

@@ -88,8 +88,8 @@ function test.a_checkpoint_of_something_else_is_one_line()
         "",
         "7",
         "{}",
-        '{"settings":{},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
-        '{"settings":{"steps":3,"evaluate":"x"},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
+        '{"settings":{},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0}',
+        '{"settings":{"steps":3,"evaluate":"x"},"step":1,"parts":1,"counted":0,"nats":0.0,"seconds":0.0}',
     } do
         assert(state:save(path, text))
         check.fails_with(path .. ": run: is not what lookupc train writes", run.position, path)
@@ -115,7 +115,7 @@ local function files_in(folder)
     }
 end
 
-local own = { threads = 1, save_seconds = 1e9, rank = 0 }
+local own = { threads = 1, save_seconds = 1e9, rank = 0, ranks = 1 }
 local function few_steps()
     return {
         steps = 40,

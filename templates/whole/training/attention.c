@@ -31,8 +31,7 @@ static void $(a.helper)_heads($(a.rope and "const " .. helper .. " *t, " or "")c
 //$ if a.rope then
         $(a.helper)_rotate(t, from, position + row, factor, 0, to);
 //$ else
-        for (size_t i = 0; i < $(w); ++i)
-            to[i] = factor * from[i];
+        $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
 
@@ -43,8 +42,7 @@ static void $(a.helper)_from_heads($(a.rope and "const " .. helper .. " *t, " or
 //$ if a.rope then
         $(a.helper)_rotate(t, from, position + row, factor, 1, to);
 //$ else
-        for (size_t i = 0; i < $(w); ++i)
-            to[i] = factor * from[i];
+        $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
 
@@ -155,8 +153,7 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
                 $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, to, $(a.y_step), 0, packed);
 //$ if not a.shaped then
                 for (size_t row = 0; row < rows; ++row)
-                    for (size_t i = 0; i < $(w); ++i)
-                        to[row * $(a.y_step) + i] *= totals[row * $(a.softmax_step) + 1];
+                    $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ end
             }
     }
@@ -199,7 +196,7 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w), *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
     float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w), *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
-    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded, *packed = dscores + $(a.rows) * padded;
+    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16, *packed = dscores + $(a.rows) * padded;
 
     for (size_t head = 0; head < $(a.kv_heads); ++head) {
         $(a.helper)_heads($(a.rope and "t, " or "")k + head * $(a.k_head), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
@@ -257,7 +254,6 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
         }
         $(a.helper)_from_heads($(a.rope and "t, " or "")dkeys, $(a.rope and "0, " or "")length, one, dk + head * $(a.k_head), $(a.dk_step));
         for (size_t row = 0; row < length; ++row)
-            for (size_t i = 0; i < $(w); ++i)
-                dv[row * $(a.dv_step) + head * $(a.v_head) + i] = one * dvalues[row * $(w) + i];
+            $(helper)_scale(dvalues + row * $(w), one, dv + row * $(a.dv_step) + head * $(a.v_head), $(w));
     }
 }
