@@ -570,6 +570,29 @@ function test.types_of_tables()
     check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
 end
 
+-- Between few and many: rows of i8 that integers sum are gathered whole until a call meets each row several times, by
+-- the machine's limits; with two rows a table it meets them in half as many tokens.
+function test.tokens_between_few_and_many_gather_whole_rows()
+    local m = model.load "gen/models/roberta_small.lua"
+    local function choices(tables, neighbours)
+        m.neighbours = neighbours
+        local v = plan.build(m, { isa.get "avx512" }, nil, tables).variants[1]
+        check.equal(v.whole ~= nil, v.schedule["whole.tokens"] > 0)
+        if v.whole then
+            check.equal({ v.whole.tokens, v.whole.group, #v.whole.gather, v.whole.gather[1].width }, {
+                v.schedule["whole.tokens"],
+                v.schedule["whole.group"],
+                1,
+                m.d,
+            })
+        end
+        return { v.schedule["few.threshold"], v.schedule["whole.tokens"], v.schedule["whole.group"] }
+    end
+    check.equal(choices("i8", 1), { 48, 1024, 32 })
+    check.equal(choices("i8", 2), { 48, 512, 16 })
+    check.equal(choices("f32", 1), { 512, 0, 1 })
+end
+
 function test.types_of_projections()
     local m = model.load("gen/models/roberta_small.lua")
     local f32, bf16 = plan.build(m, sets), plan.build(m, sets, nil, nil, "bf16")

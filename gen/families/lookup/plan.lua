@@ -256,7 +256,12 @@ local function whole_of(m, shape, isa, choices, v)
     add_gather_buffers(shape, whole, own, whole.tokens, buffers)
     whole.scratch, whole.scratch_bytes = plan.scratch_of(buffers)
     whole.names = {
-        gather = names.variant(m.name, "gather_" .. shape.tables.name, isa.name, "t" .. v.tile .. "_g" .. whole.group .. "_whole"),
+        gather = names.variant(
+            m.name,
+            "gather_" .. shape.tables.name,
+            isa.name,
+            "t" .. v.tile .. "_g" .. whole.group .. "_whole"
+        ),
     }
     whole.calls = gather_calls.plan(shape, whole)
     return whole
