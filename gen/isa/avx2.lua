@@ -106,6 +106,11 @@ function avx2.index_store(base, offset, index)
         expression.call("_mm_packus_epi32", call("castsi256_si128", index), call("extracti128_si256", index, "1"))
     )
 end
+function avx2.index_load(base, offset) return call("cvtepu16_epi32", load_bytes(128, at(base, offset))) end
+function avx2.index_has(index, bit)
+    local only = avx2.index_broadcast(tostring(bit))
+    return call("castsi256_ps", call("cmpeq_epi32", call("and_si256", index, only), only))
+end
 
 -- Halves, then pairs, then the last two.
 function avx2.reduce(v, word)

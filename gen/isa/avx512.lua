@@ -176,6 +176,8 @@ end
 function avx512.index_store(base, offset, index)
     return store_bytes(256, at(base, offset), call("cvtepi32_epi16", index))
 end
+function avx512.index_load(base, offset) return call("cvtepu16_epi32", load_bytes(256, at(base, offset))) end
+function avx512.index_has(index, bit) return call("test_epi32_mask", index, avx512.index_broadcast(tostring(bit))) end
 
 function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) end
 

@@ -61,6 +61,8 @@ return {
     index_add = function(a, b) return binary(a, "+", b) end,
     index_sub = function(a, b) return binary(a, "-", b) end,
     index_xor = function(a, b) return bitwise(a, "^", b) end,
+    index_load = at,
+    index_has = function(index, bit) return binary(bitwise(index, "&", bit .. "u"), "!=", "0") end,
     index_zero = function() return "0" end,
     index_or_if_positive = function(index, z, bit)
         return bitwise(index, "|", conditional(binary(z, ">", "0.0f"), bit .. "u", "0u"))

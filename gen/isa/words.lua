@@ -29,6 +29,7 @@ words.tiers = {
     integer = "projections in integers",
     pairs = "projections in i16",
     quads = "projections in i8",
+    training = "training",
 }
 
 words.list = {
@@ -168,6 +169,14 @@ words.list = {
         doc = "likewise of integers",
     },
     { name = "index_xor", takes = "index index", gives = "index", tier = "masks", doc = "a ^ b" },
+    {
+        name = "index_load",
+        takes = "address",
+        gives = "index",
+        tier = "training",
+        doc = "what index_store stores, at any alignment",
+    },
+    { name = "index_has", takes = "index bit", gives = "mask", tier = "training", doc = "whether it has the bit" },
     { name = "index_add", takes = "index index", gives = "index", tier = "integer", doc = "a + b" },
     { name = "index_sub", takes = "index index", gives = "index", tier = "quads", doc = "a - b" },
     {

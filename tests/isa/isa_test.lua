@@ -416,6 +416,13 @@ function special.store_words(p, set)
     p:lanes(string.format('expect_bits("store_words", i, %s[i], got_words[i])', from))
 end
 
+function special.index_load(p, set)
+    local from = p:input("f16", 1) -- as uint16_t
+    local statement, mask, array = p:store_index(set.index_load(from, "at"))
+    p:vectors(statement)
+    p:lanes(string.format('expect_bits("index_load", i, %s[i] & %s, %s[i])', from, mask, array))
+end
+
 function special.index_store(p, set)
     local from = p:input("f16", 1) -- as uint16_t
     local value = set.index_zero()

@@ -21,8 +21,6 @@ local score = require "gen.plan.score"
 
 local plan = {}
 
-plan.max_threads = 1024 -- that an OpenMP build may have
-
 -- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they
 -- come back once for all of these.
 local few_chunk = 32
@@ -158,7 +156,7 @@ end
 -- How calls of up to `max` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least
 -- `min`; nil if none is large enough.
 local function split_of(shape, projection, tile, max)
-    local min = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
+    local min = blob.round_up(cost.tokens_worth_a_thread(cost.folded(shape, projection.flops)), tile)
     return 2 * min <= max and { tile = tile, min = min } or nil
 end
 
@@ -469,7 +467,6 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
-        max_threads = plan.max_threads,
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,

@@ -3,6 +3,7 @@
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
+local phases = require "gen.families.transformer.phases"
 
 local transformer_kernels = {}
 
@@ -100,7 +101,9 @@ local function blocks_values(p, v, values)
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
-    values.tokens_parameters = tokens_parameters(p)
+    values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
+    values.list_of = function(list) return table.concat(list, ", ") end
+    values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
     values.copies, values.float_sums = p.copies, p.float_sums
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
