@@ -192,8 +192,9 @@ function test.buffers_of_scratch_lie_apart()
                 apart(buffers_lie_apart(v.few, m, p.shape, v.few.chunk), 0, v.few.scratch_bytes)
                 check.equal(v.few.scratch_bytes <= v.scratch_bytes, true)
             else
-                apart(parts, 0, v.scratch_bytes)
+                apart(parts, 0, v.scratch_bytes, v.whole ~= nil)
             end
+            if v.whole then check.equal(v.whole.scratch_bytes <= v.scratch_bytes, true) end
             check.equal(v.tile % v.isa.lanes, 0)
             check.equal(v.chunk % (v.tile * v.tiles), 0)
             most = math.max(most, v.scratch_bytes)
