@@ -83,7 +83,7 @@ function names.public(model)
         wasm = model .. ".wasm",
         blob = model .. ".bin",
         -- What the names of static functions in kernel files begin with.
-        helper = function(few) return few and model .. "_few" or model end,
+        helper = function(word) return word and model .. "_" .. word or model end,
     }
 end
 

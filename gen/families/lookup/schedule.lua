@@ -234,10 +234,39 @@ end
 
 local function add(choice) choices[#choices + 1] = choice end
 add {
+    key = "whole.tokens",
+    doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
+    -- Of integers, whose sums are the same in any order: threads that share a call then make the same y.
+    values = function(shape, isa)
+        return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
+    end,
+    default = function(shape, isa, s)
+        if not packs(shape, isa) or not gather_i8.words(shape, isa) then return 0 end
+        return power_of_two_at_most(clamp(1024 // shape.neighbours, 1, s["chunk.tokens"]))
+    end,
+}
+add {
+    key = "whole.group",
+    doc = "tables gathered in one pass over such tokens",
+    values = function(shape, isa)
+        local words = gather_i8.words(shape, isa)
+        local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
+        local list = powers(least, math.min(shape.h, 64))
+        return words and #list > 0 and list or { least }
+    end,
+    default = function(shape, isa)
+        local words = gather_i8.words(shape, isa)
+        if not words then return 1 end
+        local least = math.min(shape.h, gather_i8.step(words, shape))
+        return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
+    end,
+}
+add {
     key = "few.threshold",
     doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
     values = function(shape, isa)
-        return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 }
+        local list = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
+        return few_possible(shape, isa) and list or { 0 }
     end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
@@ -247,6 +276,8 @@ add {
         if tables_in_cache(shape, isa) then
             return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2))
         end
+        -- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it.
+        if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then return s["tile.vectors"] * isa.lanes * 3 // 4 end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
