@@ -169,7 +169,10 @@ local commands = {
         from = "commands.generate",
         doc = "write the C sources of a model into a folder",
         options = {
-            with(output_option, { value = "DIR", unless = { "list", "web" }, doc = "folder of the bundle" }),
+            with(
+                output_option,
+                { value = "DIR", unless = { "list", "web", "python", "rust" }, doc = "folder of the bundle" }
+            ),
             {
                 name = "web",
                 value = "DIR",
@@ -227,6 +230,9 @@ local commands = {
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
             { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
+            { name = "cpp", doc = "also <model>.hpp: a class that owns weights and working memory" },
+            { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },
+            { name = "rust", value = "DIR", doc = "instead folder of a Rust crate" },
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },

@@ -37,6 +37,7 @@ local rows = {
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
+    { "emulated_models", 0, 24, "random models that are verified on emulated CPUs of AArch64" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",

@@ -236,6 +236,37 @@ static void wait_for_others(void *context)
     pthread_barrier_wait(context);
 }
 
+/* The memory of the run, all zero. */
+static bool take_memory(run_state *r, size_t workspace_bytes)
+{
+    const size_t tokens = r->batch * r->train.length;
+    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
+    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
+    r->call.table_state = large_memory(r->row_count * sizeof(float));
+    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
+    r->first = large_memory(r->gradient_count * sizeof(float));
+    r->second = large_memory(r->gradient_count * sizeof(float));
+    r->ids = large_memory(tokens * sizeof *r->ids);
+    r->targets = large_memory(tokens * sizeof *r->targets);
+    r->workspace = large_memory(workspace_bytes);
+    return r->call.parameters && r->call.gradients && r->call.table_state && r->call.row_uses && r->first && r->second && r->ids &&
+           r->targets && r->workspace;
+}
+
+/* The array that the library reads beside the parameters. */
+static bool copy_constants(lua_State *L, run_state *r)
+{
+    size_t bytes;
+    lua_getfield(L, 1, "constants");
+    const char *constants = luaL_checklstring(L, -1, &bytes);
+    r->constants = large_memory(bytes);
+    if (!r->constants)
+        return false;
+    memcpy(r->constants, constants, bytes);
+    r->call.constants = bytes ? r->constants : NULL;
+    return true;
+}
+
 static int run_open(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -247,6 +278,7 @@ static int run_open(lua_State *L)
         .row_count = field_size(L, 1, where, "table_rows"),
         .batch = field_size(L, 1, where, "batch"),
         .threads = field_size(L, 1, where, "threads"),
+        .ranks = all_ranks,
         .decay = (float)field_number(L, 1, where, "decay"),
         .beta1 = (float)field_number(L, 1, where, "beta1"),
         .beta2 = (float)field_number(L, 1, where, "beta2"),
@@ -255,6 +287,10 @@ static int run_open(lua_State *L)
         .masks = {.mask = (int32_t)field_size(L, 1, where, "mask"),
                   .vocab = (uint32_t)field_size(L, 1, where, "vocab"),
                   .share = field_number(L, 1, where, "masked")},
+        .call = {.table_epsilon = (float)field_number(L, 1, where, "table_epsilon"),
+                 .dropout = (float)field_number(L, 1, where, "dropout"),
+                 .seed = field_size(L, 1, where, "seed"),
+                 .barrier = wait_for_others},
     };
     luaL_setmetatable(L, METATABLE);
     luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
@@ -263,42 +299,18 @@ static int run_open(lua_State *L)
     if (!r->library)
         return host_fail(L, dlerror());
     train_workspace *workspace;
-    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
+    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace) ||
+        (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply)))
         return luaL_error(L, "%s: lacks a function", path);
-    r->ranks = all_ranks;
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
-    r->train.seed = r->call.seed = (uint64_t)field_size(L, 1, where, "seed");
+    r->train.seed = r->call.seed;
     r->valid.seed = UINT64_MAX;
-    const size_t tokens = r->batch * r->train.length;
-    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
-    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
-    r->call.table_state = large_memory(r->row_count * sizeof(float));
-    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
-    r->first = large_memory(r->gradient_count * sizeof(float));
-    r->second = large_memory(r->gradient_count * sizeof(float));
-    r->ids = large_memory(tokens * sizeof *r->ids);
-    r->targets = large_memory(tokens * sizeof *r->targets);
-    r->workspace = large_memory(workspace(r->batch, r->train.length, r->threads));
-    size_t bytes;
-    lua_getfield(L, 1, "constants");
-    const char *constants = luaL_checklstring(L, -1, &bytes);
-    r->constants = large_memory(bytes);
-    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
-    if (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply))
-        return luaL_error(L, "%s: lacks a function", path);
-    if (!read_tensors(L, r) || (r->ranks && !prepare_ranks(r)) || !r->call.parameters || !r->call.gradients || !r->call.table_state ||
-        !r->call.row_uses || !r->first || !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
-        return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
-    memcpy(r->constants, constants, bytes);
-    r->call.constants = bytes ? r->constants : NULL;
-    r->call.table_epsilon = (float)field_number(L, 1, where, "table_epsilon");
-    r->call.dropout = (float)field_number(L, 1, where, "dropout");
-    r->call.barrier = wait_for_others;
     r->call.context = &r->barrier;
-    lua_getfield(L, 1, "product");
-    void *product = lua_touserdata(L, -1);
-    memcpy(&r->call.product, &product, sizeof product);
+    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
+    if (!take_memory(r, workspace(r->batch, r->train.length, r->threads)) || !copy_constants(L, r) || !read_tensors(L, r) ||
+        (r->ranks && !prepare_ranks(r)))
+        return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
     lua_settop(L, 2);
     return 1;
 }
