@@ -6,7 +6,7 @@ import tempfile
 import numpy as np
 
 from definitions import (
-    GPT, LLAMA, LOOKUP, LOOKUP_DENSE, Checkpoint, bert_model, gpt, gpt2, llama, lookup_gpt_bh4, lookup_gpt_dense, masked, with_lookup,
+    GPT, LLAMA, LOOKUP, LOOKUP_DENSE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, gpt, gpt2, llama, lookup_gpt_bh4, lookup_gpt_dense, masked, shaped, shaped_encoder, with_lookup,
 )
 from lookupc import effort, in_turn, instruction_sets
 from model_training import Trainer
@@ -18,6 +18,8 @@ CASES = [
     (gpt2, GPT.replace('"mingpt"', '"gpt2", tied = true'), 20),
     (llama, LLAMA, 37),
     (lookup_gpt_dense, with_lookup(GPT, LOOKUP_DENSE), 20),
+    (shaped_encoder, SHAPED_ENCODER, 37),
+    (shaped, SHAPED, 50),
     (masked, bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,"), 32),
 ]
 DIRECTIONS = 1 if effort("train_stride") > 1 else 2  # of each tensor

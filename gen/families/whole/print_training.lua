@@ -118,7 +118,7 @@ function forward.attend(c, t, step)
             at_sequence(c, step.k),
             at_sequence(c, step.v),
             at_sequence(c, step.to),
-            at_sequence(c, step.softmax),
+            at_sequence(c, step.softmax) .. (step.shape and ", " .. c.weights(step.shape) or ""),
             "r->length",
             own_length,
             "r->scratch"
@@ -205,6 +205,7 @@ function backward.norm(c, t, operation)
 end
 function backward.attend(c, t, operation)
     local step, a = operation.step, t.attention
+    local shapes = "r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads
     local function of(name, value)
         local place = value.of and value.at or 0
         return c.gradient(name) .. (place > 0 and " + " .. place or "") .. " + at * " .. t.gradient_of[name].pitch
@@ -216,7 +217,7 @@ function backward.attend(c, t, operation)
             at_sequence(c, step.k),
             at_sequence(c, step.v),
             c.gradient(operation.from) .. " + at * " .. t.gradient_of[operation.from].pitch,
-            at_sequence(c, step.softmax),
+            at_sequence(c, step.softmax) .. (step.shape and ", " .. c.weights(step.shape) .. ", " .. shapes or ""),
             of(operation.to_q, step.q),
             of(operation.to_k, step.k),
             of(operation.to_v, step.v),
@@ -349,6 +350,20 @@ function parameters.product(c, t, operation)
         table.move(sums, 1, #sums, #list + 1, list)
     end
     return list
+end
+function parameters.shape(c, t, operation)
+    return {
+        "if (r->t->part == 0)",
+        "    " .. c.call(
+            "column_sums",
+            "r->memory + r->shapes_at",
+            3 * t.attention.heads,
+            c.sums(operation.step.shape),
+            0,
+            3 * t.attention.heads,
+            "r->sequences"
+        ),
+    }
 end
 function parameters.lookup(c, t, operation)
     local tensors = operation.step.tensors
@@ -654,6 +669,13 @@ function print_training.files(p, v)
         { name = "counted", floats = "all" },
         { name = "head", floats = h.at and h.rows * (2 * h.features_pitch + h.pitch) or h.rows * h.features_pitch },
     }
+    local shapes = 0
+    for _, own in ipairs(t.segments) do
+        if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
+    end
+    if shapes > 0 then
+        places[#places + 1] = { name = "shapes", floats = string.format("(%d * sequences + 15) / 16 * 16", shapes) }
+    end
     local looked, sums, bytes, slots = {}, 0, 0, 0
     for _, own in ipairs(t.segments) do
         if own.lookup then

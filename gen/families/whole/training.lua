@@ -159,8 +159,10 @@ local function block_tape(m, segment, layer, c, tables)
                 k, v = now[step.k], now[step.v]
             elseif step.op == "attend" then
                 now[step.to] = t.value("mixed", shape.q)
+                local parts = shape.shaped and checkpoint.attention_shape(m, number)
                 t.add {
                     op = "attend",
+                    shape = parts and matrix(c, parts, "scalar", { mean = 1, deviation = 0 }, number).at or nil,
                     q = now[step.from],
                     k = k,
                     v = v,
@@ -316,7 +318,7 @@ local function attention_of(p, segment, constants, helper)
         window = shape.window,
         scale = shape.scale,
         rows = query_rows,
-        shaped = false,
+        shaped = shape.shaped,
     }
     if shape.rope then
         local rope = m.attention.rope
