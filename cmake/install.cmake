@@ -6,6 +6,12 @@ install(TARGETS lookupc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(LOOKUPC_BENCH)
     install(TARGETS lookupc-measure RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # lookupc looks for it beside itself
 endif()
+if(LOOKUPC_TRAIN)
+    install(TARGETS lookupc-tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+endif()
+if(LOOKUPC_MPI)
+    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+endif()
 
 # CMake package; nothing in it depends on the machine, and a cross build may use it.
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/lookupc)

@@ -51,6 +51,7 @@ extern "C" {
 #define ROBERTA_SMALL_ERROR_MODEL 6 /* a blob of another model */
 #define ROBERTA_SMALL_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define ROBERTA_SMALL_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
+#define ROBERTA_SMALL_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
 
 /* Where the parts of a blob lie; filled by roberta_small_bind, valid as long as the blob is. */
 typedef struct roberta_small_weights {

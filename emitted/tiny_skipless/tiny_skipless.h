@@ -49,6 +49,7 @@ extern "C" {
 #define TINY_SKIPLESS_ERROR_MODEL 6 /* a blob of another model */
 #define TINY_SKIPLESS_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_SKIPLESS_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
+#define TINY_SKIPLESS_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
 #define TINY_SKIPLESS_ERROR_POSITION 9 /* a position beyond the context */
 
 /* Where the parts of a blob lie; filled by tiny_skipless_bind, valid as long as the blob is. */

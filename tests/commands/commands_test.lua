@@ -254,7 +254,7 @@ end
 -- Values whose rules depend on more than the command line.
 function test.wrong_lists()
     local o = folder .. "/never"
-    for _, text in ipairs { "neon", "scalar,neon", "", ",", "scalar,", "AVX2", "scalar avx2" } do
+    for _, text in ipairs { "mve", "scalar,mve", "", ",", "scalar,", "AVX2", "scalar avx2" } do
         refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
     end
     for _, text in ipairs {

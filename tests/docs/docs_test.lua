@@ -308,7 +308,7 @@ function test.limits_are_those_of_the_code()
             path .. " " .. name .. " " .. limit:gsub(",", "")
         )
     end
-    check.equal(count, 18)
+    check.equal(count, 19)
 end
 
 function test.readme_is_short()
