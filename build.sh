@@ -24,6 +24,8 @@ libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
+libsentencepiece-dev | trains tokenizers
+libopenmpi-dev   | trains models on several machines
 '
 
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
@@ -32,8 +34,10 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify train transformer tune commands web whole | check of results that is independent of the C
+python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
+openmpi-bin             | train | starts training on several ranks
+python3-torch           | train whole full | the module of examples/pytorch, and checkpoints as their authors save them
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
@@ -51,6 +55,11 @@ cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 ninja-build             | install | builds what uses an installed lookupc
 meson                   | install full | likewise
+python3-cffi            | install | reads the declarations in headers
+python3-build           | install full | makes wheels of Python packages
+python3-setuptools      | install full | likewise
+python3-wheel           | install full | likewise
+cargo                   | install full | builds crates, with rustc
 lintian                 | install full | looks for mistakes in the Debian package
 '
 
@@ -124,7 +133,7 @@ quietly() {
 configure() {
     install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TRAIN=ON -DLOOKUPC_MPI=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
 }
 
 build() {

@@ -95,10 +95,12 @@ function(lookupc_add_library target)
         list(APPEND depends ${weight_files})
         set(include ${out}/inc)
         set(sources src/${name}.c src/${name}__kernels.c src/${name}_weights.S)
+        set(others inc/${name}.h src/${name}_runtime.h)
         if(arg_OPTIONS MATCHES "--weights-array" OR arg_TARGET MATCHES wasm)
             list(TRANSFORM sources REPLACE "_weights\\.S" "_weights.c")
+        else()
+            list(APPEND others src/${name}_weights.bin)
         endif()
-        set(others inc/${name}.h src/${name}_runtime.h)
     else()
         if(NOT arg_ISA)
             get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
@@ -163,7 +165,9 @@ function(lookupc_add_library target)
             COMPILE_OPTIONS "@${out}/${name}__${set}.flags" OBJECT_DEPENDS ${out}/${name}__${set}.flags)
     endforeach()
     if(arg_PROFILE)
-        set_source_files_properties(${out}/src/${name}_weights.S PROPERTIES LANGUAGE C)
+        # Without asking the project for the language ASM: a C compiler, told what this file is, and what it includes.
+        set_source_files_properties(${out}/src/${name}_weights.S PROPERTIES
+            LANGUAGE C COMPILE_OPTIONS "-x;assembler-with-cpp" OBJECT_DEPENDS ${out}/src/${name}_weights.bin)
         target_include_directories(${target} PRIVATE ${out}/src)
     endif()
     if(arg_THREADS)
@@ -176,14 +180,17 @@ function(lookupc_add_library target)
         return()
     endif()
     set(blob ${CMAKE_CURRENT_BINARY_DIR}/${name}.bin)
+    # pack leaves a blob alone whose bytes did not change, too.
     add_custom_command(
-        OUTPUT ${blob}
-        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d
+        OUTPUT ${blob}.stamp
+        BYPRODUCTS ${blob}
+        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp
+        COMMAND ${CMAKE_COMMAND} -E touch ${blob}.stamp
         DEPENDS ${model} ${weight_files} lookupc::lookupc
         DEPFILE ${blob}.d
         COMMENT "Packing ${name}.bin"
         VERBATIM)
-    target_sources(${target} PRIVATE ${blob})
+    target_sources(${target} PRIVATE ${blob}.stamp)
     set_target_properties(${target} PROPERTIES LOOKUPC_BLOB ${blob})
     if(arg_EMBED)
         set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob})

@@ -135,6 +135,47 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     return ROBERTA_SMALL_OK;
 }
 
+const roberta_small_description *roberta_small_sizes(void)
+{
+    static const roberta_small_description description = {
+        .model = "roberta_small",
+        .family = "lookup",
+        .digest = "4c5982f8abc3a21aa420bf0b256b5d5d",
+        .isas = "scalar,avx2,avx512",
+        .align = ROBERTA_SMALL_ALIGN,
+        .weights_bytes = ROBERTA_SMALL_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(roberta_small_weights),
+        .d = ROBERTA_SMALL_D,
+        .d_out = ROBERTA_SMALL_D_OUT,
+        .tables = ROBERTA_SMALL_TABLES,
+        .tau = ROBERTA_SMALL_TAU,
+        .neighbours = 1,
+        .scratch_bytes = ROBERTA_SMALL_SCRATCH_BYTES,
+        .x_type = "f32",
+        .y_type = "f32",
+        .tables_type = "f32",
+        .projection_type = "f32",
+    };
+    return &description;
+}
+
+const char *roberta_small_error(int status)
+{
+    switch (status) {
+    case ROBERTA_SMALL_OK: return "no error";
+    case ROBERTA_SMALL_ERROR_NULL: return "blob or weights is a null pointer";
+    case ROBERTA_SMALL_ERROR_ALIGNMENT: return "blob is not aligned";
+    case ROBERTA_SMALL_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case ROBERTA_SMALL_ERROR_MAGIC: return "not a blob of lookupc";
+    case ROBERTA_SMALL_ERROR_VERSION: return "a blob of another version";
+    case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model";
+    case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
+    case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case ROBERTA_SMALL_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    default: return "no status of roberta_small";
+    }
+}
+
 #ifdef ROBERTA_SMALL_OPENMP
 void roberta_small_split(void ffn(const roberta_small_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const roberta_small_weights *weights, const float *x, float *y, size_t tokens, void *scratch)

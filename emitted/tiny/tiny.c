@@ -135,6 +135,47 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     return TINY_OK;
 }
 
+const tiny_description *tiny_sizes(void)
+{
+    static const tiny_description description = {
+        .model = "tiny",
+        .family = "lookup",
+        .digest = "f16892380916b8a91e3d5b98c5ba7b22",
+        .isas = "scalar,avx2,avx512",
+        .align = TINY_ALIGN,
+        .weights_bytes = TINY_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(tiny_weights),
+        .d = TINY_D,
+        .d_out = TINY_D_OUT,
+        .tables = TINY_TABLES,
+        .tau = TINY_TAU,
+        .neighbours = 1,
+        .scratch_bytes = TINY_SCRATCH_BYTES,
+        .x_type = "f32",
+        .y_type = "f32",
+        .tables_type = "f32",
+        .projection_type = "f32",
+    };
+    return &description;
+}
+
+const char *tiny_error(int status)
+{
+    switch (status) {
+    case TINY_OK: return "no error";
+    case TINY_ERROR_NULL: return "blob or weights is a null pointer";
+    case TINY_ERROR_ALIGNMENT: return "blob is not aligned";
+    case TINY_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case TINY_ERROR_MAGIC: return "not a blob of lookupc";
+    case TINY_ERROR_VERSION: return "a blob of another version";
+    case TINY_ERROR_MODEL: return "a blob of another model";
+    case TINY_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case TINY_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    default: return "no status of tiny";
+    }
+}
+
 #ifdef TINY_OPENMP
 void tiny_split(void ffn(const tiny_weights *, const float *, float *, size_t, void *), size_t tile, size_t min,
     const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch)

@@ -142,6 +142,49 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     return TINY_SKIPLESS_OK;
 }
 
+const tiny_skipless_description *tiny_skipless_sizes(void)
+{
+    static const tiny_skipless_description description = {
+        .model = "tiny_skipless",
+        .family = "transformer",
+        .digest = "e0f5c56e3fcd6a609dc9127380d64c97",
+        .isas = "scalar,avx2,avx512",
+        .align = TINY_SKIPLESS_ALIGN,
+        .weights_bytes = TINY_SKIPLESS_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(tiny_skipless_weights),
+        .d = TINY_SKIPLESS_D,
+        .d_in = TINY_SKIPLESS_D,
+        .layers = TINY_SKIPLESS_LAYERS,
+        .heads = TINY_SKIPLESS_HEADS,
+        .kv_heads = TINY_SKIPLESS_KV_HEADS,
+        .context = TINY_SKIPLESS_CONTEXT,
+        .cache_bytes = TINY_SKIPLESS_CACHE_BYTES,
+        .scratch_bytes = TINY_SKIPLESS_SCRATCH_BYTES,
+        .weights_type = "f32",
+        .cache_type = "f32",
+        .decode_scratch_bytes = TINY_SKIPLESS_DECODE_SCRATCH_BYTES,
+    };
+    return &description;
+}
+
+const char *tiny_skipless_error(int status)
+{
+    switch (status) {
+    case TINY_SKIPLESS_OK: return "no error";
+    case TINY_SKIPLESS_ERROR_NULL: return "blob or weights is a null pointer";
+    case TINY_SKIPLESS_ERROR_ALIGNMENT: return "blob is not aligned";
+    case TINY_SKIPLESS_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case TINY_SKIPLESS_ERROR_MAGIC: return "not a blob of lookupc";
+    case TINY_SKIPLESS_ERROR_VERSION: return "a blob of another version";
+    case TINY_SKIPLESS_ERROR_MODEL: return "a blob of another model";
+    case TINY_SKIPLESS_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_SKIPLESS_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case TINY_SKIPLESS_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    case TINY_SKIPLESS_ERROR_POSITION: return "a position beyond the context";
+    default: return "no status of tiny_skipless";
+    }
+}
+
 static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
     void *scratch)
 {

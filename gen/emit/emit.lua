@@ -11,13 +11,14 @@ local long_lines = require "gen.print.long_lines"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
 local single_file = require "gen.emit.single_file"
+local sizes = require "gen.families.sizes"
 local template = require "gen.print.template"
 
 local emit = {}
 
 -- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them.
 local statuses = {
-    { name = "OK", code = 0, doc = "the blob is bound", firmware = true },
+    { name = "OK", code = 0, doc = "the blob is bound", text = "no error", firmware = true },
     { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },
     { name = "ERROR_ALIGNMENT", code = 2, doc = "blob is not aligned", firmware = true },
     { name = "ERROR_SIZE", code = 3, doc = "not as many bytes as this model's blob has", firmware = true },
@@ -130,6 +131,7 @@ function emit.sources(p, more, form)
         packed_bytes = p.packed_bytes,
         header_bytes = blob.header_bytes,
         format = blob.format,
+        sizes = sizes.of(p),
         digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
     }
     values.functions, values.inlines, values.returns_text =

@@ -5,13 +5,15 @@
 --            for it, and beside each C file of kernels a file of the compiler flags that it needs
 --   single_file   all kernels in <model>.c
 --   training   { <model>_train.h, <model>_train__<isa>.c }: forward and backward passes that train the weights
+--   cpp      <model>.hpp
 --   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
 local dispatch = require "gen.emit.dispatch"
+local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed", "single_file", "training", "cmake", "meson", "make" }
+extras.keys = { "linked", "fixed", "single_file", "training", "cpp", "cmake", "meson", "make" }
 
 local function without_kernels(p, isa)
     return string.format(
@@ -29,6 +31,17 @@ function extras.add(p, files, wanted, align, text)
         local function add(name, path) files[#files + 1] = { name = name, text = text(p, path, { align = align }) } end
         add(p.names.linked, "templates/bundle/linked.h")
         add(p.names.linked_source, "templates/bundle/linked.c")
+    end
+    if wanted.cpp then
+        local family, api = families.get(p.family), families.get(p.family).print.api(p)
+        local values = {
+            wrapper = family.wrapper,
+            input = api.input or family.input,
+            output = api.output or family.output,
+            facts = p.facts or false,
+            whole = p,
+        }
+        files[#files + 1] = { name = p.names.cpp_header, text = text(p, "templates/cpp/model.hpp", values) }
     end
     local by_name = {}
     for _, file in ipairs(files) do

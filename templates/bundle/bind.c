@@ -189,3 +189,5 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ end
     return $(names.macro("OK"));
 }
+
+$(include("templates/bundle/sizes.c"))

@@ -372,6 +372,20 @@ function test.emit_says_what_changed()
     check.equal(works { "check", bundle }, bundle .. ": fresh\n")
 end
 
+function test.pack_leaves_a_blob_alone_that_did_not_change()
+    local folder = program.folder()
+    local weights, output = folder .. "/w.safetensors", folder .. "/tiny.bin"
+    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", output, ... }):match "^%S+ +" end
+    local function identity() return process.run({ "stat", "-c", "%i %y", output }).output end
+    works { "sample", tiny, "-o", weights }
+    check.equal(packed(), "wrote ")
+    local before = identity()
+    check.equal(packed(), "same  ")
+    check.equal(identity(), before)
+    check.equal(packed("--tables", "i8"), "wrote ")
+    check.equal(identity() ~= before, true)
+end
+
 function test.relative_paths_from_another_folder()
     local there = program.folder()
     local text = assert(host.read(tiny))

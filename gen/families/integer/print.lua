@@ -22,7 +22,7 @@ function integer_kernels.api(p)
         output = "int32_t",
         layer_text = "templates/integer/layer.h",
         shape_text = "templates/integer/shape.h",
-        calls_text = "templates/integer/ffn.h",
+        calls_text = "templates/integer/calls.h",
         sizes_text = false,
         formula = kernels.formula(p),
         x_scale = literal.float(p.unit),
