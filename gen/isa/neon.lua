@@ -93,6 +93,36 @@ static inline void $neon_store_i16(void *to, float32x4_t a, float32x4_t b)
     vst1q_u8((uint8_t *) to, vreinterpretq_u8_s16(halves));
 }]]
 )
+helper(
+    "dot_i8",
+    [[
+/* sum + the products of the four bytes in each word of a, without a sign, and of b. */
+static inline uint32x4_t $neon_dot_i8(uint32x4_t sum, uint32x4_t a, uint32x4_t b)
+{
+    const uint8x16_t a_bytes = vreinterpretq_u8_u32(a);
+    const int8x16_t b_bytes = vreinterpretq_s8_u32(b);
+    const int16x8_t a_low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(a_bytes)));
+    const int16x8_t a_high = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(a_bytes)));
+    const int16x8_t b_low = vmovl_s8(vget_low_s8(b_bytes)), b_high = vmovl_s8(vget_high_s8(b_bytes));
+    const int32x4_t first = vmull_s16(vget_low_s16(a_low), vget_low_s16(b_low));
+    const int32x4_t second = vmull_s16(vget_high_s16(a_low), vget_high_s16(b_low));
+    const int32x4_t third = vmull_s16(vget_low_s16(a_high), vget_low_s16(b_high));
+    const int32x4_t fourth = vmull_s16(vget_high_s16(a_high), vget_high_s16(b_high));
+    const int32x4_t words = vpaddq_s32(vpaddq_s32(first, second), vpaddq_s32(third, fourth));
+    return vaddq_u32(sum, vreinterpretq_u32_s32(words));
+}]]
+)
+helper(
+    "store_quads",
+    [[
+/* The nearest integers, those of a first, as bytes. */
+static inline void $neon_store_quads(void *to, float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d)
+{
+    const int16x8_t first = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
+    const int16x8_t second = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(c)), vmovn_s32(vcvtnq_s32_f32(d)));
+    vst1q_u8((uint8_t *) to, vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(first), vmovn_s16(second))));
+}]]
+)
 
 local function prefetch(locality)
     return function(base, offset)
@@ -193,6 +223,13 @@ function neon.store_i8(base, offset, v) return call("$neon_store_i8", at(base, o
 function neon.store_i16(base, offset, a, b) return call("$neon_store_i16", at(base, offset), a, b) end
 local function nearest_integers(v) return call("vreinterpretq_u32_s32", call("vcvtnq_s32_f32", v)) end
 function neon.pack_i16(a, b) return call("vsliq_n_u32", nearest_integers(a), nearest_integers(b), "16") end
+function neon.pack_i8(a, b, c, d)
+    local function above(low, v, bits) return call("vsliq_n_u32", low, nearest_integers(v), bits) end
+    return above(above(above(nearest_integers(a), b, "8"), c, "16"), d, "24")
+end
+function neon.store_quads(base, offset, a, b, c, d) return call("$neon_store_quads", at(base, offset), a, b, c, d) end
+function neon.dot_i8(sum, a, b) return call("$neon_dot_i8", sum, a, b) end
+function neon.index_sub(a, b) return call("vsubq_u32", a, b) end
 function neon.dot_i16(sum, a, b) return call("$neon_dot_i16", sum, a, b) end
 function neon.float_of(index) return call("vcvtq_f32_s32", call("vreinterpretq_s32_u32", index)) end
 function neon.max_magnitude(magnitudes, v)

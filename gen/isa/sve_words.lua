@@ -60,6 +60,36 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
     svst1h_s32(ALL, halves + LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, b)));
 }]],
         },
+        {
+            name = "sve_dot_i8",
+            includes = sve.includes,
+            guard = sve.guard,
+            text = [[
+/* sum + the products of the four bytes in each word of a, without a sign, and of b: a is 128 and what has a sign. */
+static inline svuint32_t $sve_dot_i8(svuint32_t sum, svuint32_t a, svuint32_t b)
+{
+    const svint8_t b_bytes = svreinterpret_s8_u32(b);
+    const svint8_t rest = svreinterpret_s8_u32(sveor_n_u32_x(ALL, a, 0x80808080u));
+    const svint32_t sums = svdot_s32(svreinterpret_s32_u32(sum), rest, b_bytes);
+    const svint32_t of_b = svdot_s32(svdup_n_s32(0), b_bytes, svdup_n_s8(1));
+    return svreinterpret_u32_s32(svadd_s32_x(ALL, sums, svlsl_n_s32_x(ALL, of_b, 7)));
+}]],
+        },
+        {
+            name = "sve_store_quads",
+            includes = sve.includes,
+            guard = sve.guard,
+            text = [[
+/* The nearest integers to the lanes that are used of a, b, c and d, as bytes. */
+static inline void $sve_store_quads(void *to, svfloat32_t a, svfloat32_t b, svfloat32_t c, svfloat32_t d)
+{
+    int8_t *bytes = (int8_t *) to;
+    svst1b_s32(ALL, bytes, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, a)));
+    svst1b_s32(ALL, bytes + LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, b)));
+    svst1b_s32(ALL, bytes + 2 * LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, c)));
+    svst1b_s32(ALL, bytes + 3 * LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, d)));
+}]],
+        },
     }
 
     for _, helper in ipairs(sve.helpers) do
@@ -141,6 +171,17 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
         local low = call("svand_n_u32_x", all, words_of(a), "0xffffu")
         return call("svorr_u32_x", all, low, call("svlsl_n_u32_x", all, words_of(b), "16"))
     end
+    function sve.pack_i8(a, b, c, d)
+        local function byte(v, place)
+            local low = call("svand_n_u32_x", all, words_of(v), "0xffu")
+            return place > 0 and call("svlsl_n_u32_x", all, low, tostring(8 * place)) or low
+        end
+        local function either(v, w) return call("svorr_u32_x", all, v, w) end
+        return either(either(byte(a, 0), byte(b, 1)), either(byte(c, 2), byte(d, 3)))
+    end
+    function sve.store_quads(base, offset, a, b, c, d) return call("$sve_store_quads", at(base, offset), a, b, c, d) end
+    function sve.dot_i8(sum, a, b) return call("$sve_dot_i8", sum, a, b) end
+    function sve.index_sub(a, b) return call("svsub_u32_x", all, a, b) end
     function sve.dot_i16(sum, a, b) return call("$sve_dot_i16", sum, a, b) end
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)
