@@ -72,6 +72,7 @@ end
 local function left(v, bits) return call("vshlq_n_u32", v, bits) end
 local function masked(v, mask) return call("vandq_u32", v, call("vdupq_n_u32", mask)) end
 
+function i8mm.dot_i8(sum, a, b) return call("$i8mm_dot", sum, a, b) end
 i8mm.type_needs = {
     i8 = {
         flags = i8mm.flags,
