@@ -77,6 +77,7 @@ local f16c = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 
 avx2.type_needs = { f16 = f16c, e4m3 = f16c }
 
 function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
+avx2.dot_bytes = tools.dot_bytes -- no sum of two such products fits into the 16 bits of maddubs
 function avx2.store_i16(base, offset, a, b) -- packs_epi32 packs each half on its own
     return avx2.store_words(
         base,

@@ -144,6 +144,7 @@ avx512.type_needs = {
 avx512.type_needs.i16 =
     { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_i16(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
+function avx512.dot_bytes(sum, a, b) return call("dpbusd_epi32", sum, a, b) end
 function avx512.store_i16(base, offset, a, b) -- packs_epi32 packs each quarter on its own
     local quarters = call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b))
     return avx512.store_words(

@@ -157,6 +157,19 @@ static inline uint32_t $add_pairs(uint32_t sum, uint32_t a, uint32_t b)
     return sum + (uint32_t) low + (uint32_t) high;
 }]],
     },
+    {
+        name = "add_bytes",
+        text = [[
+/* sum + the products of the four unsigned bytes of a and the signed ones of b, as two's complement. */
+static inline uint32_t $add_bytes(uint32_t sum, uint32_t a, uint32_t b)
+{
+    const int32_t first = (int32_t) (a & 0xffu) * (int8_t) (uint8_t) b;
+    const int32_t second = (int32_t) (a >> 8 & 0xffu) * (int8_t) (uint8_t) (b >> 8);
+    const int32_t third = (int32_t) (a >> 16 & 0xffu) * (int8_t) (uint8_t) (b >> 16);
+    const int32_t fourth = (int32_t) (a >> 24) * (int8_t) (uint8_t) (b >> 24);
+    return sum + (uint32_t) (first + second + third + fourth);
+}]],
+    },
 }
 
 -- The lines of those of `set` that the C text `text` calls, for where its instructions are switched on: without guard.

@@ -35,6 +35,7 @@ return {
         }
     end,
     dot_i16 = function(sum, a, b) return call("$add_pairs", sum, a, b) end,
+    dot_bytes = function(sum, a, b) return call("$add_bytes", sum, a, b) end,
     float_of = function(index) return "(float) " .. cast("int32_t", index) end,
     pack_i16 = function(a, b) return call("$pair", a, b) end,
     store_words = assign,

@@ -119,6 +119,7 @@ function sse4.store_i8(base, offset, v)
 end
 
 function sse4.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
+sse4.dot_bytes = tools.dot_bytes -- no sum of two such products fits into the 16 bits of maddubs
 function sse4.store_i16(base, offset, a, b)
     return sse4.store_words(base, offset, call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)))
 end

@@ -27,6 +27,7 @@ words.tiers = {
     masks = "multi-probe hashes, activations and attention",
     cache = "caches of transformers",
     integer = "projections in i16",
+    bytes = "products of rounded activations, with those of projections in i16",
 }
 
 words.list = {
@@ -198,6 +199,13 @@ words.list = {
         gives = "index",
         tier = "integer",
         doc = "sum + the products of both 16-bit integers in each word of a and of b",
+    },
+    {
+        name = "dot_bytes",
+        takes = "index index index",
+        gives = "index",
+        tier = "bytes",
+        doc = "sum + the products of the four unsigned bytes in each word of a and the signed ones of b",
     },
     {
         name = "pack_i16",

@@ -138,6 +138,16 @@ return function(bits)
         call = call,
         load_bytes = load_bytes,
         store_bytes = store_bytes,
+        -- Bytes as 16-bit integers, those at even places and those at odd ones.
+        dot_bytes = function(sum, a, b)
+            local even = call(
+                "madd_epi16",
+                call("and_si" .. bits, a, call("set1_epi32", "0xff00ff")),
+                call("srai_epi16", call("slli_epi16", b, "8"), "8")
+            )
+            local odd = call("madd_epi16", call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
+            return call("add_epi32", sum, call("add_epi32", even, odd))
+        end,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end

@@ -5,7 +5,7 @@
    input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
    lengths = { tokens of every sequence, for encode_batch } }
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, width, f, scale,
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, d, input, heads, kv_heads, width, f, scale,
    causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x),
    delivered, q = { weight = view, bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
@@ -274,6 +274,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .eps = field_number(L, job, where, "eps"),
         .activation = reference_activation_named(activation),
         .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
+        .activations = reference_type_at(L, job, where, "activations", REFERENCE_TABLES),
         .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
     };
     if (!model.activation)

@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d, float_sums,
-//$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from
+//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
@@ -16,6 +16,9 @@
 //$ end
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
+//$ end
+//$ if rounded then
+$(include("templates/transformer/round_rows.c"))
 //$ end
 //$ if activates then
 $(include("templates/math/activation.c"))
@@ -409,6 +412,8 @@ $(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[tok
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
+//$     elseif step.op == "round" then
+$(i)$(helper)_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
 //$     elseif step.op == "append" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
@@ -444,6 +449,12 @@ $(indent)$(lookup_of(part))(&layer_weights, $(step.from), $(step.to), count, scr
 $(i)}
 //$             end
 //$         end
+//$     elseif step.op == "activate" and step.rounded then
+//$ local function token_of(name) return name .. " + token * " .. step_of(name) end
+$(i)for (size_t token = 0; token < count; ++token) {
+$(i)    $(helper)_activate($(step.gate and token_of(step.gate) .. ", " or "")$(token_of(step.to)), 1);
+$(i)    $(helper)_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
+$(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
@@ -481,7 +492,11 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
     float *buffers = (float *) scratch;
 //$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
+//$ if item.storage == "float" then
     float *$(item.name) = buffers + chunk * $(macro(item.name:upper() .. "_AT"));
+//$ else
+    $(item.storage) *$(item.name) = ($(item.storage) *) (void *) (buffers + chunk * $(macro(item.name:upper() .. "_AT")));
+//$ end
 //$ end
 
 //$ local function cache_of_layer(i)

@@ -99,5 +99,13 @@ return function(p, v, values)
         products = v.projection.products
         values.products, values.rounded_rows, values.measured_rows = products, { shape.d }, { shape.d }
     end
+    if p.projection.word.integers then
+        values.rounded = {
+            vectors = 2,
+            storage = p.projection.word.storage,
+            limit = "32767",
+            text = "16-bit integers, two to a word",
+        }
+    end
     block_products[v.regime](p, v, products, values)
 end

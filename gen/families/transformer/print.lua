@@ -69,10 +69,22 @@ function transformer_kernels.api(p)
     }
 end
 
+-- The template of the product of a shape's weights.
+function transformer_kernels.product(shape)
+    return shape.rounded and "templates/transformer/product_bytes.c" or "templates/transformer/product.c"
+end
+
+-- What the template that rounds inputs reads.
+function transformer_kernels.rounding_values(rounded, inputs, values)
+    values.rounded_rows = inputs
+    values.rounded = rounded
+        and { rows = rounded.rows, vectors = 4, storage = "int8_t", limit = "127", text = "signed bytes" }
+end
+
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
-    values.product = v.product
+    values.product, values.rounded = v.product, p.shape.rounded
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
         return isa["load_" .. type.name](literal.sum(base, at))
@@ -121,6 +133,7 @@ local function blocks_values(p, v, values)
         end
         return table.concat(list, ", ")
     end
+    transformer_kernels.rounding_values(p.shape.rounded or false, p.rounded_inputs, values)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.one_over_d = string.format("%.17g", 1 / p.shape.d)
 end
@@ -144,7 +157,7 @@ function transformer_kernels.files(p, v)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     if #p.maps > 0 and not v.shares_product then
-        add("templates/transformer/product.c", v.names.product, "product", transformer_kernels.product_values)
+        add(transformer_kernels.product(p.shape), v.names.product, "product", transformer_kernels.product_values)
     end
     add("templates/transformer/attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer/blocks.c", v.names.blocks, "blocks", blocks_values)

@@ -112,9 +112,18 @@ local function forward_values(p, v, values)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
+        if p.rounded then return "(float) ((int) " .. scalar.load(base, at) .. " - 128)" end
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end
+    local inputs, seen = {}, {}
+    for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
+        if p.rounded and map and not seen[map.inputs] then
+            inputs[#inputs + 1], seen[map.inputs] = map.inputs, true
+        end
+    end
+    values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded.rows) end
+    transformer.rounding_values(p.rounded or false, inputs, values)
     values.float_sums = p.float_sums
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
@@ -158,10 +167,12 @@ function whole.files(p, v)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     add(
-        "templates/transformer/product.c",
+        transformer.product(p),
         v.names.product,
         "product",
-        function(_, own, values) transformer.product_values({ shape = { type = p.type } }, own, values) end
+        function(_, own, values)
+            transformer.product_values({ shape = { type = p.type, rounded = p.rounded } }, own, values)
+        end
     )
     for _, segment in ipairs(p.segments) do
         for _, file in ipairs(transformer.files(segment.plan, segment.plan.variants[v.number])) do

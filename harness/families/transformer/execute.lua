@@ -147,9 +147,9 @@ local function tensors_of(path)
     return found
 end
 
--- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name. Layer
--- 0 is number `first` in the checkpoint, 0 if absent.
-function transformer.reference_job(p, path, type, cache, without, first)
+-- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
+-- cache and activations. Layer 0 is number `first` in the checkpoint, 0 if absent.
+function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
     local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
@@ -188,8 +188,9 @@ function transformer.reference_job(p, path, type, cache, without, first)
     local rope = m.attention.rope
     return {
         weights = path,
-        type = type,
-        cache = cache,
+        type = types.type,
+        cache = types.cache,
+        activations = types.activations,
         d = s.d,
         input = delivered and s.input or d_in,
         width = width,
@@ -316,9 +317,12 @@ local function is_unfused(m, path)
     return false
 end
 
+-- The names of types `types` with activations that are not rounded.
+local function with_float_activations(types) return { type = types.type, cache = types.cache, activations = "f32" } end
+
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
--- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the
--- unfused ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
+-- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise where
+-- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -350,7 +354,8 @@ function transformer.prepare(p, directory, options)
     end
     local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
-    local kept = p.shape.cache.type.name
+    local types = { type = p.shape.type.name, cache = p.shape.cache.type.name, activations = p.activations.name }
+    local exact = { type = "f32", cache = "f32", activations = "f32" }
     local output = directory .. "/weights.bin"
     -- What fuse has left out is no longer there.
     local ignore = not merged and options.ignore or nil
@@ -364,8 +369,9 @@ function transformer.prepare(p, directory, options)
         numbers = numbers,
         lengths = lengths,
         x = x,
-        rounded = answer(x, fused, p.shape.type.name, kept, without),
-        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, "f32", "f32", ""),
+        rounded = answer(x, fused, types, without),
+        unrounded = p.shape.rounded and answer(x, fused, with_float_activations(types), without),
+        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, exact, ""),
         packed_from = fused,
         blob = output,
     }

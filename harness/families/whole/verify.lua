@@ -109,11 +109,19 @@ function verify.prepare(p, directory, options)
     for i, length in ipairs(lengths) do
         lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
     end
-    local jobs, answers = reference.jobs(p, path), {}
-    for i, list in ipairs(lists) do
-        answers[i] = reference.answer(jobs, list)
+    local function answers_with(activations)
+        local jobs, answers = reference.jobs(p, path, activations), {}
+        for i, list in ipairs(lists) do
+            answers[i] = reference.answer(jobs, list)
+        end
+        return answers
     end
-    return { lists = lists, answers = answers, blob = blob }
+    return {
+        lists = lists,
+        answers = answers_with(p.activations.name),
+        unrounded = p.rounded and answers_with "f32",
+        blob = blob,
+    }
 end
 
 -- The largest errors of y beside the answer, whose ties are decided as in y: relative of a row, and of a value.

@@ -1,7 +1,7 @@
-//$ takes isa, lanes, helper, projection, rounded_rows
+//$ takes isa, lanes, helper, rounded, rounded_rows
 //$ for _, rows in ipairs(rounded_rows) do
-//$ local pair = 2 * lanes
-//$ local whole, rest = rows - rows % pair, rows % pair
+//$ local block = rounded.vectors * lanes
+//$ local whole, rest = rows - rows % block, rows % block
 //$ -- What is left of `n` floats from `at` on, a vector of them.
 //$ local function some(at, n)
 //$     if n <= 0 then return isa.zero() end
@@ -21,9 +21,9 @@ $(i)max = $(isa.max("max", magnitude));
 $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
-/* The $(rows) inputs of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/32767 of the largest. A NaN or an
+/* The $(rows) inputs of a token as $(rounded.text): multiples of the unit that it returns, 1/$(rounded.limit) of the largest. A NaN or an
    infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
-static inline float $(helper)_round_$(rows)(const float *restrict x, $(projection.word.storage) *restrict integers)
+static inline float $(helper)_round_$(rows)(const float *restrict x, $(rounded.storage) *restrict integers)
 {
 //$ if isa.max_magnitude then
     $(isa.index) max = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
@@ -57,22 +57,29 @@ $(i)}
 //$ reduced("    ", "largest", isa.reduce("max", "max"))
 //$ reduced("    ", "exact", isa.reduce("finite", "add"))
 //$ end
-    const float scale = largest > 1e-34f ? 32767.0f / largest : 0.0f;
+    const float scale = largest > 1e-34f ? $(rounded.limit).0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
+//$ local function bytes(i, at, n)
+//$     for vector = 0, rounded.vectors - 1 do
+//$         local from = sum(at, vector * lanes)
+$(i)$(isa.store_i8("integers", from, isa.mul(some(from, n - vector * lanes), "inverse")));
+//$     end
+//$ end
 //$ local function words(i, at, n)
+//$     if rounded.storage == "int8_t" then return bytes(i, at, n) end
 //$     local low, high = "low" .. number(at), "high" .. number(at)
 $(i)const $(isa.vector) $(low) = $(isa.mul(some(at, n), "inverse"));
 $(i)const $(isa.vector) $(high) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
 $(i)$(isa.store_i16("integers", at == "i" and "i / 2" or at // 2, low, high));
 //$ end
 //$ if whole > 0 then
-    for (size_t i = 0; i < $(whole); i += $(pair)) {
-//$ words("        ", "i", pair)
+    for (size_t i = 0; i < $(whole); i += $(block)) {
+//$ words("        ", "i", block)
     }
 //$ end
 //$ if rest > 0 then
 //$ words("    ", whole, rest)
 //$ end
-    return largest * (1.0f / 32767.0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
+    return largest * (1.0f / $(rounded.limit).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
 }
 //$ end
