@@ -280,6 +280,7 @@ local commands = {
             tables_option,
             projection_option,
             type_option,
+            activations_option,
             depfile_options,
         },
     },

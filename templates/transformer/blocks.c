@@ -5,6 +5,37 @@
 //$ -- Where layer `layer` has its part of `base`.
 //$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
 //$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
+//$ -- A loop over the `count` elements of a row, which C calls `name`: `value(load)` is what becomes of them, where
+//$ -- load(base, at) are elements from base[at] on, and goes to base[at] for the given ones.
+//$ local function over_row(i, count, name, base, at, value)
+//$     local whole, rest = count // lanes * lanes, count % lanes
+//$     local function place(from) return at == "" and from or at .. " + " .. from end
+//$     local function load(from, offset) return isa.load_unaligned(from, offset == "" and "i" or offset .. " + i") end
+//$     if lanes == 1 then
+$(i)for (size_t i = 0; i < $(name); ++i)
+$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
+//$         return
+//$     end
+//$     if whole > 0 then
+$(i)for (size_t i = 0; i < $(rest == 0 and name or whole); i += $(lanes))
+$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
+//$     end
+//$     if rest > 0 then
+//$         local function load_rest(from, offset) return isa.load_partial(from, offset == "" and whole or offset .. " + " .. whole, rest) end
+$(i)$(isa.store_partial(base, place(whole), rest, value(load_rest)));
+//$     end
+//$ end
+//$ -- The same for each token of a chunk.
+//$ local function over_rows(i, count, ...)
+//$     local braces = lanes > 1 and count > lanes and count % lanes > 0
+$(i)for (size_t token = 0; token < count; ++token)$(braces and " {" or "")
+//$     over_row(i .. "    ", count, ...)
+//$     if braces then
+$(i)}
+//$     end
+//$ end
+//$ -- What copies a row: without the factor of 1 compilers would call memcpy.
+//$ local function copied(value) return isa.mul(isa.broadcast("one"), value) end
 //$ lines("", prologue)
 
 #define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
@@ -207,8 +238,7 @@ $(i)$(helper)_round_head(all, rounded);
 //$ end
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
 $(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
-$(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    $(plain and "value" or "all")[i] = one * $(element("token_v", "i"));
+//$ over_row(i, shape.width, tostring(shape.width), plain and "value" or "all", "", function(load) return copied(load("token_v", from)) end)
 //$ if cache_type.scaled then
 $(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
 //$ elseif not plain then
@@ -275,8 +305,7 @@ $(each)float *to = queries$(to ~= "" and " + " .. to .. " * " .. shape.width or 
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
-$(each)for (size_t i = 0; i < $(shape.width); ++i)
-$(each)    to[i] = $(factor) * from[i];
+//$ over_row(each, shape.width, tostring(shape.width), "to", "", function(load) return factor == "one" and copied(load("from", "")) or isa.mul(isa.broadcast(factor), load("from", "")) end)
 //$ end
 //$ if row then
 $(inner)}
@@ -295,8 +324,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group and (some and of_group or "row")
 $(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
-$(out)for (size_t i = 0; i < $(shape.width); ++i)
-$(out)    out[i] = one * sums[$(number ~= "1" and "row * " .. macro("VALUE_PITCH") .. " + i" or "i")];
+//$ over_row(out, shape.width, tostring(shape.width), "out", "", function(load) return copied(load("sums", number ~= "1" and "row * " .. macro("VALUE_PITCH") or "")) end)
 //$ if number ~= "1" then
 $(i)}
 //$ end
@@ -309,6 +337,9 @@ $(i)}
 //$ if shape.norm and float_sums then
 $(include("templates/math/sum.c"))
 $(include("templates/math/norm_in_floats.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or tostring(shape.d) }))
+//$ elseif shape.norm and lanes > 1 then
+$(include("templates/math/total.c"))
+$(include("templates/math/norm_in_lanes.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d }))
 //$ elseif shape.norm then
 //$ local layernorm = shape.norm.kind == "layernorm"
 //$ local width = widths and "width" or shape.d
@@ -405,9 +436,7 @@ static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(help
 //$     if step.op == "norm" then
 $(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), $(widths and width_of(step) .. ", " or "")count);
 //$     elseif step.op == "copy" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(width_of(step)); ++i)
-$(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
+//$ over_rows(i, step.width or shape.d, width_of(step), step.to, "token * " .. step_of(step.to), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     elseif step.op == "product" then
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
@@ -458,13 +487,9 @@ $(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
+//$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "output" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        y[(at + token) * $(macro("D")) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
+//$ over_rows(i, shape.d, macro("D"), "y", "(at + token) * " .. macro("D"), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     end
 //$ end
 

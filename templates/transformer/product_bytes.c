@@ -1,9 +1,16 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product
+//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, barriers
 //$ lines("", prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
 //$ local function rows(n, step) return n == 1 and step or n .. " * " .. step end
 //$ local function row(base, t, step, rest) return t == 0 and rest or sum(rows(t, step), rest) end
+//$ local function names_of(tokens, vectors)
+//$     local list = {}
+//$     for t = 0, tokens - 1 do
+//$         for n = 0, vectors - 1 do list[#list + 1] = name(t, n) end
+//$     end
+//$     return list
+//$ end
 //$ -- Lines that give the outputs of vector n of token t: y = sum unit scale + bias.
 //$ local function give(i, t, n, units, at, to)
 $(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), isa.load_unaligned("bias", at))));
@@ -34,6 +41,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
         $(name(t, n)) = $(isa.dot_bytes(name(t, n), "w" .. n, "x" .. t));
 //$ end
 //$ end
+//$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
     }
 
 //$ for t = 0, tokens - 1 do
@@ -79,6 +87,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
         $(name(s, n)) = $(isa.dot_bytes(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
 //$ end
 //$ end
+//$ lines("        ", barriers(names_of(streams, product.alone_vectors)))
     }
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do

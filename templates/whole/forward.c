@@ -22,8 +22,13 @@ $(include("templates/math/tanh.c"))
 //$ if float_sums and (kinds.layernorm or kinds.rmsnorm or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
 $(include("templates/math/sum.c"))
 //$ end
+//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm) then
+$(include("templates/math/total.c"))
+//$ end
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
-//$ if kinds[kind] and float_sums then
+//$ if kinds[kind] and not float_sums and lanes > 1 then
+$(include("templates/math/norm_in_lanes.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+//$ elseif kinds[kind] and float_sums then
 $(include("templates/math/norm_in_floats.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
 //$ elseif kinds[kind] then
 //$ local layernorm = kind == "layernorm"

@@ -29,12 +29,13 @@ local function verify_plans(cc, plan_of, execute)
             if not result.ok then
                 error(
                     string.format(
-                        "%s %s %s --type %s --cache %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
+                        "%s %s %s --type %s --cache %s --activations %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
                         cc,
                         result.isa,
                         result.call,
                         result.type,
                         result.cache,
+                        result.activations or "f32",
                         p.variants[1].schedule_text,
                         result.message,
                         fuzz.text(given),

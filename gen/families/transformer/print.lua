@@ -1,5 +1,6 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
 -- over.
+local barriers = require "gen.print.barriers"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
@@ -49,7 +50,7 @@ function transformer_kernels.api(p)
     return {
         parts = parts,
         dense = #p.maps > 0,
-        register_barriers = false,
+        register_barriers = p.shape.rounded and p.variants[#p.variants].isa.register_barrier or false,
         inlines = inlines,
         header = "templates/transformer/model.h",
         source = "templates/transformer/model.c",
@@ -85,6 +86,7 @@ end
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
     values.product, values.rounded = v.product, p.shape.rounded
+    values.barriers = function(list) return barriers(p, isa, list) end
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
         return isa["load_" .. type.name](literal.sum(base, at))

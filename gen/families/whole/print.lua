@@ -77,7 +77,8 @@ function whole.api(p)
     values.whole = p
     values.parts_of_blocks = parts
     values.own_sections = p.own_sections
-    values.inlines, values.register_barriers, values.openmp = inlines, false, false
+    values.inlines, values.register_barriers, values.openmp =
+        inlines, p.rounded and p.variants[#p.variants].isa.register_barrier or false, false
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
     if p.target then
@@ -171,7 +172,7 @@ function whole.files(p, v)
         v.names.product,
         "product",
         function(_, own, values)
-            transformer.product_values({ shape = { type = p.type, rounded = p.rounded } }, own, values)
+            transformer.product_values({ names = p.names, shape = { type = p.type, rounded = p.rounded } }, own, values)
         end
     )
     for _, segment in ipairs(p.segments) do

@@ -377,11 +377,40 @@ function transformer.prepare(p, directory, options)
     }
 end
 
+-- What is wrong with the kernel `symbol` for the products of `maps`, whose inputs are rounded, or nil.
+function transformer.check_products(library, symbol, maps)
+    local seen = {}
+    for _, map in ipairs(maps) do
+        if not seen[map.inputs] then
+            local good, message = runner.exact_product(library, symbol, map.inputs)
+            if not good then return message end
+        end
+        seen[map.inputs] = true
+    end
+end
+
+-- How far emitted code may be from the reference where inputs of products are rounded, `tolerance` where they are not.
+-- An input half-way between two integers may become either, and after some layers much is rounded in another way: the
+-- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of strings of rows of
+-- `width`. Behind it the largest relative error of a row that rounding makes.
+function transformer.rounded_tolerance(tolerance, rounded, unrounded, width)
+    local largest = 0
+    for i, y in ipairs(rounded) do
+        largest = math.max(largest, (runner.difference(y, unrounded[i], width)))
+    end
+    return math.max(tolerance, 2 * largest), largest
+end
+
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
 -- for each way to call it.
 function transformer.check_library(p, library, prepared)
     local results, cache_type = {}, p.shape.cache.type
     local tolerance, exact = cache_type.cache.tolerance, cache_type.plain and p.shape.type.plain
+    local wrong, activations_err
+    if p.shape.rounded then
+        wrong = transformer.check_products(library, p.variants[1].names.product, p.maps)
+        tolerance, activations_err = transformer.rounded_tolerance(tolerance, { prepared.rounded.y }, { prepared.unrounded.y }, p.shape.d)
+    end
     for _, way in ipairs(ways_of(p, #prepared.numbers, prepared.lengths)) do
         local result = {
             isa = p.variants[1].isa.name,
@@ -389,6 +418,8 @@ function transformer.check_library(p, library, prepared)
             tokens = #prepared.numbers,
             type = p.shape.type.name,
             cache = cache_type.name,
+            activations = p.shape.rounded and p.activations.name or nil,
+            activations_err = activations_err,
         }
         local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
@@ -403,10 +434,10 @@ function transformer.check_library(p, library, prepared)
                     or prepared.whole
                 result.rel_err = runner.difference(from_there(y), from_there(whole.y), d)
             end
-            result.ok = result.kernel_rel_err <= tolerance
+            result.ok = result.kernel_rel_err <= tolerance and not wrong
             if not result.ok then
-                result.message =
-                    string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance)
+                result.message = wrong
+                    or string.format("relative error %.2g: must be at most %.2g", result.kernel_rel_err, tolerance)
             end
         else
             result.ok, result.message = false, message
