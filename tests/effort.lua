@@ -13,6 +13,7 @@ local rows = {
     { "instruction_sets", "one in turn", "all", "instruction sets of a test that is not about them" },
     { "left_out_stride", 4, 1, "every so many-th merged tensor is left out beside NumPy's" },
     { "fuse_stride", 4, 1, "every so many-th fused model beside NumPy's" },
+    { "noisy_races", 20, 80, "simulated races of the tuner where samples differ by 5 %" },
     { "contended_races", 30, 100, "simulated races of the tuner while other work shares the machine" },
     { "integer_models", 10, 60, "random models of integer kernels" },
     { "transformer_schedules", 3, 8, "random schedules of transformers, for each instruction set" },

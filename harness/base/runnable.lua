@@ -1,6 +1,8 @@
--- Which instruction sets this CPU and its operating system can run.
+-- Which instruction sets this CPU and its operating system can run, and the plans for them.
 local cpu = require "harness.base.cpu"
 local isa = require "gen.isa.list"
+local machine = require "harness.base.machine"
+local request = require "gen.bundle.request"
 
 local runnable = {}
 
@@ -21,5 +23,16 @@ end
 
 -- The same where all that --isa takes are meant, if `text` is absent: what no bundle has by itself is proven, too.
 function runnable.every(text, types) return runnable.sets(text or table.concat(isa.names, ","), types) end
+
+-- One plan for each instruction set that `choose`, one of the functions above, gives for --isa, and the names of those
+-- that this CPU cannot run.
+function runnable.plans(path, family, options, choose)
+    local sets, skipped = choose(options.isa, family.isa_types(options))
+    local plans = {}
+    for i, set in ipairs(sets) do
+        plans[i] = request.plan(path, { set }, options, machine.tuned_note)
+    end
+    return plans, skipped
+end
 
 return runnable

@@ -4,6 +4,7 @@
 #include "harness/base/blob_memory.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/tokenizer/text.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -13,15 +14,13 @@
 
 #define METATABLE "tokenizer"
 
-enum { ERROR_SIZE = 4096 + 256 };
+enum { ERROR_SIZE = 4096 + 256, ROOM_REFUSED = 9, SCRATCH_REFUSED = 10 };
 
 typedef struct {
     void *library, *weights;
     files_mapping blob;
     int (*bind)(const void *, size_t, void *);
-    ptrdiff_t (*tokenize)(const void *, const char *, size_t, int32_t *, size_t, void *, size_t);
-    const char *(*text_of)(const void *, int32_t, size_t *);
-    size_t scratch_factor, scratch_more, around;
+    text_functions text;
 } tokenizer;
 
 static int tokenizer_close(lua_State *L)
@@ -53,17 +52,17 @@ static int tokenizer_open(lua_State *L)
     tokenizer *t = lua_newuserdatauv(L, sizeof *t, 0);
     *t = (tokenizer){0};
     luaL_setmetatable(L, METATABLE);
-    t->scratch_factor = field_size(L, 1, "tokenizer: ", "scratch_factor");
-    t->scratch_more = field_size(L, 1, "tokenizer: ", "scratch_more");
-    t->around = field_size(L, 1, "tokenizer: ", "around");
+    text_read(L, 1, "tokenizer: ", &t->text);
+    t->text.room_refused = ROOM_REFUSED;
+    t->text.scratch_refused = SCRATCH_REFUSED;
     if (!blob_map(blob, &t->blob, error, sizeof error))
         return host_fail(L, error);
     t->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!t->library)
         return host_fail(L, dlerror());
     const bool found = find(t, field_text(L, 1, "tokenizer: ", "bind", NULL), &t->bind) &&
-                       find(t, field_text(L, 1, "tokenizer: ", "tokenize", NULL), &t->tokenize) &&
-                       find(t, field_text(L, 1, "tokenizer: ", "text_of", NULL), &t->text_of);
+                       find(t, field_text(L, 1, "tokenizer: ", "tokenize", NULL), &t->text.tokenize) &&
+                       find(t, field_text(L, 1, "tokenizer: ", "text_of", NULL), &t->text.text_of);
     if (!found)
         return luaL_error(L, "%s: lacks a function", library);
     t->weights = aligned_memory(field_size(L, 1, "tokenizer: ", "weights_struct_bytes") + 8);
@@ -81,60 +80,15 @@ static int tokenizer_open(lua_State *L)
 /* t:ids(text) -> { id } | nil, message */
 static int tokenizer_ids(lua_State *L)
 {
-    tokenizer *t = luaL_checkudata(L, 1, METATABLE);
-    size_t bytes;
-    const char *text = luaL_checklstring(L, 2, &bytes);
-    const size_t all = bytes * t->scratch_factor + t->scratch_more;
-    size_t most = 3 * bytes + t->around + 16, scratch_bytes = all < ((size_t)64 << 20) ? all : all / 8;
-    ptrdiff_t count = 0;
-    int32_t *ids = NULL;
-    void *scratch = NULL;
-    for (;;) {
-        ids = malloc(most * sizeof *ids);
-        scratch = aligned_alloc(MEMORY_ALIGNMENT, round_up(scratch_bytes, MEMORY_ALIGNMENT));
-        count = ids && scratch ? t->tokenize(t->weights, text, bytes, ids, most, scratch, scratch_bytes) : 0;
-        if (!ids || !scratch || count >= 0 || (count == -9 && most > 16 * bytes + t->around + 16) || (count == -10 && scratch_bytes == all))
-            break;
-        if (count == -9)
-            most *= 8;
-        else if (count == -10)
-            scratch_bytes = all;
-        else
-            break;
-        free(ids);
-        free(scratch);
-    }
-    if (!ids || !scratch || count < 0) {
-        free(ids);
-        free(scratch);
-        lua_pushnil(L);
-        if (count < 0)
-            lua_pushfstring(L, "a text of %d bytes: refused with code %d", (int)bytes, (int)-count);
-        else
-            lua_pushfstring(L, "a text of %d bytes: not enough memory", (int)bytes);
-        return 2;
-    }
-    lua_createtable(L, (int)count, 0);
-    for (ptrdiff_t i = 0; i < count; ++i) {
-        lua_pushinteger(L, ids[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-    free(ids);
-    free(scratch);
-    return 1;
+    const tokenizer *t = luaL_checkudata(L, 1, METATABLE);
+    return text_push_ids(L, &t->text, t->weights);
 }
 
 /* t:text_of(id) -> what it adds to a text | nil */
 static int tokenizer_text_of(lua_State *L)
 {
-    tokenizer *t = luaL_checkudata(L, 1, METATABLE);
-    size_t bytes = 0;
-    const char *text = t->text_of(t->weights, (int32_t)luaL_checkinteger(L, 2), &bytes);
-    if (text)
-        lua_pushlstring(L, text, bytes);
-    else
-        lua_pushnil(L);
-    return 1;
+    const tokenizer *t = luaL_checkudata(L, 1, METATABLE);
+    return text_push_text_of(L, &t->text, t->weights);
 }
 
 int luaopen_tokenizer(lua_State *L)

@@ -15,29 +15,22 @@ local budget = {}
 budget.rules = { first = 3, repetitions = 6, rounds = 60 }
 
 -- Samples that a candidate takes until the slow ones are out, with its share of those of the default.
-local halving = 7
+local halving = 5.5
 -- Samples of a finalist at least, and a little more: all these are estimates.
 local final = 1.1 * budget.rules.repetitions * race.rules.least
 local beside_finalists = 5 -- the default, its twin, and the three that a new process confirms
 
--- Samples that a race of `count` candidates beside the default takes at least.
-function budget.samples(count)
-    local halved = count > race.rules.finalists and halving * count or 0
-    return halved + final * (math.min(count, race.rules.finalists) + beside_finalists)
-end
-
--- Measuring processes that such a race takes at least.
-local function processes(count)
-    local halved = count > race.rules.finalists and 2 * math.ceil(count / race.rules.round) or 0
-    return halved + race.rules.least + 1
-end
-
--- Seconds of a race of `count` candidates beside the default.
+-- Seconds of a race of `count` candidates beside the default: until few are left, and the least finals, which have their
+-- share of the time.
 function budget.seconds(costs, count)
-    return costs.build * count
-        + costs.sample * budget.samples(count)
-        + (costs.start or 0) * processes(count)
-        + (costs.prove or 0)
+    local start, finalists, halved = costs.start or 0, race.rules.finalists, 0
+    if count > finalists then
+        halved = costs.sample * halving * count + start * 2 * math.ceil(count / race.rules.round)
+    end
+    local finals = costs.sample * final * (math.min(count, finalists) + beside_finalists)
+        + start * (race.rules.least + 1)
+    finals = math.max(finals, halved * race.rules.finals / (1 - race.rules.finals))
+    return costs.build * count + halved + finals + (costs.prove or 0)
 end
 
 -- The most candidates beside the default that a race can try in so many seconds; 0: not even one. At most half of the

@@ -202,13 +202,13 @@ function confirm.measure(sessions, results, way)
         local reverted = take_back(s, tuned, rows, control)
         if next(reverted) and not made_of(s, tuned.schedule) then return confirm.unconfirmed(sessions, results) end
         local ratio = ratio_of(s, samples, i + 2, s.batches)
-        compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.median }
+        compilers[i] = { cc = s.cc, version = s.version, ratio = ratio.centre }
         tuning.log(s, {
             status = "chosen",
             candidate = s.schedules.text(tuned.schedule),
             regime = "both",
             batches = s.batches_text,
-            ratio = ratio.median,
+            ratio = ratio.centre,
             low = ratio.low,
             high = ratio.high,
             pairs = ratio.samples,
@@ -216,7 +216,7 @@ function confirm.measure(sessions, results, way)
             shard = s.shard.text,
         })
         local against = best and ratio_of(s, samples, i + 2, s.batches, best.runner, best.runner)
-        if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.median) then
+        if not best or (against.high < 1 - tolerance and statistics.spread(control) < 1 - against.centre) then
             best = {
                 runner = i + 2,
                 session = s,

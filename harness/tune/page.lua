@@ -608,7 +608,7 @@ local function rows_table(rows)
         { "tokens a call", function(row) return row.batch end },
         { "default, µs a token", function(row) return string.format("%.2f", row.default_us) end },
         { "chosen, µs a token", function(row) return string.format("%.2f", row.tuned_us) end },
-        { "times as fast", function(row) return string.format("%.3f", 1 / row.ratio.median) end },
+        { "times as fast", function(row) return string.format("%.3f", 1 / row.ratio.centre) end },
         { "95 % interval", function(row) return interval_text(1 / row.ratio.high, 1 / row.ratio.low) end },
         {
             "dense FFN, µs a token",
@@ -669,7 +669,7 @@ local function remarks(found)
         add(
             string.format(
                 "A/A control: the default measured twice differs by %.1f %% (%s).",
-                100 * math.abs(found.control.median - 1),
+                100 * math.abs(found.control.centre - 1),
                 interval_text(found.control.low, found.control.high)
             )
         )

@@ -31,7 +31,7 @@
 --   reason    one line
 --   loss      how much slower than the best finalist the winner may be: 0.01 is 1 %
 --   unmeasured   candidates that there was no time for
---   leader, control   the fastest finalist and the A/A control: { name, median, low, high, samples }
+--   leader, control   the fastest finalist and the A/A control: { name, centre, low, high, samples }
 --   history   { phase, rung, number, candidate, time, ratio, low, high, samples, dropped } a candidate and round or
 --             rung:
 --             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
@@ -49,6 +49,10 @@ local race = {
         reach = 3, -- standard errors behind the best: whoever is farther cannot win
         finalists = 4,
         repetitions = 8, -- of one round of the finals
+        finals = 0.5, -- share of the time that halving leaves to the finals
+        -- repetitions that the finals should have time for, or else there are fewer finalists: where samples differ by 5 %
+        -- they leave intervals of 2 % to both sides
+        pairs = 80,
         least = 3, -- rounds of the finals before anything is concluded
         rounds = 12, -- rounds of the finals at most
         resamples = 1000,
@@ -83,9 +87,15 @@ function Race:seconds(runners, repetitions)
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
-function Race:reserve(finalists)
+function Race:least_finals(finalists)
     local rounds = self.rules.repetitions * self.rules.least
     return 1.1 * self:seconds(finalists + 2 + 3, rounds) + (self.options.proving or 0)
+end
+
+-- Seconds that a rung of halving leaves to the finals: the first one measures all candidates, if it can.
+function Race:reserve(rung)
+    local least = self:least_finals(2)
+    return rung == 1 and least or math.max(least, self.rules.finals * self.total)
 end
 
 -- The times of one round, from the log or measured; nil: its time was up. Candidates that could not be measured are not
@@ -173,7 +183,7 @@ function Race:control(rounds)
 end
 
 -- Whether a lead is larger than what the default shows against itself.
-local function exceeds(lead, control) return lead.high < 1 and statistics.spread(control) / 2 < 1 - lead.median end
+local function exceeds(lead, control) return lead.high < 1 and statistics.spread(control) / 2 < 1 - lead.centre end
 
 -- Adds one round of halving to `found`: ratios to the mean of the default and its twin, so that candidates of different
 -- rounds compare. Without time left, only what was found before counts. Returns why a candidate is out, by name, and
@@ -241,7 +251,7 @@ function Race:halve(names)
             local number, few =
                 (first - 1) // rules.round + 1,
                 table.move(names, first, math.min(first + rules.round - 1, #names), 1, {})
-            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(2)
+            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(rung)
             local out
             out, in_time = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
@@ -254,10 +264,14 @@ function Race:halve(names)
             end
         end
         table.sort(rest, faster)
-        local half = in_time and math.max(rules.finalists, (#rest + 1) // 2) or rules.finalists
-        local keep = math.min(half, math.max(2, self:within_reach(rest, found)))
-        local why = keep < half and "too far behind the fastest"
-            or in_time and "not in the faster half"
+        local next_repetitions = math.min((rung > 1 and 2 or 1) * repetitions, rules.most)
+        -- a half, or where time is short, a third; rungs of halves take about twice as long as the first of them
+        local half = (#rest + 1) // 2
+        local short = self:left() < self:reserve(rung + 1) + 2 * self:seconds(half, next_repetitions)
+        local share = in_time and math.max(rules.finalists, short and (#rest + 2) // 3 or half) or rules.finalists
+        local keep = math.min(share, math.max(2, self:within_reach(rest, found)))
+        local why = keep < share and "too far behind the fastest"
+            or in_time and "not in the faster " .. (short and "third" or "half")
             or "no time left for more rungs"
         for i, name in ipairs(rest) do
             local f = found[name]
@@ -273,7 +287,7 @@ function Race:halve(names)
             }
         end
         names = table.move(rest, 1, math.min(keep, #rest), 1, {})
-        repetitions = math.min((rung > 1 and 2 or 1) * repetitions, rules.most)
+        repetitions = next_repetitions
     end
     return names
 end
@@ -283,10 +297,10 @@ end
 -- out.
 function Race:judge(rounds, alive)
     local tolerance, default = self.rules.tolerance, self.default
-    local v = { against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
+    local v = { rounds = rounds, against = {}, ratio = {}, dropped = {}, equal = {}, open = {} }
     v.control = self:control(rounds)
     for _, name in ipairs(alive) do
-        v.ratio[name] = statistics.median(flat(self:ratios(rounds, name, default)))
+        v.ratio[name] = statistics.centre(flat(self:ratios(rounds, name, default)))
         if not v.leader or v.ratio[name] < v.ratio[v.leader] then v.leader = name end
     end
     v.fastest = self:interval(rounds, v.leader, default)
@@ -302,7 +316,7 @@ function Race:judge(rounds, alive)
         if interval and interval.low > 1 + tolerance then
             v.dropped[name] = string.format(
                 "slower than the leader: %.3fx (%.3f … %.3f)",
-                interval.median,
+                interval.centre,
                 interval.low,
                 interval.high
             )
@@ -328,7 +342,7 @@ function Race:judge(rounds, alive)
     v.lead = v.winner == v.leader and v.fastest or self:interval(rounds, v.winner, default)
     local spread = statistics.spread(v.control)
     v.calm = v.control.low <= 1 + tolerance and v.control.high >= 1 - tolerance
-    v.quiet = v.calm and spread < 2 * self.rules.limit -- else "nothing is faster than the default" says nothing
+    v.quiet = v.calm and spread < 3 * self.rules.limit -- else "nothing is faster than the default" says nothing
     if v.winner == default or v.equal[default] then
         v.sound = v.quiet
     else
@@ -337,6 +351,9 @@ function Race:judge(rounds, alive)
     v.settled = v.sound and #v.open == 0
     return v
 end
+
+-- Repetitions that confirm what finals of so many say.
+function Race:confirming(repetitions) return math.max(self.rules.repetitions * self.rules.least, repetitions // 4) end
 
 -- What a new process finds of `name`: its lead over the default and the control; nil and why not.
 function Race:confirmation(rung, number, name, repetitions)
@@ -351,18 +368,19 @@ function Race:confirmation(rung, number, name, repetitions)
     end
     local lead, control = self:interval(rounds, name, self.default), self:control(rounds)
     event.time, event.ratio, event.low, event.high, event.samples =
-        statistics.median(rounds[1][name]), lead.median, lead.low, lead.high, lead.samples
-    return { lead = lead, control = control, event = event }
+        statistics.median(rounds[1][name]), lead.centre, lead.low, lead.high, lead.samples
+    return { lead = lead, control = control, event = event, samples = rounds[1] }
 end
 
 -- Why a new process does not find again what the finals say of the winner; nil: it does.
 function Race:refutation(found, v)
     local lead, control = found.lead, found.control
-    local good = v.equal[self.default] and lead.low <= 1 + self.rules.tolerance or exceeds(lead, control)
+    local good = v.equal[self.default] and lead.low <= 1 + self.rules.tolerance
+        or lead.centre < 1 and lead.low <= v.lead.high
     if good then return nil end
     found.event.dropped = string.format(
         "a new process finds %.3fx of the default (%.3f … %.3f), its control %.3f … %.3f",
-        lead.median,
+        lead.centre,
         lead.low,
         lead.high,
         control.low,
@@ -372,8 +390,8 @@ function Race:refutation(found, v)
 end
 
 local function show(interval)
-    local median, low, high = interval.median, interval.low, interval.high
-    return string.format("%.3f (%.3f … %.3f)", median, low, high)
+    local centre, low, high = interval.centre, interval.low, interval.high
+    return string.format("%.3f (%.3f … %.3f)", centre, low, high)
 end
 
 -- Whether the leader, which is not proven to be faster than the default, is at least proven to be slower than nothing
@@ -383,7 +401,11 @@ function Race:safe(rung, v, repetitions, found)
     if not found or found.event.candidate ~= v.leader then
         found = self:confirmation(rung, found and 2 or 1, v.leader, repetitions)
     end
-    return found ~= nil and found.lead.high <= 1 + self.rules.limit
+    if not found then return false end
+    local all = table.move(v.rounds, 1, #v.rounds, 1, {})
+    all[#all + 1] = found.samples
+    return found.lead.low <= 1 + self.rules.tolerance
+        and self:interval(all, v.leader, self.default).high <= 1 + self.rules.limit
 end
 
 -- The result of the finals, whose last verdict is `v`.
@@ -394,7 +416,7 @@ function Race:conclude(rung, v, repetitions)
         why = "the default differs from itself"
     elseif not v.sound then
         why = "no lead is larger than what the default shows against itself"
-    elseif loss > rules.limit then
+    elseif v.winner == default and loss > rules.limit then
         why = "finalists cannot be told apart"
     elseif v.winner ~= default then
         found, why = self:confirmation(rung, 1, v.winner, repetitions)
@@ -411,13 +433,17 @@ function Race:conclude(rung, v, repetitions)
     }
     local function choose(name, lead)
         result.winner, result.ratio, result.low, result.high, result.samples =
-            name, lead.median, lead.low, lead.high, lead.samples
+            name, lead.centre, lead.low, lead.high, lead.samples
     end
     if not why then
         choose(v.winner, v.lead)
         result.decided, result.loss = v.tie and "tie" or "winner", loss
         result.reason = v.tie and "of equal finalists the smaller object code, then the default"
-            or "faster than all others"
+            or loss > rules.limit and string.format(
+                "faster than the default; another finalist may be faster by up to %.1f %%",
+                100 * loss
+            )
+            or "faster than the other finalists"
     elseif v.quiet and v.loss(default) <= rules.limit then
         result.decided, result.loss, result.reason =
             "tie", v.loss(default), "no finalist is proven faster than the default by more than the limit"
@@ -443,8 +469,7 @@ function Race:final_round(rung, rounds, alive, repetitions)
     for _, name in ipairs(alive) do
         if name ~= self.default then runners[#runners + 1] = name end
     end
-    local confirmation = self:seconds(3, repetitions * math.max(self.rules.least, #rounds + 1))
-        + (self.options.proving or 0)
+    local confirmation = self:seconds(3, self:confirming(repetitions * (#rounds + 1))) + (self.options.proving or 0)
     if self:left() <= self:seconds(#runners, repetitions) + confirmation then return nil end
     local samples, rest = self:run("final", rung, #rounds + 1, runners, repetitions), {}
     if not samples then return nil end
@@ -541,7 +566,7 @@ function Race:finals(rung, finalists, repetitions)
                 self:note_final(rung, rounds, name, v.ratio[name], interval, v.dropped[name])
                 if not v.dropped[name] then rest[#rest + 1] = name end
             end
-            self:note_final(rung, rounds, race.twin, v.control.median, v.control)
+            self:note_final(rung, rounds, race.twin, v.control.centre, v.control)
             alive = rest
         end
     end
@@ -555,7 +580,7 @@ function Race:finals(rung, finalists, repetitions)
         v = self:judge(rounds, self:sound_finalists(rounds, finalists))
         wrong = self:wrong_one(v)
     end
-    if v then return self:conclude(rung, v, repetitions * #rounds) end
+    if v then return self:conclude(rung, v, self:confirming(repetitions * #rounds)) end
     return self:default_result(
         "no time",
         string.format("%d of %d rounds of the finals were measured", #rounds, self.rules.least)
@@ -590,8 +615,12 @@ function race.run(options)
         self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
         if i > 1 then names[#names + 1] = candidate.name end
     end
+    self.total = math.min(options.left(), 1e9)
     local finalists, repetitions = self:halve(names), self.rules.repetitions
-    while #finalists > 1 and self:reserve(#finalists) > self:left() do
+    while
+        #finalists > 1 and self:least_finals(#finalists) > self:left()
+        or #finalists > 2 and self:seconds(#finalists + 2, self.rules.pairs) > self:left()
+    do
         self:note {
             phase = "final",
             rung = 1,

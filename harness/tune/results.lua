@@ -187,7 +187,7 @@ function results.summary(m, outcomes, o)
                 batch = row.batch,
                 default_us = row.default_us,
                 tuned_us = row.tuned_us,
-                ratio = row.ratio.median,
+                ratio = row.ratio.centre,
                 low = row.ratio.low,
                 high = row.ratio.high,
                 dense_us = row.dense_us,
@@ -324,7 +324,7 @@ function results.lines(m, outcomes, o)
                         row.batch,
                         row.default_us,
                         row.tuned_us,
-                        1 / row.ratio.median,
+                        1 / row.ratio.centre,
                         1 / row.ratio.high,
                         1 / row.ratio.low,
                         dense
@@ -334,7 +334,7 @@ function results.lines(m, outcomes, o)
             add(
                 string.format(
                     "  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f).",
-                    100 * math.abs(found.control.median - 1),
+                    100 * math.abs(found.control.centre - 1),
                     found.control.low,
                     found.control.high
                 )

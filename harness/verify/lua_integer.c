@@ -7,6 +7,7 @@
    with its own. max_abs_err is of one element, with the kernel's codes. integer.run(job, input, output) -> tokens | nil, message: .npy
    files of floats. integer.time(job, tokens, repetitions) -> list of microseconds a token | nil, message. */
 #include "harness/base/blob_memory.h"
+#include "harness/base/child.h"
 #include "harness/base/clock.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
@@ -24,11 +25,8 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char where[] = "integer: ";
@@ -180,20 +178,12 @@ static bool run_all(const kernel_job *job, const int16_t *x, size_t tokens, cons
 
 static void run_in_child(const kernel_job *job, const int16_t *x, size_t tokens, shared_result *result)
 {
-    const pid_t child = fork();
+    const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        alarm(CHILD_SECONDS);
         const results to = results_in(result + 1, job, tokens);
         _exit(run_all(job, x, tokens, &to, result->error) ? 0 : 1);
     }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        snprintf(result->error, sizeof result->error, "%s: cannot run a process", job->library);
-    else if (WIFSIGNALED(status))
-        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", job->library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    child_wait(child, job->library, result->error, sizeof result->error);
 }
 
 /* Tokens out of the ordinary, then random ones: normal, of sizes from a hundredth of the range to a third where they are normalised, else

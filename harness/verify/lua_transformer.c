@@ -21,6 +21,7 @@
 
    transformer.load(path, d) -> x | nil, message, and transformer.save(path, d, y): .npy files */
 #include "harness/base/blob_memory.h"
+#include "harness/base/child.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
@@ -40,13 +41,10 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char where[] = "transformer: ";
@@ -189,29 +187,6 @@ static int push_doubles(lua_State *L, const float *values, size_t count)
     return 1;
 }
 
-/* A child that may crash: 0 in it, otherwise its number. */
-static pid_t start_child(void)
-{
-    const pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        alarm(CHILD_SECONDS);
-    }
-    return child;
-}
-
-/* Waits for the child; its message in `result`, or why there is none. */
-static void end_child(pid_t child, const char *library, shared_result *result)
-{
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        snprintf(result->error, sizeof result->error, "%s: cannot run a process", library);
-    else if (WIFSIGNALED(status))
-        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", library, WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
 /* Memory that a child shares, of so many bytes. */
 static shared_result *share(size_t bytes)
 {
@@ -226,10 +201,10 @@ static int check_exact_product(lua_State *L)
     shared_result *result = share(sizeof *result);
     if (!result)
         return host_fail(L, "transformer: not enough memory");
-    const pid_t child = start_child();
+    const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
         _exit(exact_product(library, symbol, inputs, result->error, sizeof result->error) ? 0 : 1);
-    end_child(child, library, result);
+    child_wait(child, library, result->error, sizeof result->error);
     lua_pushboolean(L, true);
     const int results = result->error[0] ? host_fail(L, result->error) : 1;
     munmap(result, sizeof *result);
@@ -277,10 +252,10 @@ static int run(lua_State *L)
     shared_result *result = share(bytes);
     if (!result)
         return host_fail(L, "transformer: not enough memory");
-    const pid_t child = start_child();
+    const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
         _exit(run_calls(&job, x, tokens, result->y, result->error) ? 0 : 1);
-    end_child(child, job.library, result);
+    child_wait(child, job.library, result->error, sizeof result->error);
     const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
     munmap(result, bytes);
     return results;

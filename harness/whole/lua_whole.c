@@ -13,9 +13,11 @@
    a wrong id and with too many ids, too, which it must refuse. whole.doubles(rows) -> the same as a string of doubles; whole.floats(rows)
    -> list of numbers */
 #include "harness/base/blob_memory.h"
+#include "harness/base/child.h"
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/tokenizer/text.h"
 
 #include "gen/host/fields.h"
 #include "gen/host/files.h"
@@ -24,14 +26,10 @@
 #include <lauxlib.h>
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MODEL "whole.model"
@@ -48,9 +46,6 @@ typedef void start_function(void *state);
 typedef int append_function(const void *weights, void *state, const int32_t *ids, size_t n, float *logits, void *scratch);
 typedef int step_function(const void *weights, void *state, int32_t id, float *logits, void *scratch);
 typedef size_t position_function(const void *state);
-typedef ptrdiff_t tokenize_function(const void *weights, const char *text, size_t bytes, int32_t *ids, size_t most, void *scratch,
-                                    size_t scratch_bytes);
-typedef const char *text_function(const void *weights, int32_t id, size_t *bytes);
 
 typedef struct {
     const char *path; /* of the library, for messages; a table keeps it */
@@ -63,11 +58,9 @@ typedef struct {
     append_function *prefill, *prefill_all;
     step_function *step;
     position_function *position;
-    tokenize_function *tokenize;
-    text_function *text_of;
+    text_functions text;
     bool causal, pooled;
     size_t d_out, vocab, context, weights_struct_bytes, state_bytes, scratch_bytes, step_scratch_bytes;
-    size_t scratch_factor, scratch_more, around;
     void *scratch; /* of calls in this process */
 } whole_model;
 
@@ -118,10 +111,10 @@ static bool open_model(lua_State *L, int job, whole_model *m, char *error)
         .state_bytes = field_size(L, job, where, "state_bytes"),
         .scratch_bytes = field_size(L, job, where, "scratch_bytes"),
         .step_scratch_bytes = field_size(L, job, where, "step_scratch_bytes"),
-        .scratch_factor = field_size(L, job, where, "scratch_factor"),
-        .scratch_more = field_size(L, job, where, "scratch_more"),
-        .around = field_size(L, job, where, "around"),
     };
+    text_read(L, job, where, &m->text);
+    m->text.room_refused = ROOM_REFUSED;
+    m->text.scratch_refused = SCRATCH_REFUSED;
     const char *blob = field_text(L, job, where, "blob", NULL);
     m->library = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
     if (!m->library)
@@ -129,8 +122,8 @@ static bool open_model(lua_State *L, int job, whole_model *m, char *error)
     if (!find(L, job, m, "bind", &m->bind) || !find(L, job, m, "encode", &m->encode) ||
         !find(L, job, m, "encode_batch", &m->encode_batch) || !find(L, job, m, "start", &m->start) ||
         !find(L, job, m, "prefill", &m->prefill) || !find(L, job, m, "prefill_all", &m->prefill_all) ||
-        !find(L, job, m, "step", &m->step) || !find(L, job, m, "position", &m->position) || !find(L, job, m, "tokenize", &m->tokenize) ||
-        !find(L, job, m, "text_of", &m->text_of) || !m->bind)
+        !find(L, job, m, "step", &m->step) || !find(L, job, m, "position", &m->position) ||
+        !find(L, job, m, "tokenize", &m->text.tokenize) || !find(L, job, m, "text_of", &m->text.text_of) || !m->bind)
         return files_error(error, ERROR_SIZE, "%s: lacks a function of the model", m->path);
     m->weights = aligned_memory(m->weights_struct_bytes);
     if (!m->weights)
@@ -324,19 +317,10 @@ static int run(lua_State *L)
     shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
         return host_fail(L, "whole: not enough memory");
-    const pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        alarm(CHILD_SECONDS);
+    const pid_t child = child_start(CHILD_SECONDS);
+    if (child == 0)
         _exit(run_calls(L, 1, calls, count, result->y, result->error) ? 0 : 1);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        snprintf(result->error, sizeof result->error, "%s: cannot run a process", library);
-    else if (WIFSIGNALED(status))
-        snprintf(result->error, sizeof result->error, "%s: signal %d (%s)", library, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    child_wait(child, library, result->error, sizeof result->error);
     if (result->error[0]) {
         const int results = host_fail(L, result->error);
         munmap(result, bytes);
@@ -493,60 +477,16 @@ static int state_step(lua_State *L)
 
 static int model_ids(lua_State *L)
 {
-    whole_model *m = luaL_checkudata(L, 1, MODEL);
-    size_t bytes;
-    const char *text = luaL_checklstring(L, 2, &bytes);
-    luaL_argcheck(L, m->tokenize != NULL, 1, "has no tokenizer");
-    const size_t all = bytes * m->scratch_factor + m->scratch_more;
-    size_t most = 3 * bytes + m->around + 16, scratch_bytes = all < ((size_t)64 << 20) ? all : all / 8;
-    ptrdiff_t count = 0;
-    int32_t *ids = NULL;
-    void *scratch = NULL;
-    bool enough = true;
-    for (bool again = true; again;) {
-        ids = malloc(most * sizeof *ids);
-        scratch = aligned_alloc(MEMORY_ALIGNMENT, round_up(scratch_bytes, MEMORY_ALIGNMENT));
-        count = ids && scratch ? m->tokenize(m->weights, text, bytes, ids, most, scratch, scratch_bytes) : 0;
-        again = false;
-        if (count == -ROOM_REFUSED && most <= 16 * bytes + m->around + 16) {
-            most *= 8;
-            again = true;
-        } else if (count == -SCRATCH_REFUSED && scratch_bytes < all) {
-            scratch_bytes = all;
-            again = true;
-        }
-        enough = ids && scratch;
-        free(scratch);
-        if (again)
-            free(ids);
-    }
-    if (!enough || count < 0) {
-        free(ids);
-        lua_pushnil(L);
-        lua_pushfstring(L, count < 0 ? "a text of %d bytes: refused with code %d" : "a text of %d bytes: not enough memory", (int)bytes,
-                        (int)-count);
-        return 2;
-    }
-    lua_createtable(L, (int)count, 0);
-    for (ptrdiff_t i = 0; i < count; ++i) {
-        lua_pushinteger(L, ids[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-    free(ids);
-    return 1;
+    const whole_model *m = luaL_checkudata(L, 1, MODEL);
+    luaL_argcheck(L, m->text.tokenize != NULL, 1, "has no tokenizer");
+    return text_push_ids(L, &m->text, m->weights);
 }
 
 static int model_text_of(lua_State *L)
 {
-    whole_model *m = luaL_checkudata(L, 1, MODEL);
-    size_t bytes = 0;
-    luaL_argcheck(L, m->text_of != NULL, 1, "has no tokenizer");
-    const char *text = m->text_of(m->weights, (int32_t)luaL_checkinteger(L, 2), &bytes);
-    if (text)
-        lua_pushlstring(L, text, bytes);
-    else
-        lua_pushnil(L);
-    return 1;
+    const whole_model *m = luaL_checkudata(L, 1, MODEL);
+    luaL_argcheck(L, m->text.text_of != NULL, 1, "has no tokenizer");
+    return text_push_text_of(L, &m->text, m->weights);
 }
 
 /* The float32 of a string of them. */

@@ -27,7 +27,7 @@ bundle() {
 }
 
 for model in gen/models/{tiny,kws}.lua tests/firmware/{lookups,sentences}.lua; do
-    "$lookupc" sample $model -o "$work/$(basename $model .lua).safetensors" >"$work/log"
+    "$lookupc" sample "$model" -o "$work/$(basename "$model" .lua).safetensors" >"$work/log"
 done
 bundle tiny tiny
 bundle kws kws --arithmetic integer

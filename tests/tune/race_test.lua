@@ -115,6 +115,7 @@ local function races(count, o)
         winners = {},
         within = 0,
         wrong = 0,
+        slower = 0, -- than the default
         decided = { winner = 0, tie = 0, ["too noisy"] = 0, ["no time"] = 0 },
         most_seconds = 0,
     }
@@ -130,9 +131,10 @@ local function races(count, o)
         if result.decided == "too noisy" then
             check.equal(result.winner, candidates[1].name)
             check.matches(result.reason, "leader %d.* of the default, default against itself %d")
-        elseif regret > 0.02 then
-            list.wrong = list.wrong + 1
+        elseif regret > math.max(0.02, result.loss) then
+            list.wrong = list.wrong + 1 -- it may be slower than the best by what the result says, or 2 %
         end
+        if times[result.winner] > 1.02 * times[candidates[1].name] then list.slower = list.slower + 1 end
         list.most_seconds = math.max(list.most_seconds, m.clock)
     end
     list.median, list.most = statistics.median(list.regrets), math.max(table.unpack(list.regrets))
@@ -215,6 +217,30 @@ function test.planted_gains_are_found_under_bursts_of_10_percent()
     check.equal({ r.wrong, r.undecided }, { 0, 0 })
 end
 
+-- As on a shared virtual machine: samples differ by 5.5 %, there is time for 600 of them, and others are slower by up to
+-- 30 %, most of them by little. A decision is never slower than the default by more than 2 %.
+function test.most_races_are_decided_where_samples_differ_by_5_percent()
+    local count, decided, chosen = effort.noisy_races, 0, 0
+    for seed = 1, count do
+        local random, candidates, times = statistics.random(seed), {}, { c1 = 10 }
+        for i = 1, 60 do
+            candidates[i] = { name = "c" .. i, bytes = 1000 + random(1000) }
+            times["c" .. i] = i == 1 and 10 or 10 * (1 + 0.3 * (random(1000) / 1000) ^ 2)
+        end
+        local fastest = "c" .. 1 + random(20)
+        times[fastest] = seed % 2 == 0 and 9.2 or 9.8
+        local noisy = { default = "c1", noise = 0.055, load = 0.08, process = 0.003, seed = seed, budget = 30 }
+        noisy.times = times
+        local result =
+            run(machine(noisy), candidates, seed, nil, nil, { rounds = 60, repetitions = 6, resamples = 200 })
+        if result.decided ~= "too noisy" then decided = decided + 1 end
+        if seed % 2 == 0 and times[result.winner] <= 9.4 then chosen = chosen + 1 end
+        at_most(times[result.winner], 1.02 * times.c1)
+    end
+    at_most(0.8 * count, decided)
+    at_most(0.8 * count // 2, chosen)
+end
+
 -- What was timed after a few tokens were right may be found wrong by more of them: the next best wins.
 function test.a_winner_that_is_wrong_after_all_gives_way()
     local candidates, times = small({ 10, 8, 9, 12 })
@@ -259,10 +285,12 @@ function test.contended_machine_leads_to_too_noisy_or_the_right_answer()
     local count = effort.contended_races
     local r = races(count, { noise = 0.1, load = 1, count = 12 })
     check.equal(r.wrong, 0)
-    at_most(1, r.decided["too noisy"])
+    at_most(r.decided["too noisy"], count // 10)
+    -- halving may lose the best, but what is chosen is faster than the default
     r = races(count, { noise = 0.3, count = 12 })
-    check.equal(r.wrong, 0)
-    at_most(count // 2, r.decided["too noisy"])
+    check.equal(r.slower, 0)
+    at_most(r.wrong, count // 10)
+    at_most(1, r.decided["too noisy"])
 end
 
 local function race_of(times, bytes, o)

@@ -38,7 +38,7 @@ function test.paired_ratios_cancel_common_drift()
 end
 
 function test.interval_of_equal_values_has_no_width()
-    check.equal(statistics.interval({ { 3, 3 }, { 3 } }, 1, 100), { median = 3.0, low = 3.0, high = 3.0, samples = 3 })
+    check.equal(statistics.interval({ { 3, 3 }, { 3 } }, 1, 100), { centre = 3.0, low = 3.0, high = 3.0, samples = 3 })
 end
 
 function test.interval_depends_on_the_seed_only()

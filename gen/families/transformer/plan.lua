@@ -32,8 +32,8 @@ function transformer_plan.misfit(m)
     return checkpoint.misfit(m)
 end
 
--- What decides a blob's bytes but the weights.
-local function digest_of(m, sections, parts)
+-- What decides the bytes of a blob but the weights: the model, its own sections, and the plans of its parts.
+function transformer_plan.digest(m, sections, parts)
     local described = {}
     for i, section in ipairs(sections) do
         described[i] = { section.name, section.type, section.elements, section.at }
@@ -218,7 +218,7 @@ function transformer_plan.build(m, isas, options)
         samples = samples.of(m, shape, m.attention.eliminate ~= "none", own, options.first_layer), -- of what pack reads
         unfused_samples = not own and samples.of(m, shape, false, false, options.first_layer) or nil,
         packed_bytes = bytes,
-        digest = digest_of(m, sections, parts),
+        digest = transformer_plan.digest(m, sections, parts),
         before = before,
         after = after,
         reads_input = reads_input(after),

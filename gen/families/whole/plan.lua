@@ -3,9 +3,6 @@
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
-local host = require "host"
-local json = require "json"
-local layout = require "gen.families.transformer.layout"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
 local product = require "gen.families.transformer.product"
@@ -22,20 +19,6 @@ local whole_model = require "gen.families.whole.model"
 local plan = {}
 
 plan.state_header = blob.align -- bytes of a state before the caches: the position
-
--- What decides a blob's bytes but the weights.
-local function digest_of(m, own, segments)
-    local described = {}
-    for i, section in ipairs(own) do
-        described[i] = { section.name, section.type, section.elements, section.at }
-    end
-    for _, segment in ipairs(segments) do
-        described[#described + 1] = segment.plan.digest
-    end
-    return host.sha256(
-        json.encode({ format = blob.format, model = m, sections = described, panel = layout.panel }, "compact")
-    )
-end
 
 -- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
 local function shared_products(m, type, rounded)
@@ -146,7 +129,7 @@ function plan.build(m, isas, options)
         pieces = c.pieces,
         tensors = {},
         packed_bytes = c.at,
-        digest = digest_of(m, c.list, segments),
+        digest = transformer.digest(m, c.list, segments),
         variants = {},
         causal = m.attention.causal,
         layers = whole_model.count(m),

@@ -7,10 +7,8 @@ local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
-local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
 local process = require "process"
-local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local weights = require "weights"
 local packed = require "harness.families.lookup.packed"
@@ -100,19 +98,8 @@ local function ways_of(p, count, lengths)
     return ways
 end
 
--- One plan for every instruction set that this CPU can run of those that `choose` gives, and the names of those it
--- cannot.
-local function plans_of(path, options, choose)
-    local sets, skipped = choose(options.isa, family.isa_types(options))
-    local plans = {}
-    for i, set in ipairs(sets) do
-        plans[i] = request.plan(path, { set }, options, machine.tuned_note)
-    end
-    return plans, skipped
-end
-
 function transformer.run(path, options)
-    local plans = plans_of(path, options, runnable.sets)
+    local plans = runnable.plans(path, family, options, runnable.sets)
     local p = plans[#plans]
     local directory = process.temporary_directory()
     input.check(options.input, p.shape.input)
@@ -460,7 +447,7 @@ function transformer.check(plans, options)
 end
 
 function transformer.verify(path, options)
-    local plans, skipped = plans_of(path, options, runnable.every)
+    local plans, skipped = runnable.plans(path, family, options, runnable.every)
     return verified.print(plans[1].model, transformer.check(plans, options), skipped, options)
 end
 

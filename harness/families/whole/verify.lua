@@ -2,11 +2,9 @@
 local compile = require "harness.base.compile"
 local dtype = require "gen.plan.dtype"
 local library = require "harness.whole.library"
-local machine = require "harness.base.machine"
 local packing = require "gen.families.packing"
 local process = require "process"
 local reference = require "harness.families.whole.reference"
-local request = require "gen.bundle.request"
 local runnable = require "harness.base.runnable"
 local runner = require "transformer"
 local transformer = require "harness.families.transformer.execute"
@@ -248,11 +246,7 @@ function verify.check(plans, options)
 end
 
 function verify.run(path, options)
-    local sets, skipped = runnable.every(options.isa, whole_family.isa_types(options))
-    local plans = {}
-    for i, set in ipairs(sets) do
-        plans[i] = request.plan(path, { set }, options, machine.tuned_note)
-    end
+    local plans, skipped = runnable.plans(path, whole_family, options, runnable.every)
     return verified.print(plans[1].model, verify.check(plans, options), skipped, options)
 end
 
