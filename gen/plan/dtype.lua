@@ -14,7 +14,7 @@
 --                  key or value in the middle of two numbers may become either
 --   products       a token's inputs may be rounded to it, too, and products be sums of integers (--activations NAME), nil:
 --                  they may not. Weights are then packed as the type `packed`, `rows` inputs of an output in a word of C type
---                  `storage`: unsigned bytes, 128 more than the integer
+--                  `storage`: unsigned bytes, 128 more than the integer; so many inputs at most have a sum below 2^31
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
@@ -63,7 +63,7 @@ dtype.list = {
         scaled = true,
         integer_gather = true,
         cache = { tolerance = 3e-2 },
-        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t" },
+        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t", most_inputs = 133000 },
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {

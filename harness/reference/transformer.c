@@ -18,8 +18,8 @@ static bool read_row(const reference_map *map, const double *all, size_t from, d
     return true;
 }
 
-bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y, size_t tokens,
-                         char *error, size_t size)
+bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
+                         size_t tokens, char *error, size_t size)
 {
     const size_t columns = map->columns;
     double *row = malloc((tokens + 1) * columns * sizeof *row), *x = row + columns;

@@ -5,10 +5,10 @@
 //$ -- A pass over a row: `body(i, n, at)` prints what is done with the vector at `at` for the sums of number n; `one`
 //$ -- are the statements for an element at i.
 //$ local function pass(body, one)
-        for (i = 0; i + $(4 * lanes) <= $(width); i += $(4 * lanes)) {
+        for (i = 0; i < fours; i += $(4 * lanes)) {
 //$     for n = 0, 3 do body("            ", n, sum("i", n * lanes)) end
         }
-        for (; i + $(lanes) <= $(width); i += $(lanes)) {
+        for (; i < whole; i += $(lanes)) {
 //$     body("            ", 0, "i")
         }
 //$     if not rest then return end
@@ -28,6 +28,7 @@
 static void $(helper)_$(name)(const float *x, size_t x_step, const float *restrict gain, $(layernorm and "const float *restrict offset, " or "")float *y, size_t y_step, $(more))
 {
     const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)"));
+    const size_t fours = $(width) / $(4 * lanes) * $(4 * lanes), whole = $(width) / $(lanes) * $(lanes);
 
     for (size_t row = 0; row < $(rows); ++row, x += x_step, y += y_step) {
         float factor[$(lanes)], squares = 0.0f;
@@ -63,7 +64,7 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
 //$ end
         $(isa.store_unaligned("factor", 0, isa.reciprocal_root(isa.broadcast("variance"))));
         const $(isa.vector) factors = $(isa.broadcast("factor[0]"));
-        for (i = 0; i + $(lanes) <= $(width); i += $(lanes)) {
+        for (i = 0; i < whole; i += $(lanes)) {
 //$ if layernorm then
             const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", "i"), "middle"), "shifts"));
             const $(isa.vector) scaled = $(isa.mul("difference", "factors"));

@@ -842,6 +842,9 @@ function test.a_missing_word_is_one_line()
     for _, name in ipairs(compile.joined(isa.names, { "wasm" })) do
         words.demand(isa.get(name), { "many", "masks", "cache", "integer" }, "a test")
     end
+    for _, name in ipairs(isa.names) do
+        words.demand(isa.get(name), { "bytes" }, "a test")
+    end
     local poor = setmetatable({ select = false }, { __index = isa.get "avx2" })
     local good, message = pcall(words.demand, poor, { "few", "masks" }, "tiny")
     check.equal({ good, message }, { false, "--isa: avx2: lacks the word select of tier masks, which tiny needs" })

@@ -173,6 +173,12 @@ function transformer_plan.build(m, isas, options)
     local shape = shape_of.of(m, type, dtype.get(options.cache, "cache"), activations, options.sequences)
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
+    for _, map in ipairs(activations and own_maps or {}) do
+        if map.inputs > activations.products.most_inputs then
+            local form = '--activations: "%s": %d inputs of %s: must be at most %d'
+            error(form:format(activations.name, map.inputs, map.letter, activations.products.most_inputs), 0)
+        end
+    end
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
     local public, types, sets, choices, wanted =
         options.names or names.public(m.name), { shape.type }, {}, {}, options.schedule or {}

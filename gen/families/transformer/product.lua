@@ -13,9 +13,7 @@ function product.falling(count, part)
 end
 
 -- What kernels of products are called: by the type of the weights, and of inputs that are rounded.
-function product.name(type, rounded)
-    return "product_" .. type.name .. (rounded and "_by_" .. rounded.name or "")
-end
+function product.name(type, rounded) return "product_" .. type.name .. (rounded and "_by_" .. rounded.name or "") end
 
 -- So many at a time, then half of that and what is left, down to one.
 local function halves(count)

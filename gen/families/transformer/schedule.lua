@@ -120,7 +120,9 @@ return space.new {
         end,
         default = function(shape, isa, s)
             -- Both halves of words, where a set has no instruction for their products, take registers, too.
-            if shape.rounded and isa.lanes > 1 and isa.registers == 16 then return largest({ 1, 2, 4 }, 8 // s["product.vectors"]) end
+            if shape.rounded and isa.lanes > 1 and isa.registers == 16 then
+                return largest({ 1, 2, 4 }, 8 // s["product.vectors"])
+            end
             return isa.lanes == 1 and 1
                 or largest({ 1, 2, 3, 4, 6, 12 }, (isa.registers - 1) // s["product.vectors"] - 1)
         end,

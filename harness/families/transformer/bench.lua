@@ -109,17 +109,13 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
 -- attention, filling, entries, rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = request.plan(
-        path,
-        { isa },
-        {
-            type = type,
-            cache = options.cache,
-            activations = options.activations,
-            schedule = options.schedule,
-            tuned = options.tuned,
-        }
-    ).options.schedule
+    local wanted = request.plan(path, { isa }, {
+        type = type,
+        cache = options.cache,
+        activations = options.activations,
+        schedule = options.schedule,
+        tuned = options.tuned,
+    }).options.schedule
     local function build(model)
         return transformer_plan.build(
             model,

@@ -396,7 +396,12 @@ function transformer.check_library(p, library, prepared)
     local wrong, activations_err
     if p.shape.rounded then
         wrong = transformer.check_products(library, p.variants[1].names.product, p.maps)
-        tolerance, activations_err = transformer.rounded_tolerance(tolerance, { prepared.rounded.y }, { prepared.unrounded.y }, p.shape.d)
+        tolerance, activations_err = transformer.rounded_tolerance(
+            tolerance,
+            { prepared.rounded.y },
+            { prepared.unrounded.y },
+            p.shape.d
+        )
     end
     for _, way in ipairs(ways_of(p, #prepared.numbers, prepared.lengths)) do
         local result = {

@@ -223,9 +223,11 @@ function verify.check_library(p, path, prepared)
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
             ok = ok,
-            message = not ok
-                    and (message or wrong or string.format("relative error %.2g: must be at most %.2g", relative, tolerance))
-                or nil,
+            message = not ok and (message or wrong or string.format(
+                "relative error %.2g: must be at most %.2g",
+                relative,
+                tolerance
+            )) or nil,
         }
     end
     local check = p.causal and check_decoder or check_encoder
