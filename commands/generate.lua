@@ -58,7 +58,7 @@ end
 -- Options of emit that only one of its two profiles has.
 local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
-local of_bundles = { "linked", "fixed-names", "single-file", "cmake", "meson", "make" }
+local of_bundles = { "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
@@ -67,11 +67,12 @@ end
 
 -- What gen/emit/extras.lua shall add for these options.
 local function extras_of(options)
-    local wanted = { linked = options.linked, single_file = options["single-file"] }
+    local wanted = { linked = options.linked, single_file = options["single-file"], training = options.training }
     wanted.cmake, wanted.meson, wanted.make = options.cmake, options.meson, options.make
     if options["single-file"] and options["fixed-names"] then
         error("--fixed-names: cannot be given beside --single-file", 0)
     end
+    if options["single-file"] and options.training then error("--training: cannot be given beside --single-file", 0) end
     if options["fixed-names"] then
         local names = {}
         for i, set in ipairs(isa.select(options.isa)) do

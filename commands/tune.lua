@@ -9,7 +9,6 @@ local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
-local lookup = require "harness.families.lookup.execute"
 local measure = require "harness.measure.measure"
 local page = require "harness.tune.page"
 local process = require "process"
@@ -81,7 +80,7 @@ local function settings(path, m, family, hooks, options)
         batches = setting.batches(options.batch or hooks.batches(m)),
         choices = choices_of(options.choices, family.space),
         compilers = words_of("--cc", options.cc),
-        threads = lookup.threads_of(options),
+        threads = compile.threads_of(options),
         json = options.json,
         html = options.html,
     }
@@ -203,6 +202,7 @@ local function session(o, options, m, family, isa, cc, files, records)
     local title = string.format("%s %s%s", m.name, isa.name, #o.compilers > 1 and " " .. cc or "")
     local s = {
         model = m,
+        name = m.name,
         isa = isa,
         cc = cc,
         version = version,
@@ -229,7 +229,8 @@ local function session(o, options, m, family, isa, cc, files, records)
     }
     local p = tuning.plan(s, nil)
     s.digest, s.schedules = p.digest, family.space
-    s.model = hooks.sample(m, p, caches, options)
+    local sample, sample_family = hooks.sample(m, p, caches, options)
+    s.model, s.family = sample, sample_family or family
     s.key = key.here {
         compiler = version,
         flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, options.cflags, o.threads)), " "),

@@ -20,6 +20,7 @@ local rows = {
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_templates", 2, 7, "wrong templates of whole models that verify has to find" },
+    { "training_stride", 3, 1, "every so many-th shape of a trained LookupFFN, and planted error" },
     { "exp_stride", 509, 1, "every so many-th argument of exp" },
     { "firmware_targets", "one of a class", "all", "targets whose firmware is built and run" },
     { "firmware_cases", "every third in turn", "all", "bundles that each such target runs, beside the first" },

@@ -85,11 +85,13 @@ local function finish_one(p, path, text) return finish(p, banner(path .. " and m
 -- A kernel's text, and where it is from.
 local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end
 
--- The kernels of variant `v` as one file: what they include, then the texts `kernels`.
-local function joined(p, v, kernels)
+-- The kernels of variant `v` as one file: what they include, the header `more` too if there is one, then the texts
+-- `kernels`.
+local function joined(p, v, kernels, more)
     local parts = { kernels_banner(p, v) }
-    for _, line in ipairs(prologue(p, v.isa)) do
+    for i, line in ipairs(prologue(p, v.isa)) do
         parts[#parts + 1] = line .. "\n"
+        if i == 1 and more then parts[#parts + 1] = '#include "' .. more .. '"\n' end
     end
     table.move(kernels, 1, #kernels, #parts + 1, parts)
     return finish(p, table.concat(parts))
@@ -167,6 +169,20 @@ function emit.sources(p, more, form)
             sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text) }
         end
     end
+    if p.training then
+        local header = family.training.header
+        local own_values = with_common(p, family.training.api(p))
+        add(p.names.train_header, finish_one(p, header, rendered(header, own_values)), { public = true })
+        for _, v in ipairs(p.variants) do
+            local kernels = {}
+            for i, kernel in ipairs(family.training.files(p, v)) do
+                kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values))
+                kernels[i] = from(kernel)
+            end
+            local name = p.names.train_kernels(v.isa.name)
+            add(name, joined(p, v, kernels, p.names.train_header), { isa = v.isa })
+        end
+    end
     -- Last: it has the helpers that the other texts call.
     values.helpers = helpers.lines(texts, form == "single" and {} or isas)
     local runtime = "templates/bundle/runtime.h"
@@ -186,10 +202,21 @@ function emit.text(p, path, values)
     return path:find("%.[chS]$") and finish_one(p, path, text) or text
 end
 
+-- Gives plan `p` what trains its weights, with which emit.sources adds to its files; raises one line for a model that
+-- cannot be trained.
+function emit.add_training(p)
+    local family = families.get(p.family)
+    if not family.training then
+        error("--training: " .. p.model.name .. ": is not for " .. families.with_article(family.noun), 0)
+    end
+    family.training.add(p)
+end
+
 -- Every emitted file of plan `p`: { {name, text, isa or nil} }, the manifest last. `wanted`: what gen/emit/extras.lua
 -- adds, nil: nothing.
 function emit.files(p, wanted)
     wanted = wanted or {}
+    if wanted.training then emit.add_training(p) end
     local files = emit.sources(p, nil, wanted.single_file and "single" or nil)
     extras.add(p, files, wanted, blob.align, emit.text)
     extras.add_build_files(p, files, wanted, emit.text)
@@ -232,6 +259,7 @@ function emit.manifest(p, files, more)
         model_digest = p.digest,
         options = options,
         files = json.array(list),
+        trained = p.training and p.training.described or nil,
     }
     for key, value in pairs(more or {}) do
         manifest[key] = value

@@ -4,12 +4,13 @@
 --   fixed    names of instruction sets: exactly a C file for each of them, one without kernels if the model has none
 --            for it, and beside each C file of kernels a file of the compiler flags that it needs
 --   single_file   all kernels in <model>.c
+--   training   { <model>_train.h, <model>_train__<isa>.c }: forward and backward passes that train the weights
 --   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
 local isa_list = require "gen.isa.list"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed", "single_file", "cmake", "meson", "make" }
+extras.keys = { "linked", "fixed", "single_file", "training", "cmake", "meson", "make" }
 
 local function without_kernels(p, isa)
     return string.format(

@@ -33,6 +33,10 @@
 --   input, output, exact   C types of x and y; whether results are the same on every CPU
 --   describe(m, make), summary(m, make)   lines and JSON of `lookupc plan`; make() builds the plan
 --   packed_text(p, errors)   what `lookupc pack` says of the errors that rounding made
+--   training          what trains its weights, nil: it cannot be trained:
+--     add(p)          gives p.training and the field training of its variants, or raises one line
+--     header, api(p)  the template of <model>_train.h, and its values
+--     files(p, v)     the kernels of <model>_train__<isa>.c, as those of print.files
 --   left_out(m, name)   why the model leaves a tensor of a checkpoint out, or what would help; behind it true, if that
 --                     explains why others are missing
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
@@ -77,7 +81,9 @@ local function says(name, value)
     return value and value ~= "" and not (name == "arithmetic" and value == "float")
 end
 
-local function with_article(noun) return (noun:find "^[aeiou]" and "an " or "a ") .. noun end
+-- The noun of a family with its article.
+function families.with_article(noun) return (noun:find "^[aeiou]" and "an " or "a ") .. noun end
+local with_article = families.with_article
 
 -- Raises one line for an option that `family` does not take.
 function families.check_options(family, options)

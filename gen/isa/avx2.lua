@@ -77,13 +77,16 @@ local f16c = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 
 avx2.type_needs = { f16 = f16c, e4m3 = f16c }
 
 function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
-avx2.dot_bytes = tools.dot_bytes -- no sum of two such products fits into the 16 bits of maddubs
 function avx2.store_i16(base, offset, a, b) -- packs_epi32 packs each half on its own
     return avx2.store_words(
         base,
         offset,
         call("permute4x64_epi64", call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)), "0xd8")
     )
+end
+function avx2.store_quads(base, offset, a, b, c, d)
+    local order = call("setr_epi32", "0, 4, 1, 5, 2, 6, 3, 7")
+    return avx2.store_words(base, offset, call("permutevar8x32_epi32", tools.bytes_of(a, b, c, d), order))
 end
 
 function avx2.store_partial(base, offset, n, v) return call("maskstore_ps", at(base, offset), first(n), v) end
@@ -102,6 +105,11 @@ function avx2.index_store(base, offset, index)
         at(base, offset),
         expression.call("_mm_packus_epi32", call("castsi256_si128", index), call("extracti128_si256", index, "1"))
     )
+end
+function avx2.index_load(base, offset) return call("cvtepu16_epi32", load_bytes(128, at(base, offset))) end
+function avx2.index_has(index, bit)
+    local only = avx2.index_broadcast(tostring(bit))
+    return call("castsi256_ps", call("cmpeq_epi32", call("and_si256", index, only), only))
 end
 
 -- Halves, then pairs, then the last two.

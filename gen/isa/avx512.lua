@@ -144,7 +144,6 @@ avx512.type_needs = {
 avx512.type_needs.i16 =
     { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }
 function avx512.dot_i16(sum, a, b) return call("dpwssd_epi32", sum, a, b) end
-function avx512.dot_bytes(sum, a, b) return call("dpbusd_epi32", sum, a, b) end
 function avx512.store_i16(base, offset, a, b) -- packs_epi32 packs each quarter on its own
     local quarters = call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b))
     return avx512.store_words(
@@ -152,6 +151,11 @@ function avx512.store_i16(base, offset, a, b) -- packs_epi32 packs each quarter 
         offset,
         call("permutexvar_epi64", call("setr_epi64", "0, 2, 4, 6, 1, 3, 5, 7"), quarters)
     )
+end
+function avx512.dot_i8(sum, a, b) return call("dpbusd_epi32", sum, a, b) end
+function avx512.store_quads(base, offset, a, b, c, d)
+    local order = call("setr_epi32", "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15")
+    return avx512.store_words(base, offset, call("permutexvar_epi32", order, tools.bytes_of(a, b, c, d)))
 end
 
 function avx512.store_partial(base, offset, n, v) return call("mask_storeu_ps", at(base, offset), first(n), v) end
@@ -172,6 +176,8 @@ end
 function avx512.index_store(base, offset, index)
     return store_bytes(256, at(base, offset), call("cvtepi32_epi16", index))
 end
+function avx512.index_load(base, offset) return call("cvtepu16_epi32", load_bytes(256, at(base, offset))) end
+function avx512.index_has(index, bit) return call("test_epi32_mask", index, avx512.index_broadcast(tostring(bit))) end
 
 function avx512.reduce(v, word) return {}, call("reduce_" .. word .. "_ps", v) end
 

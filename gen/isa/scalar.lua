@@ -35,9 +35,11 @@ return {
         }
     end,
     dot_i16 = function(sum, a, b) return call("$add_pairs", sum, a, b) end,
-    dot_bytes = function(sum, a, b) return call("$add_bytes", sum, a, b) end,
     float_of = function(index) return "(float) " .. cast("int32_t", index) end,
     pack_i16 = function(a, b) return call("$pair", a, b) end,
+    dot_i8 = function(sum, a, b) return call("$add_quads", sum, a, b) end,
+    pack_i8 = function(a, b, c, d) return call("$quad", a, b, c, d) end,
+    store_quads = function(base, offset, a, b, c, d) return assign(base, offset, call("$quad", a, b, c, d)) end,
     store_words = assign,
     store_i16 = function(base, offset, a, b) return assign(base, offset, call("$pair", a, b)) end,
     store_f16 = function(base, offset, v) return assign(base, offset, call("$to_f16", v)) end,
@@ -57,7 +59,10 @@ return {
     index_select = conditional,
     index_broadcast = function(n) return cast("uint32_t", n) end,
     index_add = function(a, b) return binary(a, "+", b) end,
+    index_sub = function(a, b) return binary(a, "-", b) end,
     index_xor = function(a, b) return bitwise(a, "^", b) end,
+    index_load = at,
+    index_has = function(index, bit) return binary(bitwise(index, "&", bit .. "u"), "!=", "0") end,
     index_zero = function() return "0" end,
     index_or_if_positive = function(index, z, bit)
         return bitwise(index, "|", conditional(binary(z, ">", "0.0f"), bit .. "u", "0u"))

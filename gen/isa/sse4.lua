@@ -119,10 +119,10 @@ function sse4.store_i8(base, offset, v)
 end
 
 function sse4.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end
-sse4.dot_bytes = tools.dot_bytes -- no sum of two such products fits into the 16 bits of maddubs
 function sse4.store_i16(base, offset, a, b)
     return sse4.store_words(base, offset, call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)))
 end
+function sse4.store_quads(base, offset, a, b, c, d) return sse4.store_words(base, offset, tools.bytes_of(a, b, c, d)) end
 
 function sse4.fma(a, b, c) return call("add_ps", call("mul_ps", a, b), c) end
 function sse4.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

@@ -106,6 +106,7 @@ function wasm.index_or_if_positive(index, z, bit)
     return call("v128_or", index, call("v128_and", f32("gt", z, wasm.zero()), call("i32x4_const_splat", bit)))
 end
 function wasm.index_add(a, b) return call("i32x4_add", a, b) end
+function wasm.index_sub(a, b) return call("i32x4_sub", a, b) end
 wasm.store_words = wasm.store
 function wasm.index_store(base, offset, index)
     return call("v128_store64_lane", at(base, offset), call("u16x8_narrow_i32x4", index, index), "0")
@@ -149,6 +150,29 @@ function wasm.pack_i16(a, b)
     return call("v128_or", low, call("i32x4_shl", nearest_integers(b), "16"))
 end
 function wasm.dot_i16(sum, a, b) return call("i32x4_add", sum, call("i32x4_dot_i16x8", a, b)) end
+
+function wasm.store_quads(base, offset, a, b, c, d)
+    return call("v128_store", at(base, offset), call("i8x16_narrow_i16x8", shorts(a, b), shorts(c, d)))
+end
+function wasm.pack_i8(a, b, c, d)
+    local function byte(v, place)
+        local moved = place > 0 and call("i32x4_shl", nearest_integers(v), tostring(8 * place)) or nearest_integers(v)
+        local mask = string.format("wasm_i32x4_const_splat(0x%x)", 0xff << 8 * place)
+        return place < 3 and call("v128_and", moved, mask) or moved
+    end
+    local function either(v, w) return call("v128_or", v, w) end
+    return either(either(byte(a, 0), byte(b, 1)), either(byte(c, 2), byte(d, 3)))
+end
+-- Even and odd bytes by themselves, widened to 16 bits.
+function wasm.dot_i8(sum, a, b)
+    local even = call(
+        "i32x4_dot_i16x8",
+        call("v128_and", a, "wasm_i16x8_const_splat(0xff)"),
+        call("i16x8_shr", call("i16x8_shl", b, "8"), "8")
+    )
+    local odd = call("i32x4_dot_i16x8", call("u16x8_shr", a, "8"), call("i16x8_shr", b, "8"))
+    return call("i32x4_add", sum, call("i32x4_add", even, odd))
+end
 function wasm.float_of(index) return f32("convert_i32x4", index) end
 
 -- Pairs of rows, then pairs of pairs.

@@ -82,6 +82,11 @@ end
 return function(bits)
     local call = caller(bits)
     local function floats(words) return call("castsi" .. bits .. "_ps", words) end
+    -- Four vectors as 8-bit integers: each part of 128 bits packs its own.
+    local function bytes_of(a, b, c, d)
+        local function pair(v, w) return call("packs_epi32", call("cvtps_epi32", v), call("cvtps_epi32", w)) end
+        return call("packs_epi16", pair(a, b), pair(c, d))
+    end
     return {
         includes = { "<immintrin.h>" },
         register_barrier = true,
@@ -118,6 +123,7 @@ return function(bits)
         index_zero = function() return call("setzero_si" .. bits) end,
         index_broadcast = function(n) return call("set1_epi32", cast("int", n)) end,
         index_add = function(a, b) return call("add_epi32", a, b) end,
+        index_sub = function(a, b) return call("sub_epi32", a, b) end,
         index_xor = function(a, b) return call("xor_si" .. bits, a, b) end,
         pack_i16 = function(a, b)
             return call(
@@ -125,6 +131,26 @@ return function(bits)
                 call("and_si" .. bits, call("cvtps_epi32", a), call("set1_epi32", "0xffff")),
                 call("slli_epi32", call("cvtps_epi32", b), "16")
             )
+        end,
+        pack_i8 = function(a, b, c, d)
+            local function byte(v, place)
+                local whole = call("cvtps_epi32", v)
+                local moved = place > 0 and call("slli_epi32", whole, tostring(8 * place)) or whole
+                local mask = string.format("0x%x", 0xff << 8 * place)
+                return place < 3 and call("and_si" .. bits, moved, call("set1_epi32", mask)) or moved
+            end
+            local function either(v, w) return call("or_si" .. bits, v, w) end
+            return either(either(byte(a, 0), byte(b, 1)), either(byte(c, 2), byte(d, 3)))
+        end,
+        -- Even and odd bytes by themselves, widened to 16 bits: MADDUBS would saturate sums of two products.
+        dot_i8 = function(sum, a, b)
+            local function dot(a_part, b_part) return call("madd_epi16", a_part, b_part) end
+            local even = dot(
+                call("and_si" .. bits, a, call("set1_epi16", "0xff")),
+                call("srai_epi16", call("slli_epi16", b, "8"), "8")
+            )
+            local odd = dot(call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
+            return call("add_epi32", sum, call("add_epi32", even, odd))
         end,
         max_magnitude = function(magnitudes, v)
             return call(
@@ -138,16 +164,7 @@ return function(bits)
         call = call,
         load_bytes = load_bytes,
         store_bytes = store_bytes,
-        -- Bytes as 16-bit integers, those at even places and those at odd ones.
-        dot_bytes = function(sum, a, b)
-            local even = call(
-                "madd_epi16",
-                call("and_si" .. bits, a, call("set1_epi32", "0xff00ff")),
-                call("srai_epi16", call("slli_epi16", b, "8"), "8")
-            )
-            local odd = call("madd_epi16", call("srli_epi16", a, "8"), call("srai_epi16", b, "8"))
-            return call("add_epi32", sum, call("add_epi32", even, odd))
-        end,
+        bytes_of = bytes_of,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
     }
 end

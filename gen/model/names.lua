@@ -58,13 +58,18 @@ function names.public(model)
         position = model .. "_position",
         tokenize = model .. "_tokenize",
         text_of = model .. "_text_of",
-        ffn_openmp = model .. "_ffn_openmp",
+        openmp = function(name) return name .. "_openmp" end, -- of a public function in an OpenMP build
         split = model .. "_split",
+        ranges = model .. "_ranges",
+        range = model .. "_range",
         header = model .. ".h",
         source = model .. ".c",
         runtime = model .. "_runtime.h",
         -- The file of all kernels for the instruction set of that name, or of firmware, which has one.
         kernels = function(isa) return model .. "__" .. (isa or "kernels") .. ".c" end,
+        train_header = model .. "_train.h",
+        -- The file of the kernels that train the model, for the instruction set of that name.
+        train_kernels = function(isa) return model .. "_train__" .. isa .. ".c" end,
         linked = model .. "_linked.h",
         linked_source = model .. "_linked.c",
         manifest = "MANIFEST.json",

@@ -23,10 +23,25 @@ end
 -- The same after exact folding: what the emitted code does.
 function cost.folded(shape, projection_flops) return (projection_flops + 2 * shape.slots * shape.d_out) / 1e6 end
 
+cost.max_threads = 1024 -- that an OpenMP build may have
+
 -- The tokens from which a thread of their own pays: 8 MFLOP take over 100 µs, a thread that has to be woken about 20.
-function cost.tokens_worth_a_thread(shape, projection_flops)
-    local folded = cost.folded(shape, projection_flops)
-    return math.ceil(8 / folded)
+-- mflop: of a token.
+function cost.tokens_worth_a_thread(mflop) return math.ceil(8 / mflop) end
+
+-- The part of a chunk of `chunk` tokens that is worth a thread: a divisor of it of `least` tokens at least that has
+-- whole tiles of each of `tiles`, so that kernels for several tokens find them side by side as in the whole chunk.
+function cost.part(chunk, least, tiles)
+    local part = 12 -- what chunks are made of
+    while part < chunk do
+        local fits = part >= least and chunk % part == 0
+        for _, tile in ipairs(tiles) do
+            fits = fits and part % tile == 0
+        end
+        if fits then return part end
+        part = 2 * part
+    end
+    return chunk
 end
 
 -- The feed-forward network d -> 4d -> d_out that a LookupFFN replaces.
@@ -37,8 +52,8 @@ function cost.dense(shape)
 end
 
 -- The least time of a token in µs, and its parts: { projection, gather }.
---   work    what the emitted code does: projection_flops a token, products_at_once: 2 where an instruction takes pairs
---           of integers (absent:
+--   work    what the emitted code does: projection_flops a token, products_at_once: 2 or 4 where an instruction takes
+--           pairs or quads of integers (absent:
 --           1), projection_bytes of its weights, `pass` tokens that share one
 --           reading of them, row_bytes read from the tables a token, table_bytes of all tables, tokens of a call, chunk
 --   limits  of one core: fma_gflops; l1, l2, l3, memory and random_rows _gbytes

@@ -7,7 +7,9 @@
 --   integer_gather sums of a table's rows may be made of integers, where an instruction set has words for that
 --   word           how a projection packs it, nil: no type of a projection. Weights of the same output fill a 32-bit
 --                  word, of C type `storage`: `rows` of them, the first in the low bits. With `integers` the inputs
---                  are rounded to such words, too, and sums are integers
+--                  are rounded to such words, too, to whole numbers up to `levels`, and sums are integers. With
+--                  `offset` weights are packed that much larger, as numbers without a sign, and inputs have a unit for
+--                  each block of a product and token, not for each token
 --   only           "projection": of nothing else
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
@@ -53,7 +55,7 @@ dtype.list = {
         storage = "int16_t",
         scaled = true,
         only = "projection",
-        word = { storage = "uint32_t", rows = 2, integers = true },
+        word = { storage = "uint32_t", rows = 2, integers = true, levels = 32767 },
         doc = "integers of 16 bits and a float32 scale a row, inputs rounded likewise",
     },
     {
@@ -62,8 +64,9 @@ dtype.list = {
         storage = "int8_t",
         scaled = true,
         integer_gather = true,
+        word = { storage = "uint32_t", rows = 4, integers = true, levels = 127, offset = 128 },
         cache = { tolerance = 3e-2 },
-        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t", most_inputs = 133000 },
+        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t", most_inputs = 130000 },
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {

@@ -180,7 +180,8 @@ static void copy_boxes(packing *p, int section, const double *data, size_t count
     lua_settop(L, boxes - 1);
 }
 
-/* Rounds slice number `slice` to the section's type; a scaled type puts the scales of its rows into another section. */
+/* Rounds slice number `slice` to the section's type; a scaled type puts the scales of its rows into another section. Elements of a section
+   that has `raised` are so much larger. */
 static bool round_slice(packing *p, int section, quantise_type type, double *data, size_t count, size_t slice)
 {
     lua_State *L = p->L;
@@ -188,8 +189,12 @@ static bool round_slice(packing *p, int section, quantise_type type, double *dat
     const size_t width = scaled ? field_size(L, section, where, "row") : count, rows = count / width;
     const size_t scales = scaled ? field_size(L, section, where, "scales") + slice * rows * sizeof(float) : 0;
     luaL_argcheck(L, !scaled || scales + rows * sizeof(float) <= p->blob_bytes, 1, "scales");
-    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally))
+    if (quantise_round(type, data, rows, width, (float *)(void *)(p->blob + scales), &p->tally)) {
+        const double raised = (double)field_size(L, section, where, "raised");
+        for (size_t i = 0; raised != 0.0 && i < count; ++i)
+            data[i] += raised;
         return true;
+    }
     return files_error(p->error, sizeof p->error, "%s: tensor %s%s: a folded value is too large for %s", p->path, p->prefix,
                        field_string(L, section, "from"), field_string(L, section, "type"));
 }

@@ -1,4 +1,5 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
+local cost = require "gen.plan.cost"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
@@ -179,6 +180,14 @@ function compile.library(plans, directory, cc, cflags)
     return library
 end
 
+-- The option --threads; raises one line.
+function compile.threads_of(options)
+    if options.threads < 1 or options.threads > cost.max_threads then
+        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, cost.max_threads), 0)
+    end
+    return options.threads
+end
+
 -- The flags `cflags` with those of plan `p`'s OpenMP build for up to `threads` threads, if they are more than one.
 function compile.threaded(p, cflags, threads)
     return threads > 1 and string.format("%s -fopenmp -D%s=%d", cflags, p.names.macro("OPENMP"), threads) or cflags
@@ -193,7 +202,7 @@ function compile.describe(p, v, library, regime, threads)
         isa = v.isa.name,
         library = library,
         bind = p.names.bind,
-        public_ffn = (threads or 1) > 1 and p.names.ffn_openmp or p.names.ffn,
+        public_ffn = (threads or 1) > 1 and p.names.openmp(p.names.ffn) or p.names.ffn,
         ffn = v.names.ffn,
         any_ffn = v.names.ffn,
         project = kernels.names.project,

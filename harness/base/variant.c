@@ -10,7 +10,8 @@ bool variant_open(variant_functions *functions, const variant_description *descr
     void *address[6];
     const char *names[6] = {description->bind,       description->ffn,     description->any_ffn,
                             description->public_ffn, description->project, description->gather};
-    void *library = dlopen(description->library, RTLD_NOW | RTLD_LOCAL);
+    /* Of an OpenMP build, threads wait in the code of libgomp: it must not go away under them. */
+    void *library = dlopen(description->library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) {
         const char *reason = dlerror(); /* usually starts with the path */
         const bool named = strncmp(reason, description->library, strlen(description->library)) == 0;

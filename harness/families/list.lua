@@ -17,7 +17,8 @@
 --     types(options)       the names of the two types that a measurement depends on
 --     types_text           how lines for people say them
 --     sample(m, p, caches, options)   a model that takes the same time a layer as `m` and less to prepare; where
---                          weights are given `m` itself
+--                          weights are given `m` itself. Behind it its family, if it is another one
+--     count(m)             blocks of the model, nil: m.layers
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
 --     failures(list, regime, o, options)   why each of the compiled candidates is wrong, or false or nil. options:
 --                          left, the seconds for each, nil: as many as it takes; quick: a few tokens will do

@@ -90,20 +90,20 @@ const int32_t *random_ids(size_t count, uint64_t seed, size_t vocab)
 
 constexpr size_t turns = 64; // calls take turns in ids: rows of tables that the same ones take would stay in the caches
 
-measure_call encode_call(const measure_whole_call &of, const loaded_whole &m, const int32_t *ids, float *y)
+measure_call encode_call(const measure_whole_call &of, size_t threads, const loaded_whole &m, const int32_t *ids, float *y)
 {
     std::vector<size_t> offsets(of.sequences + 1);
     for (size_t s = 0; s <= of.sequences; ++s) {
         offsets[s] = s * of.tokens;
     }
-    return {of.name, 1, false, [=, sequences = of.sequences, turn = size_t{0}]() mutable {
+    return {of.name, threads, false, [=, sequences = of.sequences, turn = size_t{0}]() mutable {
                 return m.encode(m.weights, ids + turn++ % turns, offsets.data(), sequences, y, m.scratch) == 0;
             }};
 }
 
-measure_call prefill_call(const measure_whole_call &of, const loaded_whole &m, const int32_t *ids, float *y, void *state)
+measure_call prefill_call(const measure_whole_call &of, size_t threads, const loaded_whole &m, const int32_t *ids, float *y, void *state)
 {
-    return {of.name, 1, false, [=, tokens = of.tokens, turn = size_t{0}]() mutable {
+    return {of.name, threads, false, [=, tokens = of.tokens, turn = size_t{0}]() mutable {
                 m.start(state);
                 return m.prefill(m.weights, state, ids + turn++ % turns, tokens, y, m.scratch) == 0;
             }};
@@ -158,7 +158,9 @@ void measure_time_whole(measure_reader *reader, const json_t *root, const char *
         const measure_whole_call &of = job.calls[i];
         const loaded_whole &m = models[of.model];
         const int32_t *ids = random_ids(tokens + turns, job.timing.seed, m.job->vocab);
-        calls.push_back(!job.causal ? encode_call(of, m, ids, y) : of.step ? step_call(of, m, ids, y) : prefill_call(of, m, ids, y, state));
+        calls.push_back(!job.causal ? encode_call(of, job.timing.threads, m, ids, y)
+                        : of.step   ? step_call(of, m, ids, y)
+                                    : prefill_call(of, job.timing.threads, m, ids, y, state));
     }
     measure_run(job.timing, &calls, out);
 }

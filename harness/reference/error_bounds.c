@@ -39,9 +39,11 @@ static double roundings(const reference_model *model, size_t repeat, int step)
 static double input_variance(const reference_weights *weights, const double *inputs, size_t count)
 {
     double largest = 0.0;
-    for (size_t i = 0; weights->rounds_inputs && i < count; ++i)
+    if (weights->input_levels == 0.0)
+        return 0.0;
+    for (size_t i = 0; i < count; ++i)
         largest = fmax(largest, fabs(inputs[i]));
-    return square(ERROR_BOUNDS_INPUT_FACTOR / ERROR_BOUNDS_FACTOR * largest / ERROR_BOUNDS_INPUT_LEVELS / ERROR_BOUNDS_UNIT) / 12.0;
+    return square(ERROR_BOUNDS_INPUT_FACTOR / ERROR_BOUNDS_FACTOR * largest / weights->input_levels / ERROR_BOUNDS_UNIT) / 12.0;
 }
 
 /* y <- the four steps of a repeat; power[s] is y's mean square after step s, rounded[s] input_variance() before it.  y, temporary [N],

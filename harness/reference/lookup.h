@@ -52,7 +52,7 @@ typedef struct {
     void *row_source;
     reference_row_scale *row_scale; /* of the same source; NULL: scores have no factor */
     bool rounds_scores;             /* kernels may round scores, scales included: see error_bounds.h */
-    bool rounds_inputs;             /* kernels round the inputs of the projection's products, too */
+    double input_levels;            /* kernels round the inputs of the projection's products, too, to so many multiples of a unit; or 0 */
 } reference_weights;
 
 size_t reference_padded(const reference_model *model);           /* N */

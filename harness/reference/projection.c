@@ -101,6 +101,6 @@ bool reference_round_projection(const reference_model *model, reference_type typ
     *memory = projection;
     const bool done = correct_bias(model, &exact, *weights, bias, work);
     weights->bias = bias;
-    weights->rounds_inputs = reference_type_rounds_inputs(type);
+    weights->input_levels = reference_type_input_levels(type);
     return done;
 }

@@ -10,7 +10,8 @@ typedef struct {
     int bits, min_exponent; /* floats that are rounded: significant bits, and exponent of the smallest normal value */
     double (*scale)(const double *row, size_t count, double max); /* of a row; NULL: elements are in no units */
     double max;                                                   /* the largest element of a scaled type */
-    bool rounds_scores, rounds_inputs;
+    bool rounds_scores;
+    double input_levels; /* to how many of them, at most, kernels round the inputs of a product; 0: they do not */
 } type_row;
 
 static double scale_of_max(const double *row, size_t count, double max)
@@ -43,8 +44,8 @@ static const type_row types[] = {
     [REFERENCE_F32] = {"f32", EVERY_USE},
     [REFERENCE_BF16] = {"bf16", EVERY_USE, .bits = 8, .min_exponent = -126},
     [REFERENCE_F16] = {"f16", EVERY_USE, .bits = 11, .min_exponent = -14},
-    [REFERENCE_I8] = {"i8", TABLES_OR_CACHE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true},
-    [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .rounds_inputs = true},
+    [REFERENCE_I8] = {"i8", EVERY_USE, .scale = scale_of_max, .max = 127.0, .rounds_scores = true, .input_levels = 127.0},
+    [REFERENCE_I16] = {"i16", REFERENCE_PROJECTION, .scale = scale_of_sum, .max = 32767.0, .input_levels = 32767.0},
     /* up to 448 in the format, in units of 2^8 here */
     [REFERENCE_E4M3] = {"e4m3", REFERENCE_TABLES, .bits = 4, .min_exponent = -6 - 8, .scale = scale_of_max, .max = 448.0 / 256.0},
 };
@@ -74,9 +75,9 @@ bool reference_type_rounds_scores(reference_type type)
     return types[type].rounds_scores;
 }
 
-bool reference_type_rounds_inputs(reference_type type)
+double reference_type_input_levels(reference_type type)
 {
-    return types[type].rounds_inputs;
+    return types[type].input_levels;
 }
 
 /* Adding and subtracting 1.5 * 2^52 units leaves the nearest whole number of units. */

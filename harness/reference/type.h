@@ -21,10 +21,10 @@ bool reference_type_named(const char *name, reference_use use, reference_type *t
 bool reference_type_is_exact(reference_type type);
 
 /* Whether elements are in units of their row's scale, and what kernels may round, too: the scores of a gather of integers, and the inputs
-   of a product of integers (error_bounds.h). */
+   of a product of integers, to so many multiples of a unit at most, 0 if they do not (error_bounds.h). */
 bool reference_type_is_scaled(reference_type type);
 bool reference_type_rounds_scores(reference_type type);
-bool reference_type_rounds_inputs(reference_type type);
+double reference_type_input_levels(reference_type type);
 
 /* The nearest multiple of unit, a power of two, ties to even. */
 double reference_round_to(double value, double unit);

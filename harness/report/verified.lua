@@ -17,6 +17,7 @@ function verified.print(m, results, skipped, options)
         host.print(assert(json.encode {
             model = m.name,
             ok = ok,
+            threads = options.threads,
             seed = options.seed,
             results = json.array(results),
             skipped = json.array(skipped),

@@ -277,9 +277,8 @@ function results.lines(m, outcomes, o)
                 s.isa.name
             )
         )
-        if s.model.layers ~= m.layers then
-            add(string.format("  timed: %d of its %d blocks", s.model.layers, m.layers))
-        end
+        local blocks = s.tuning.count and s.tuning.count(m) or m.layers
+        if s.model.layers ~= blocks then add(string.format("  timed: %d of its %d blocks", s.model.layers, blocks)) end
         if found.said then
             local from = found.from or "the store"
             add(string.format("  from %s, nothing measured (--again measures): %s", from, found.said))

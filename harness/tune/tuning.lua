@@ -20,7 +20,7 @@ function tuning.plan(s, choices) return s.family.build(s.model, { s.isa }, s.opt
 -- A record of session `s` with these fields.
 function tuning.log(s, fields)
     fields.key, fields.cc, fields.run, fields.host, fields.time = s.key, s.cc, s.run, s.host, process.time()
-    fields.model = s.model.name
+    fields.model = s.name
     log.append(s.log, record.make(fields))
 end
 

@@ -11,18 +11,19 @@ local whole = require "whole"
 
 local library = {}
 
--- What whole.open and whole.run want of plan `p`, compiled into `path`.
-function library.job(p, path, blob)
+-- What whole.open and whole.run want of plan `p`, compiled into `path` for up to `threads` threads.
+function library.job(p, path, blob, threads)
+    local function shared(name) return threads > 1 and p.names.openmp(name) or name end
     local scratch = p.facts and p.facts.scratch or { factor = 0, more = 0 }
     return {
         library = path,
         blob = blob,
         bind = p.names.bind,
-        encode = not p.causal and p.names.encode or nil,
-        encode_batch = not p.causal and p.names.encode_batch or nil,
+        encode = not p.causal and shared(p.names.encode) or nil,
+        encode_batch = not p.causal and shared(p.names.encode_batch) or nil,
         start = p.causal and p.names.start or nil,
-        prefill = p.causal and p.names.prefill or nil,
-        prefill_all = p.causal and p.names.prefill_all or nil,
+        prefill = p.causal and shared(p.names.prefill) or nil,
+        prefill_all = p.causal and shared(p.names.prefill_all) or nil,
         step = p.causal and p.names.step or nil,
         position = p.causal and p.names.position or nil,
         tokenize = p.facts and p.names.tokenize or nil,
@@ -34,7 +35,7 @@ function library.job(p, path, blob)
         context = p.context,
         weights_struct_bytes = p.weights_struct_bytes,
         state_bytes = p.state_bytes,
-        scratch_bytes = p.scratch_bytes,
+        scratch_bytes = p.scratch_bytes * threads,
         step_scratch_bytes = p.step_scratch_bytes or 0,
         scratch_factor = scratch.factor,
         scratch_more = scratch.more,
@@ -45,11 +46,12 @@ end
 -- Packs and compiles plan `p` for the checkpoint in options.weights and opens it in this process.
 function library.of(p, options)
     local directory = process.temporary_directory()
-    local path = compile.library({ p }, directory, options.cc, options.cflags)
+    local threads = compile.threads_of(options)
+    local path = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads))
     local function open()
         local files = { weights = options.weights, prefix = "", ignore = options.ignore }
         local blob, kept = blob_cache.packed(p, directory, files)
-        local model, message = whole.open(library.job(p, path, blob))
+        local model, message = whole.open(library.job(p, path, blob, threads))
         return model, message, kept and blob
     end
     local model, message, kept = open()

@@ -116,7 +116,8 @@ static bool open_model(lua_State *L, int job, whole_model *m, char *error)
     m->text.room_refused = ROOM_REFUSED;
     m->text.scratch_refused = SCRATCH_REFUSED;
     const char *blob = field_text(L, job, where, "blob", NULL);
-    m->library = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
+    /* Of an OpenMP build, threads wait in the code of libgomp: it must not go away under them. */
+    m->library = dlopen(m->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!m->library)
         return files_error(error, ERROR_SIZE, "%s: %s", m->path, dlerror());
     if (!find(L, job, m, "bind", &m->bind) || !find(L, job, m, "encode", &m->encode) ||

@@ -1,4 +1,4 @@
-//$ takes promise, integers, max_threads, scratch_bytes, packed_bytes
+//$ takes promise, integers, packed_bytes
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
@@ -19,15 +19,7 @@ $(include("templates/lookup/layer.h"))
 //$ end
 
 $(include("templates/lookup/shape.h"))
-#ifdef $(names.macro("OPENMP"))
-#if $(names.macro("OPENMP")) < 1 || $(names.macro("OPENMP")) > $(max_threads)
-#error "$(names.macro("OPENMP")): must be the largest number of threads, from 1 to $(max_threads)"
-#endif
-#define $(names.macro("SCRATCH_BYTES")) ((size_t) $(names.macro("OPENMP")) * $(scratch_bytes)u) /* that $(names.ffn) works in, for all threads */
-#define $(names.ffn) $(names.ffn_openmp) /* so that files compiled with and without $(names.macro("OPENMP")) do not link */
-#else
-#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that $(names.ffn) works in */
-#endif
+$(include("templates/bundle/openmp.h", { shared = { names.ffn }, works_in = names.ffn .. " works in" }))
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 
 $(include("templates/bundle/binding.h"))

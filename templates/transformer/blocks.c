@@ -1,5 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d, float_sums,
-//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from
+//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
+//$ takes list_of
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
@@ -473,7 +474,15 @@ $(indent)const $(part.plan.names.weights) layer_weights = {
 $(indent)    $(found),
 //$             end
 $(indent)};
+//$             local kernels = kernels_of(part)
+//$             if kernels then
+$(indent)if (together <= $(kernels.threshold))
+$(indent)    $(kernels.few)(&layer_weights, $(step.from), $(step.to), count, scratch);
+$(indent)else
+$(indent)    $(kernels.many)(&layer_weights, $(step.from), $(step.to), count, scratch);
+//$             else
 $(indent)$(lookup_of(part))(&layer_weights, $(step.from), $(step.to), count, scratch);
+//$             end
 //$             if n > 1 then
 $(i)}
 //$             end
@@ -493,7 +502,79 @@ $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count
 //$     end
 //$ end
 
+//$ local floats = v.lookup_floats
+//$ -- Where buffers lie in scratch: those whose names `used` has, nil for all.
+//$ local function declare_buffers(used)
+//$ if floats.many > floats.alone then
+    float *buffers = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
+//$ elseif floats.many > 0 then
+    float *buffers = (float *) scratch + $(macro("LOOKUP_FLOATS"));
+//$ else
+    float *buffers = (float *) scratch;
+//$ end
+//$ for _, item in ipairs(v.buffers.tokens) do
+//$ local at = "buffers + chunk * " .. macro(item.name:upper() .. "_AT")
+//$ if not used or used[item.name] then
+    $(item.storage) *$(item.name) = $(item.storage == "float" and at or "(" .. item.storage .. " *) (void *) (" .. at .. ")");
+//$ end
+//$ end
+//$ end
+//$ -- The parts of the cache of a layer, from `base` on.
+//$ local function parts_of_cache(i, base)
+//$     for _, part in ipairs(shape.cache.parts) do
+$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(part.at == 0 and base or "(" .. base .. " + " .. macro(part.name:upper() .. "_AT") .. ")");
+//$     end
+//$ end
 //$ local which = layers and "All " .. shape.layers .. " blocks" or "The block"
+//$ if threads then
+//$ for _, phase in ipairs(v.phases) do
+//$ local needs = phase.needs
+//$ local takes = {}
+//$ local function take(wanted, text) if wanted then takes[#takes + 1] = text end end
+//$ take(needs.weights, "const " .. names.weights .. " *weights")
+//$ take(needs.layer, "size_t layer")
+//$ take(needs.cache, "unsigned char *cache")
+//$ take(needs.x, "const float *x")
+//$ take(needs.y, "float *y")
+//$ take(needs.positions, shape.sequences and "const size_t *offsets" or "size_t first")
+//$ take(needs.together, shape.sequences and "size_t tokens" or "size_t together")
+//$ take(true, shape.sequences and "size_t from" or "size_t at")
+//$ take(true, "size_t end")
+//$ take(needs.memory, "size_t chunk")
+//$ take(needs.memory, "void *scratch")
+/* $(phase.doc), of tokens number $(shape.sequences and "`from`" or "`at`") to `end` - 1 of a call. */
+static void $(helper)_$(phase.word)($(list_of(takes)))
+{
+//$ if needs.memory then declare_buffers(needs.buffers) end
+//$ if needs.cache then parts_of_cache("    ", "cache") end
+//$ if needs.one then
+    const float one = $hidden(1.0f);
+//$ end
+//$ local i = shape.sequences and "        " or "    "
+//$ if shape.sequences then
+
+    for (size_t at = from, next; at < end; at = next) {
+        const size_t chunk_end = at - at % $(macro("CHUNK")) + $(macro("CHUNK"));
+        next = chunk_end < end ? chunk_end : end;
+        const size_t count = next - at;
+//$ if needs.together then
+        const size_t together = chunk_end < tokens ? $(macro("CHUNK")) : tokens - (chunk_end - $(macro("CHUNK")));
+//$ end
+//$ else
+    const size_t count = end - at;
+//$ end
+//$ if needs.x then
+$(i)const float *in = x + at * $(d_in);
+//$ end
+
+//$ for _, step in ipairs(phase.steps) do one(step, i) end
+//$ if shape.sequences then
+    }
+//$ end
+}
+
+//$ end
+//$ end
 //$ if shape.sequences then
 /* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x and y on, $(v.chunk) tokens at a time; see $(names.header). */
 //$ else
@@ -505,35 +586,81 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
     const size_t tokens = offsets[sequences] - offsets[0];
 //$ end
     const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
-//$ if copies then
+//$ if copies and not threads then
     const float one = $hidden(1.0f);
 //$ end
-//$ local floats = v.lookup_floats
-//$ if floats.many > floats.alone then
-    float *buffers = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
-//$ elseif floats.many > 0 then
-    float *buffers = (float *) scratch + $(macro("LOOKUP_FLOATS"));
-//$ else
-    float *buffers = (float *) scratch;
-//$ end
-//$ for _, item in ipairs(v.buffers.tokens) do
-//$ if item.storage == "float" then
-    float *$(item.name) = buffers + chunk * $(macro(item.name:upper() .. "_AT"));
-//$ else
-    $(item.storage) *$(item.name) = ($(item.storage) *) (void *) (buffers + chunk * $(macro(item.name:upper() .. "_AT")));
-//$ end
-//$ end
-
+//$ local own_cache = layers and not shape.sequences
 //$ local function cache_of_layer(i)
-//$     local own = layers and not shape.sequences
-//$     local base = own and "layer_cache" or "cache"
-//$     if own then
+//$     if own_cache then
 $(i)unsigned char *layer_cache = cache + layer * $(macro("CACHE_LAYER_BYTES"));
 //$     end
-//$     for _, part in ipairs(shape.cache.parts) do
-$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(part.at == 0 and base or "(" .. base .. " + " .. macro(part.name:upper() .. "_AT") .. ")");
+//$ end
+//$ if threads then
+//$ local calls = {}
+//$ for n, phase in ipairs(v.phases) do
+//$     local needs, list = phase.needs, {}
+//$     local function give(wanted, text) if wanted then list[#list + 1] = text end end
+//$     give(needs.weights, "weights")
+//$     give(needs.layer, "layer")
+//$     give(needs.cache, own_cache and "layer_cache" or "cache")
+//$     give(needs.x, "x")
+//$     give(needs.y, "y")
+//$     give(needs.positions, shape.sequences and "offsets" or "first")
+//$     give(needs.together, shape.sequences and "tokens" or "count")
+//$     calls[n] = function(from, to, memory)
+//$         return helper .. "_" .. phase.word .. "(" .. list_of(list) .. (#list > 0 and ", " or "") .. from .. ", " .. to .. (needs.memory and ", chunk, " .. memory or "") .. ");"
 //$     end
 //$ end
+//$ local count = shape.sequences and "tokens" or "count"
+//$ local function ranges(i)
+#ifdef $(names.macro("OPENMP"))
+//$ local part = v.part.few and "const size_t part = " .. count .. " <= " .. v.part.threshold .. " ? " .. v.part.few .. " : " .. v.part.many or "const size_t part = " .. v.part.many
+$(i)$(part); /* tokens that are worth a thread */
+$(i)const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
+#endif
+//$ end
+//$ local function range_at(n)
+//$     return (shape.sequences and "" or "at + ") .. threads.range .. "(" .. count .. ", " .. macro("CHUNK") .. ", part, " .. n .. ", ranges)"
+//$ end
+//$ local function run_phases(i)
+#ifdef $(names.macro("OPENMP"))
+//$     for n, phase in ipairs(v.phases) do
+//$         if not phase.alone then
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+//$         end
+$(i)for (size_t range = 0; range < ranges; ++range)
+$(i)    $(calls[n](range_at "range", range_at "range + 1", "(unsigned char *) scratch + range * " .. names.macro("THREAD_SCRATCH_BYTES")))
+//$     end
+#else
+//$     for n in ipairs(v.phases) do
+$(i)$(calls[n](shape.sequences and "0" or "at", shape.sequences and "tokens" or "at + count", "scratch"))
+//$     end
+#endif
+//$ end
+//$ if shape.sequences then ranges("    ") end
+
+//$ local i = "    "
+//$ if layers then
+    for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
+//$ i = "        "
+//$ end
+//$ cache_of_layer(i)
+//$ if shape.sequences then
+//$ run_phases(i)
+//$ else
+$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
+//$ ranges(i .. "    ")
+//$ run_phases(i .. "    ")
+$(i)}
+//$ end
+//$ if layers then
+    }
+//$ end
+}
+//$ else
+//$ declare_buffers()
+
 //$ local function open_chunk(i)
 $(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
 $(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
@@ -556,6 +683,7 @@ $(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(m
 
 //$ end
 //$ cache_of_layer(i .. "    ")
+//$ parts_of_cache(i .. "    ", own_cache and "layer_cache" or "cache")
 
 //$ steps(before, i .. "    ")
 //$ steps(after, i .. "    ")
@@ -569,6 +697,7 @@ $(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(m
     for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
 //$ end
 //$ cache_of_layer(i)
+//$ parts_of_cache(i, own_cache and "layer_cache" or "cache")
 //$ open_chunk(i)
 $(i)    const float *in = x + at * $(d_in);
 
@@ -588,3 +717,4 @@ $(i)}
 //$ end
 //$ end
 }
+//$ end

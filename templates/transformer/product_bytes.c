@@ -38,7 +38,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ for t = 0, tokens - 1 do
         const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
 //$ for n = 0, product.strip_vectors - 1 do
-        $(name(t, n)) = $(isa.dot_bytes(name(t, n), "w" .. n, "x" .. t));
+        $(name(t, n)) = $(isa.dot_i8(name(t, n), "w" .. n, "x" .. t));
 //$ end
 //$ end
 //$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
@@ -84,7 +84,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ end
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
-        $(name(s, n)) = $(isa.dot_bytes(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
+        $(name(s, n)) = $(isa.dot_i8(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
 //$ end
 //$ end
 //$ lines("        ", barriers(names_of(streams, product.alone_vectors)))

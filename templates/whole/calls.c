@@ -1,4 +1,30 @@
-//$ takes isas, variants, whole, context, facts
+//$ takes isas, variants, whole, context, facts, threads
+//$ if threads then
+#ifdef $(names.macro("OPENMP"))
+/* Parts that `tokens` tokens are shared in: each chunk whole ones of `part` tokens, the last of them up to twice as many. */
+static size_t $(model)_parts(size_t tokens, size_t chunk, size_t part)
+{
+    const size_t rest = tokens % chunk, of_rest = rest > 0 && rest < part ? 1 : rest / part;
+
+    return tokens / chunk * (chunk / part) + of_rest;
+}
+
+size_t $(threads.ranges)(size_t tokens, size_t chunk, size_t part)
+{
+    const size_t parts = $(model)_parts(tokens, chunk, part);
+
+    return parts < 1 ? 1 : parts < $(names.macro("OPENMP")) ? parts : $(names.macro("OPENMP"));
+}
+
+size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, size_t ranges)
+{
+    const size_t parts = $(model)_parts(tokens, chunk, part), first = range * parts / ranges;
+
+    return first == parts ? tokens : first * part;
+}
+#endif
+
+//$ end
 /* Whether one of the ids is none. */
 static int $(model)_has_wrong(const int32_t *ids, size_t n)
 {

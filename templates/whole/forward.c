@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
-//$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums
+//$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
@@ -302,6 +302,52 @@ $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(p
 //$ for _, name in ipairs { "features", "rest", "weights", "rounded" } do
 //$     if has(name) then output_arguments = output_arguments .. ", " .. (name == "weights" and "unpacked" or name) end
 //$ end
+//$ local const = output.norm and not output.pool and "" or "const "
+//$ local takes_rows = "const " .. names.weights .. " *weights, " .. const .. "float *x, " .. (output.pool and "const size_t *offsets, " or "")
+//$ local memory = has("pooled") or output_arguments ~= ""
+//$ local asks_alone = false
+//$ for _, name in ipairs { "features", "rest", "weights", "rounded" } do asks_alone = asks_alone or has(name) and place(name):find("alone", 1, true) end
+//$ local takes_memory = (memory and ", unsigned char *memory" or "") .. (asks_alone and ", int alone" or "")
+//$ local function gives_memory(of) return (memory and ", " .. of or "") .. (asks_alone and ", alone" or "") end
+
+/* Results of rows number `from` to `end`, $(macro("ROWS")) at a time: $(output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
+static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
+{
+//$ buffers("    ", { "pooled", "features", "rest", "weights", "rounded" })
+//$ if memory then
+
+//$ end
+    for (size_t row = from, next; row < end; row = next) {
+        const size_t last = row - row % $(macro("ROWS")) + $(macro("ROWS"));
+        next = last < end ? last : end;
+//$ if output.pool then
+        for (size_t own = row; own < next; ++own)
+            $(helper)_pool(x + (offsets[own] - offsets[0]) * $(output.width), offsets[own + 1] - offsets[own], pooled + (own - row) * $(output.width));
+        $(helper)_output(weights, pooled, next - row, y + row * $(macro("D_OUT"))$(output_arguments));
+//$ else
+        $(helper)_output(weights, x + row * $(output.width), next - row, y + row * $(macro("D_OUT"))$(output_arguments));
+//$ end
+    }
+}
+//$ local gives_rows = "weights, x, " .. (output.pool and "offsets, " or "")
+//$ if threads then
+
+/* The same for all rows, which threads share. */
+static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memory))
+{
+#ifdef $(macro("OPENMP"))
+//$ local function range_at(n) return threads.range .. "(rows, " .. macro("ROWS") .. ", " .. macro("ROWS_PART") .. ", " .. n .. ", ranges)" end
+    const size_t ranges = $(threads.ranges)(rows, $(macro("ROWS")), $(macro("ROWS_PART")));
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+    for (size_t range = 0; range < ranges; ++range)
+        $(helper)_results($(gives_rows)$(range_at("range")), $(range_at("range + 1")), y$(gives_memory("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
+#else
+    $(helper)_results($(gives_rows)0, rows, y$(gives_memory("memory")));
+#endif
+}
+//$ end
+//$ local all_results = helper .. (threads and "_all_results" or "_results")
+//$ local first_row = threads and "" or "0, "
 //$ -- Lines that make `to` the input of the first block, of `count` tokens.
 //$ local function embed(i, ids, position, count, to)
 //$ local at = embedding.positions and position .. ", " or ""
@@ -335,7 +381,6 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
-//$ buffers("    ", { "features", "rest", "weights", "rounded" })
 //$ if embedding.map then
     const float one = $hidden(1.0f);
 //$ end
@@ -350,9 +395,9 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ from = segment.to
 //$ end
         if (y && all)
-            $(helper)_output(weights, $(from), count, y + at * $(macro("D_OUT"))$(output_arguments));
+            $(all_results)(weights, $(from), $(first_row)count, y + at * $(macro("D_OUT"))$(gives_memory("memory")));
         else if (y && at + count == tokens)
-            $(helper)_output(weights, $(from) + (count - 1) * $(output.width), 1, y$(output_arguments));
+            $(helper)_results(weights, $(from) + (count - 1) * $(output.width), 0, 1, y$(gives_memory("memory")));
     }
 }
 //$ else
@@ -365,7 +410,6 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
-//$ buffers("    ", { "pooled", "features", "rest", "weights", "rounded" })
 //$ if embedding.map then
     const float one = $hidden(1.0f);
 //$ end
@@ -392,17 +436,9 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
 //$ norm("        ", output.norm, "output_norm", from, output.width, from, output.width, "offsets[end] - offsets[s]", output.width)
 //$ end
 //$ if output.pool then
-        for (size_t row = s; row < end; row += $(macro("ROWS"))) {
-            const size_t some = end - row < $(macro("ROWS")) ? end - row : $(macro("ROWS"));
-            for (size_t own = row; own < row + some; ++own)
-                $(helper)_pool($(from) + (offsets[own] - offsets[s]) * $(output.width), offsets[own + 1] - offsets[own], pooled + (own - row) * $(output.width));
-            $(helper)_output(weights, pooled, some, y + row * $(macro("D_OUT"))$(output_arguments));
-        }
+        $(all_results)(weights, $(from), offsets + s, $(first_row)end - s, y + s * $(macro("D_OUT"))$(gives_memory("memory")));
 //$ else
-        for (size_t row = offsets[s]; row < offsets[end]; row += $(macro("ROWS"))) {
-            const size_t some = offsets[end] - row < $(macro("ROWS")) ? offsets[end] - row : $(macro("ROWS"));
-            $(helper)_output(weights, $(from) + (row - offsets[s]) * $(output.width), some, y + row * $(macro("D_OUT"))$(output_arguments));
-        }
+        $(all_results)(weights, $(from), $(first_row)offsets[end] - offsets[s], y + offsets[s] * $(macro("D_OUT"))$(gives_memory("memory")));
 //$ end
     }
 }

@@ -1,11 +1,12 @@
-//$ takes promise, whole, scratch_bytes, packed_bytes, facts
+//$ takes promise, whole, packed_bytes, facts
+//$ local shared = whole.causal and { names.prefill, names.prefill_all } or { names.encode, names.encode_batch }
 #ifndef $(names.macro("H_INCLUDED"))
 #define $(names.macro("H_INCLUDED"))
 
 $(include("templates/whole/layer.h"))
 
 //$ lines("   ", promise)
-   All are reentrant for different $(whole.causal and "states and " or "")scratch.
+   All are reentrant for different $(whole.causal and "states and " or "")scratch. Where all that includes this header is compiled with -fopenmp -D$(names.macro("OPENMP"))=N, $(shared[1]) and $(shared[2]) share their work among up to N threads, with the same results, bit for bit.
 
      static unsigned char blob[...];                    the weights file, $(names.macro("ALIGN"))-byte aligned, for example mmap-ed
 //$ if whole.causal then
@@ -28,7 +29,7 @@ $(include("templates/whole/layer.h"))
 
 $(include("templates/whole/shape.h"))
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
-#define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
+$(include("templates/bundle/openmp.h", { shared = shared, works_in = "a call works in" }))
 //$ if whole.causal or facts then
 $(include("templates/whole/sizes.h"))
 //$ end

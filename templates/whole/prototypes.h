@@ -1,5 +1,15 @@
-//$ takes parts_of_blocks, variants, constants, type, whole
+//$ takes parts_of_blocks, variants, constants, type, whole, threads
 $(include("templates/bundle/constants.h", { constants = constants }))
+//$ if threads then
+
+#ifdef $(names.macro("OPENMP"))
+/* How many threads share `tokens` tokens that kernels take `chunk` at a time, of which `part` are worth a thread; and the token at which
+   range number `range` of so many begins. A part never crosses the end of a chunk, so that a token has the neighbours in tiles that it has
+   in one thread, and results the same bits. */
+size_t $(threads.ranges)(size_t tokens, size_t chunk, size_t part);
+size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, size_t ranges);
+#endif
+//$ end
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): a dense product of some tokens; the forward pass. */

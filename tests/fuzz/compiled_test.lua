@@ -70,6 +70,11 @@ local function wrong(p, directory, cc, level, standard)
         if file.public then header = path end
     end
     local objects, failures = compiled(paths, cc, flags, { level, standard })
+    if p.openmp or p.threads then
+        local openmp = { level, standard, "-fopenmp", "-D" .. p.names.macro "OPENMP" .. "=2", "-fsyntax-only" }
+        local _, more = compiled(paths, cc, flags, openmp)
+        failures = compile.joined(failures, more)
+    end
     if #failures > 0 then return failures end
     local cxx = cc == "gcc" and "g++" or "clang++"
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)

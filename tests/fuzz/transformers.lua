@@ -95,7 +95,7 @@ function transformers.types(random, sets)
     }
     local rounds = dtype.get(options.type).products and random(0, 1) == 1
     for _, set in ipairs(sets) do
-        rounds = rounds and words.missing(set, "bytes") == nil
+        rounds = rounds and words.missing(set, "quads") == nil
     end
     options.activations = rounds and options.type or nil
     return options

@@ -174,7 +174,7 @@ end
 -- The operands of a word: C expressions of vectors, and of lanes, and the declarations of the former.
 function Program:operands(word)
     local vectors, lanes, declared, floats, integers = {}, {}, {}, 0, 0
-    local names = { "a", "b", "c" }
+    local names = { "a", "b", "c", "d" }
     for kind in word.takes:gmatch "%S+" do
         if kind == "vector" then
             floats = floats + 1
@@ -416,6 +416,13 @@ function special.store_words(p, set)
     p:lanes(string.format('expect_bits("store_words", i, %s[i], got_words[i])', from))
 end
 
+function special.index_load(p, set)
+    local from = p:input("f16", 1) -- as uint16_t
+    local statement, mask, array = p:store_index(set.index_load(from, "at"))
+    p:vectors(statement)
+    p:lanes(string.format('expect_bits("index_load", i, %s[i] & %s, %s[i])', from, mask, array))
+end
+
 function special.index_store(p, set)
     local from = p:input("f16", 1) -- as uint16_t
     local value = set.index_zero()
@@ -490,6 +497,21 @@ function special.store_i16(p, set)
         p:add "        const uint16_t found = ((const uint16_t *) (const void *) got_words)[i];"
     end
     p:add('        expect_bits("store_i16", i, %s & 0xffffu, found);', scalar.pack_i16("(" .. from .. ")[i]", "0.0f"))
+    p:add "    }"
+end
+
+function special.store_quads(p, set)
+    local from, n, vectors = p:input("byte", 1), set.lanes, {}
+    for part = 0, 3 do
+        vectors[part + 1] = set.load_unaligned(from, part == 0 and "at" or "at + " .. part * n)
+    end
+    p:add("    for (size_t at = 0; at + %d <= COUNT; at += %d)", 4 * n, 4 * n)
+    p:add("        %s;", set.store_quads("got_words", "at / 4", table.unpack(vectors)))
+    p:add("    for (unsigned i = 0; i < COUNT - COUNT %% %d; ++i) {", 4 * n)
+    p:add("        if ((%s)[i] != (%s)[i]) continue;", from, from)
+    p:add "        const uint32_t found = got_words[i / 4] >> 8 * (i % 4) & 0xffu;"
+    local expected = scalar.pack_i8("(" .. from .. ")[i]", "0.0f", "0.0f", "0.0f")
+    p:add('        expect_bits("store_quads", i, %s & 0xffu, found);', expected)
     p:add "    }"
 end
 
@@ -841,9 +863,6 @@ function test.a_missing_word_is_one_line()
     end
     for _, name in ipairs(compile.joined(isa.names, { "wasm" })) do
         words.demand(isa.get(name), { "many", "masks", "cache", "integer" }, "a test")
-    end
-    for _, name in ipairs(isa.names) do
-        words.demand(isa.get(name), { "bytes" }, "a test")
     end
     local poor = setmetatable({ select = false }, { __index = isa.get "avx2" })
     local good, message = pcall(words.demand, poor, { "few", "masks" }, "tiny")

@@ -99,7 +99,7 @@ end
 
 function test.public_names()
     local public = names.public("tiny_1")
-    check.equal(public.macro("D_OUT"), "TINY_1_D_OUT")
+    check.equal({ public.macro("D_OUT"), public.openmp(public.ffn) }, { "TINY_1_D_OUT", "tiny_1_ffn_openmp" })
     for key, value in pairs(public) do
         if type(value) == "function" then public[key] = nil end
     end
@@ -113,7 +113,6 @@ function test.public_names()
         bind_linked = "tiny_1_bind_linked",
         selftest = "tiny_1_selftest",
         ffn = "tiny_1_ffn",
-        ffn_openmp = "tiny_1_ffn_openmp",
         decode = "tiny_1_decode",
         prefill = "tiny_1_prefill",
         encode = "tiny_1_encode",
@@ -125,9 +124,12 @@ function test.public_names()
         linked = "tiny_1_linked.h",
         linked_source = "tiny_1_linked.c",
         split = "tiny_1_split",
+        ranges = "tiny_1_ranges",
+        range = "tiny_1_range",
         header = "tiny_1.h",
         source = "tiny_1.c",
         runtime = "tiny_1_runtime.h",
+        train_header = "tiny_1_train.h",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",

@@ -145,7 +145,7 @@ local function buffers_lie_apart(regime, m, shape, tokens)
     check.equal(rows.x, m.d)
     check.equal(rows.z >= shape.bits and rows.z < shape.bits + shape.padded + 16, true)
     if shape.kind == "bh4" then
-        check.equal({ rows.a, rows.b }, { shape.padded, shape.projection.name ~= "i16" and shape.padded or nil })
+        check.equal({ rows.a, rows.b }, { shape.padded, not shape.projection.word.integers and shape.padded or nil })
     end
     local slots = regime.chunk * m.h * m.neighbours
     local bytes = { code = 2 * slots, score = 4 * slots, vertices = bytes_to_choose(regime, m) }
@@ -602,7 +602,14 @@ function test.types_of_projections()
         { plan.build(odd, sets).projection_bytes, plan.build(odd, sets, nil, nil, "bf16").projection_bytes },
         { 13 * 20 * 4, 7 * 20 * 4 }
     )
-    for _, name in ipairs { "f16", "i8", "f64", "" } do
+    -- Bytes: half of that, one stage's inputs of a block; a unit and a start of each fold.
+    local i8 = plan.build(m, sets, nil, nil, "i8")
+    check.equal({ i8.projection_bytes, i8.packed_bytes - i16.packed_bytes }, { 1 << 18, -(1 << 18) })
+    for i, v in ipairs(i8.variants) do
+        local tokens = v.tile * v.tiles
+        check.equal(v.scratch_bytes - f32.variants[i].scratch_bytes, tokens * (16 + 2 + 1) * 4 - tokens * 512 * 4)
+    end
+    for _, name in ipairs { "f16", "e4m3", "f64", "" } do
         check.fails_with(
             '--projection: "' .. name .. '": must be one of ' .. table.concat(dtype.projection_names, ", "),
             plan.build,

@@ -407,14 +407,22 @@ static void layernorm_by_hand(void **state)
     assert_memory_equal(y, x, sizeof y);
 }
 
-/* Rounds values to multiples of 1/32767 of the largest. */
-static void round_to_largest(float *values, size_t count)
+/* Rounds values to multiples of 1/levels of the largest. */
+static void round_to_largest(float *values, size_t count, float levels)
 {
     float largest = 0.0f;
     for (size_t i = 0; i < count; ++i)
         largest = fmaxf(largest, fabsf(values[i]));
     for (size_t i = 0; i < count && largest > 0.0f; ++i)
-        values[i] = rintf(values[i] * (32767.0f / largest)) * (largest / 32767.0f);
+        values[i] = rintf(values[i] * (levels / largest)) * (largest / levels);
+}
+
+/* The inputs of a product as kernels round them: in i8 each block by itself. */
+static void round_by_blocks(const reference_weights *weights, float *values, size_t count, size_t block)
+{
+    const size_t together = weights->input_levels < 1000.0 ? block : count;
+    for (size_t i = 0; weights->input_levels > 0.0 && i < count; i += together)
+        round_to_largest(values + i, count - i < together ? count - i : together, (float)weights->input_levels);
 }
 
 /* A plain float32 kernel: the norm in two passes, gain folded into nothing, sums one term after the other. */
@@ -432,8 +440,8 @@ static void project_in_float(const reference_model *model, const reference_weigh
     const float root = sqrtf(variance / (float)model->d + (float)model->norm_eps);
     for (size_t i = 0; i < model->d; ++i)
         input[i] = projected[i] = model->norm ? ((float)x[i] - mean) / root : (float)x[i];
-    if (weights->rounds_inputs)
-        round_to_largest(projected, model->d);
+    const size_t block = model->projection == REFERENCE_DENSE ? model->d : model->block;
+    round_by_blocks(weights, projected, model->d, block);
     for (size_t i = 0; model->norm && i < model->d; ++i) {
         input[i] = input[i] * (float)weights->norm_weight[i] + (float)weights->norm_bias[i];
         projected[i] = projected[i] * (float)weights->norm_weight[i] + (float)weights->norm_bias[i];
@@ -452,8 +460,8 @@ static void project_in_float(const reference_model *model, const reference_weigh
         for (size_t i = 0; i < padded; ++i)
             y[i] = i < model->d ? projected[i] : 0.0f;
         for (int step = 0; step < 4; ++step) {
-            if (weights->rounds_inputs && step > 0)
-                round_to_largest(y, padded);
+            if (step > 0)
+                round_by_blocks(weights, y, padded, block);
             for (size_t o = 0; o < padded; ++o, row += model->block) {
                 sum[o] = 0.0f;
                 for (size_t i = 0; i < model->block; ++i)
@@ -587,7 +595,7 @@ typedef struct {
 } bound_use;
 
 /* Random weights and tokens. */
-static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, uint64_t seed, size_t tokens)
+static bound_use use_of_bound(const reference_model *model, double input_levels, uint64_t seed, size_t tokens)
 {
     random_state random = random_seed(seed);
     const size_t d = model->d, count = model->h * model->tau;
@@ -601,7 +609,7 @@ static bound_use use_of_bound(const reference_model *model, bool rounds_inputs, 
     for (size_t i = 0; i < d; ++i)
         gain[i] = (double)(float)(1.0 + gain[i]);
     const reference_weights weights = {
-        .projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset, .rounds_inputs = rounds_inputs};
+        .projection = projection, .bias = bias, .norm_weight = gain, .norm_bias = offset, .input_levels = input_levels};
     error_bounds *bounds = error_bounds_create(model, &weights);
     assert_non_null(bounds);
     for (size_t token = 0; token < tokens; ++token) {
@@ -645,15 +653,19 @@ static void rounding_bound_is_tight(void **state)
         {.d = 300, .h = 8, .tau = 8, .projection = REFERENCE_DENSE},
         {.d = 300, .h = 8, .tau = 8, .projection = REFERENCE_DENSE, .norm = true, .norm_eps = 1e-5},
     };
-    for (size_t i = 0; i < 2 * COUNT(models); ++i) {
-        const reference_model *model = &models[i / 2];
-        const bool integers = i % 2 == 1;
-        const bound_use use = use_of_bound(model, integers, 100 + i / 2, model->d > 100 ? 40 : 400);
+    const double levels[] = {0.0, 32767.0, 127.0}, most_near[] = {2e-4, 5e-3, 0.5};
+    for (size_t i = 0; i < COUNT(levels) * COUNT(models); ++i) {
+        const reference_model *model = &models[i / COUNT(levels)];
+        const size_t type = i % COUNT(levels);
+        const bound_use use = use_of_bound(model, levels[type], 100 + i / COUNT(levels), model->d > 100 ? 40 : 400);
         print_message("d = %3zu, %s, block %2zu%s%s: worst error %.2f of the bound, %.2g of all z within it\n", model->d,
                       model->projection == REFERENCE_DENSE ? "dense" : "BH4", model->block, model->norm ? ", norm" : "",
-                      integers ? ", inputs rounded" : "", use.worst, (double)use.near / (double)use.counted);
-        assert_in_range((uintmax_t)(1000.0 * use.worst), 1000 / 100, 1000 / 2);
-        assert_true((double)use.near <= (integers ? 5e-3 : 2e-4) * (double)use.counted);
+                      type == 2   ? ", inputs in i8"
+                      : type == 1 ? ", inputs in i16"
+                                  : "",
+                      use.worst, (double)use.near / (double)use.counted);
+        assert_in_range((uintmax_t)(1000.0 * use.worst), model->d == 1 ? 0 : 1000 / 100, 1000 / 2); /* one input is its unit */
+        assert_true((double)use.near <= most_near[type] * (double)use.counted);
     }
 }
 

@@ -73,10 +73,11 @@ function test.decoders_prefill_and_step()
             output = { norm = { kind = 'layernorm' }, head = {} }, ffn = { kind = 'glu', f = 48, activation = 'silu' }"
     )
     local page = folder .. "/page.html"
-    local text = program.works(bench(path, "--type", "i8", "--html", page))
+    local text = program.works(bench(path, "--type", "i8", "--html", page, "--threads", "2"))
+    check.matches(text, "medians of interleaved wall times")
     check.matches(assert(host.read(page)), "<title>decoder: the time of a whole model</title>")
     check.matches(assert(host.read(page)), ">prefill</td>")
-    check.matches(text, "^decoder on [^\n]*one thread\nisa     type  call    tokens position us/sequence ")
+    check.matches(text, "^decoder on [^\n]*, up to 2 threads\nisa     type  call    tokens position us/sequence ")
     check.matches(text, "\nscalar  i8    prefill     16        %- ")
     check.matches(text, "\nscalar  i8    step         1        0 ")
     check.matches(text, "\nscalar  i8    step         1       19 ")
@@ -101,7 +102,7 @@ function test.what_cannot_be_timed()
     program.refuses(1, '--lengths: "41": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,41"))
     program.refuses(1, '--lengths: "": must be integers from 1 to the context, 40', bench(path, "--lengths", "8,"))
     program.refuses(1, "--batch: 8: is for blocks and FFNs; whole models take --lengths", bench(path, "--batch", "8"))
-    program.refuses(1, "--threads: 2: is for a LookupFFN, not for a whole model", bench(path, "--threads", "2"))
+    program.refuses(1, "--threads: 0: must be an integer from 1 to 1024", bench(path, "--threads", "0"))
     program.refuses(
         1,
         "--lengths: 8: is for a whole model, not for a LookupFFN",

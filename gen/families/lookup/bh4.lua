@@ -84,10 +84,10 @@ end
 -- shape: d, h, tau, bits, block, padded, repeats, projection; radix: the widest butterfly held in registers; align:
 -- butterflies work on so many rows at a time (the lanes, where they hold rows). Returns { groups = { {count, first,
 -- words (per repeat), stages, need} }, words, panel_floats (of the largest panel), max_lines (of words of a block),
--- boxes, rows = {x, a, b (nil if not used), z}, flops }.
+-- max_folds, boxes, rows = {x, a, b (nil if not used), z}, flops }.
 function bh4.plan(shape, radix, align)
     local b, N = shape.block, shape.padded
-    local plan = { groups = {}, words = 0, panel_floats = 0, max_lines = 0, boxes = {}, flops = 0 }
+    local plan = { groups = {}, words = 0, panel_floats = 0, max_lines = 0, max_folds = 1, boxes = {}, flops = 0 }
     local tensor_repeat = 4 * N * b
     local function add(first, count, need)
         -- Planned twice: the distance of two repeats is known once the words of one are counted.
@@ -109,6 +109,7 @@ function bh4.plan(shape, radix, align)
                 plan.flops = plan.flops + count * p.flops
                 plan.panel_floats = math.max(plan.panel_floats, p.panel_floats)
                 plan.max_lines = math.max(plan.max_lines, p.depth)
+                plan.max_folds = math.max(plan.max_folds, p.folds)
                 for _, box in ipairs(p.boxes) do
                     plan.boxes[#plan.boxes + 1] = box
                 end

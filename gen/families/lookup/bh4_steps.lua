@@ -1,6 +1,7 @@
 -- Plans what the kernels of one regime do in the stages of a BH4 projection: where a product finds its inputs and
 -- leaves its outputs, and what the last butterflies of a stage do with outputs that they have in registers.
 local butterfly = require "gen.families.lookup.butterfly"
+local product = require "gen.families.lookup.product"
 
 local bh4_steps = {}
 
@@ -17,7 +18,7 @@ end
 
 -- The passes of stage `stage` of `group`. With many tokens the last one finds the units for the rounding of the next
 -- stage, or adds residual and bias.
-local function steps_of(v, group, stage, integers)
+local function steps_of(v, group, stage, word)
     local steps = table.move(stage.passes, 1, #stage.passes, 1, {})
     local last = steps[#steps]
     if v.regime ~= "many" or not last then return steps end
@@ -27,7 +28,12 @@ local function steps_of(v, group, stage, integers)
             steps[#steps] =
                 butterfly.pass_with(last, { residual_rows = rows }, rows > 0 and "_residual" .. rows or "_bias")
         end
-    elseif integers and v.isa.lanes > 1 and last.radix + 2 * v.vectors + 2 <= v.isa.registers then
+    elseif
+        word.integers
+        and not word.offset
+        and v.isa.lanes > 1
+        and last.radix + 2 * v.vectors + 2 <= v.isa.registers
+    then
         steps[#steps] = butterfly.pass_with(last, { measures = true }, "_units")
     end
     return steps
@@ -68,7 +74,7 @@ function bh4_steps.add(v, shape)
             stage.units_at = stage.unit_place * 2 * tile
             stage.measured = measured
             projection.apart = projection.apart or number > 1 and not measured
-            stage.steps = steps_of(v, group, stage, word.integers)
+            stage.steps = steps_of(v, group, stage, word)
             local last = stage.steps[#stage.steps]
             measured = last and last.measures or false
             group.finished = last ~= nil and last.residual_rows ~= nil
@@ -81,7 +87,7 @@ function bh4_steps.add(v, shape)
             for _, p in ipairs(stage.products) do
                 p.x_block, p.y_block = p.x_stride * tile, p.outputs * tile
                 p.x_at, p.y_at = p.first_block * p.x_block, p.first_block * p.y_block
-                p.integers_at = p.x_at // word.rows
+                p.integers_at = p.first_block * product.lines(p.x_stride, word.rows) * tile
                 p.fold_step = p.fold_gap * tile
             end
         end

@@ -4,13 +4,14 @@ local product = require "gen.families.lookup.product"
 local dense = {}
 
 -- shape: d, bits, projection. Returns { products, words, panel_floats (of the largest panel), max_lines (of words of a
--- block), boxes, rows = {x, z}, flops }.
+-- block), max_folds (of a block), boxes, rows = {x, z}, flops }.
 function dense.plan(shape)
     local plan = {
         products = {},
         words = 0,
         panel_floats = 0,
         max_lines = 0,
+        max_folds = 1,
         boxes = {},
         flops = 0,
         rows = { x = shape.d, z = shape.bits },

@@ -25,6 +25,7 @@ local family = {
     types = { "tables", "projection" },
     space = require "gen.families.lookup.schedule",
     print = require "gen.families.lookup.print",
+    training = require "gen.families.lookup.print_training",
     pack_options = "",
     input = "float",
     output = "float",

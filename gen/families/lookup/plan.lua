@@ -13,14 +13,13 @@ local isa_list = require "gen.isa.list"
 local words = require "gen.isa.words"
 local lookup_model = require "gen.families.lookup.model"
 local names = require "gen.model.names"
+local product = require "gen.families.lookup.product"
 local neighbours = require "gen.families.lookup.top_m"
 local schedule = require "gen.families.lookup.schedule"
 local lookup_sections = require "gen.families.lookup.sections"
 local score = require "gen.plan.score"
 
 local plan = {}
-
-plan.max_threads = 1024 -- that an OpenMP build may have
 
 -- Tokens that the kernels for few project before they gather: rows push the projection's weights out of L2, and they
 -- come back once for all of these.
@@ -73,31 +72,54 @@ function plan.scratch_of(list, align)
     return places, at
 end
 
+-- The buffers of a projection that rounds its inputs, as work_of returns them. `blocks`: units of a token.
+local function work_of_integers(shape, projection, tokens, lanes, many)
+    local word = shape.projection.word
+    -- A vector of words is stored at a time, whatever a block needs: the next one's follow.
+    local block = not word.offset and shape.padded or shape.kind == "bh4" and shape.block or shape.d
+    local blocks, lines = shape.padded // block, product.lines(block, word.rows)
+    local pitch = (blocks - 1) * lines + blob.round_up(lines, lanes)
+    if many then
+        pitch, blocks = projection.max_lines, word.offset and projection.max_folds or 2
+    end
+    local list = {
+        {
+            name = "integers",
+            storage = word.storage,
+            pitch = pitch,
+            bytes = tokens * pitch * 4,
+            text = (many and "[tiles][" or "[tokens][") .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
+        },
+        {
+            name = "units",
+            storage = "float",
+            blocks = blocks,
+            bytes = tokens * blocks * (many and 8 or 4),
+            text = not many and "[tokens]" .. (word.offset and "[" .. blocks .. " blocks]" or "")
+                or word.offset and "[tiles][" .. blocks .. " folds][unit, inverse][tile]"
+                or "[tiles][x, outputs of a stage][unit, inverse][tile]",
+        },
+    }
+    if word.offset then
+        list[3] = {
+            name = "starts",
+            storage = word.storage,
+            bytes = tokens * blocks * 4,
+            text = many and "[tiles][" .. blocks .. " folds][tile]" or "[tokens][" .. blocks .. " blocks]",
+        }
+    end
+    return list
+end
+
 -- What a projection works in beside its vectors, for `tokens` tokens: { name, storage, bytes, text = shape and use }.
 --   integers, units   inputs rounded to words of integers, and the units of the tokens. Few tokens round all inputs,
 --                     many the blocks one after the other
+--   starts            what sums begin with where weights have an offset: then each block has a unit and a start
 --   unpacked          kernels for many tokens broadcast one weight after the other: they unpack words of several, a
 --                     panel at a time
 local function work_of(shape, projection, tokens, lanes, many)
     local word = shape.projection.word
-    if word.integers then
-        local pitch = many and projection.max_lines or blob.round_up((shape.padded + 1) // 2, lanes)
-        return {
-            {
-                name = "integers",
-                storage = word.storage,
-                pitch = pitch,
-                bytes = tokens * pitch * 4,
-                text = (many and "[tiles][" or "[tokens][") .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
-            },
-            {
-                name = "units",
-                storage = "float",
-                bytes = tokens * (many and 16 or 4),
-                text = many and "[tiles][x, outputs of a stage][unit, inverse][tile]" or "[tokens]",
-            },
-        }
-    end
+    if word.integers then return work_of_integers(shape, projection, tokens, lanes, many) end
     if word.rows > 1 and many then
         return {
             {
@@ -131,7 +153,7 @@ end
 -- How calls of up to `max` tokens are split over threads: ranges of whole tiles of `tile` tokens, each of at least
 -- `min`; nil if none is large enough.
 local function split_of(shape, projection, tile, max)
-    local min = blob.round_up(cost.tokens_worth_a_thread(shape, projection.flops), tile)
+    local min = blob.round_up(cost.tokens_worth_a_thread(cost.folded(shape, projection.flops)), tile)
     return 2 * min <= max and { tile = tile, min = min } or nil
 end
 
@@ -368,7 +390,11 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     end
     local tiers =
         { "few", not target and "many" or "few", m.neighbours > 1 and not isas[1].sizeless and "masks" or "few" }
-    tiers[4], tiers[5] = shape.tables.name, shape.projection.word.integers and "integer" or shape.projection.name
+    tiers[4], tiers[5] = shape.tables.name, shape.projection.name
+    local word = shape.projection.word
+    if word.integers then
+        tiers[5], tiers[6] = "integer", word.rows == 2 and "pairs" or "quads"
+    end
     local choices = {}
     for i, isa in ipairs(isas) do
         words.demand(isa, tiers, m.name)
@@ -392,7 +418,6 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         projection_bytes = projection.words * 4,
         variants = {},
         scratch_bytes = 0,
-        max_threads = plan.max_threads,
         wanted = wanted or {},
         tables = shape.tables,
         projection = shape.projection,
@@ -436,7 +461,7 @@ end
 function plan.work(p, v, few, tokens)
     return {
         projection_flops = p.mflop.projection * 1e6,
-        products_at_once = p.projection.word.integers and 2 or nil,
+        products_at_once = p.projection.word.integers and p.projection.word.rows or nil,
         projection_bytes = p.projection_bytes,
         pass = few and v.few.tokens or v.tile * v.tiles,
         row_bytes = p.table_bytes // p.shape.rows * p.shape.neighbours,

@@ -1,6 +1,7 @@
 -- The files of a LookupFFN's bundle: which templates print them, and with what.
 local buffers = require "gen.families.lookup.print_buffers"
 local common = require "gen.families.lookup.print_common"
+local cost = require "gen.plan.cost"
 local ffn = require "gen.families.lookup.print_ffn"
 local gather = require "gen.families.lookup.print_gather"
 local hash = require "gen.families.lookup.print_hash"
@@ -53,7 +54,7 @@ function kernels.api(p)
             or false,
         inlines = kernels.inlines(p),
         integers = integers,
-        max_threads = p.max_threads,
+        max_threads = cost.max_threads,
         norm = p.model.norm ~= nil,
         formula = kernels.formula(p),
         statuses = {},

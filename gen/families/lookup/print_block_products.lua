@@ -29,11 +29,16 @@ function block_products.few(p, few, products, values)
         block.strips = { product.strips(of, isa.lanes, few.vectors_alone) } -- by the number of tokens
         block.strips[few.tokens] = product.strips(of, isa.lanes, few.vectors)
         block.k_pairs, block.last_rows = of.rows // per_word, {}
-        if integers then block.k_pairs = of.depth // of.folds end
         for row = block.k_pairs * per_word, of.rows - 1 do
             table.insert(block.last_rows, tostring(row))
         end
-        block.block_words, block.x_stride = of.block_words, integers and of.x_stride // per_word or of.x_stride
+        block.block_words, block.x_stride = of.block_words, of.x_stride
+        if integers then
+            -- A fold's blocks of inputs lie so many blocks, and words, after those of the one before.
+            block.lines, block.fold_blocks = of.lines, of.fold_gap // of.rows
+            block.fold_words = block.fold_blocks * of.lines
+            block.x_stride = product.lines(of.x_stride, per_word)
+        end
     end)
     values.unpacked = false
     -- One call for all blocks of a product: a call for each costs one token 2 to 3 % of its projection.
@@ -63,9 +68,10 @@ function block_products.few(p, few, products, values)
     values.load_weights = function(vector, k) return load(isa.load_unaligned, isa.load_partial, vector, k) end
     values.load_words = function(vector, k) return load(isa.load_words, isa.load_words_partial, vector, k) end
     values.unpack = per_word > 1 and isa["unpack_" .. type.name] or false
-    -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`.
-    values.zeros = function(token, count, name)
-        local list, zero = {}, name and isa.index_zero() or isa.zero()
+    -- Declarations of a token's accumulators, four a line: of floats, or of integers with names that begin with `name`;
+    -- `start`: what they begin with, zero if absent.
+    values.zeros = function(token, count, name, start)
+        local list, zero = {}, start or name and isa.index_zero() or isa.zero()
         for first = 0, count - 1, 4 do
             local line = {}
             for n = first, math.min(first + 3, count - 1) do
@@ -76,9 +82,7 @@ function block_products.few(p, few, products, values)
         return list
     end
     -- Sums of integers wait for each other where there are few: then two words in a row have sums of their own.
-    values.chains = function(block, vectors, tokens)
-        return vectors * tokens <= 4 and block.k_pairs % 2 == 0 and block.k_pairs > 0 and 2 or 1
-    end
+    values.chains = function(block, vectors, tokens) return vectors * tokens <= 4 and block.lines % 2 == 0 and 2 or 1 end
 end
 
 -- Splits `outputs` outputs into codelets of at most `max`.
@@ -113,7 +117,7 @@ function block_products.many(p, v, products, values)
     local micro_seen = {}
     values.micro, values.folded = {}, false
     values.blocks = distinct_blocks(products, function(block, of)
-        block.k_pairs = of.depth // of.folds
+        block.lines = of.lines
         block.full_panels, block.tail_outputs, block.depth, block.panel_words =
             of.full_panels, of.tail_outputs, of.depth, of.depth * product.panel
         block.full = of.full_panels > 0 and parts(product.panel, v.outputs) or {}
@@ -146,7 +150,8 @@ function block_products.many(p, v, products, values)
     values.accumulators = function(output)
         local list = {}
         for n = 0, v.vectors - 1 do
-            list[n + 1] = "y" .. output .. "_" .. n .. " = " .. (word.integers and v.isa.index_zero() or v.isa.zero())
+            local start = word.offset and "start" .. n or word.integers and v.isa.index_zero() or v.isa.zero()
+            list[n + 1] = "y" .. output .. "_" .. n .. " = " .. start
         end
         return table.concat(list, ", ")
     end

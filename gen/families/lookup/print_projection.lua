@@ -2,6 +2,7 @@
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local literal = require "gen.print.literal"
+local product = require "gen.families.lookup.product"
 
 local sum = literal.sum
 
@@ -9,33 +10,65 @@ local sum = literal.sum
 local function parts_of(regime, integers)
     local folder = "templates/lookup/" .. regime .. "/"
     return {
-        product = folder .. (integers and "pair_product.c" or "product.c"),
+        product = folder .. (integers and "integer_product.c" or "product.c"),
         round = folder .. "round_inputs.c",
         bias = folder .. "bias.c",
         residual = folder .. "residual.c",
     }
 end
 
+local counters = { nil, "k_pair", nil, "k_quad" } -- of words, by the inputs in one
+local words_text = {
+    nil,
+    "A word holds two weights, or two inputs.",
+    nil,
+    "A word holds four weights, or four inputs.",
+}
+
 -- Adds the calls that find the units of a tile's inputs, and that round them; `place` 0 is that of the units of x, 1 of
--- those of a stage's outputs. Few tokens find and round at once. A block of `fold`s has inputs so many floats apart.
+-- those of a stage's outputs. Few tokens find and round at once, and so does what has a unit for each block. A block of
+-- `fold`s has inputs so many floats apart.
 local function add_rounding(p, v, values)
     local few, word = v.regime == "few", p.projection.word
     local at_item = few and " + token * " or " + tile * "
-    values.integers = { pitch = v.work[1].pitch * v.tile }
-    local function units_at(place) return sum("units + tile * " .. 4 * v.tile, place * 2 * v.tile) end
+    local blocks = v.work[2].blocks
+    values.integers = {
+        pitch = v.work[1].pitch * v.tile,
+        starts = word.offset ~= nil,
+        offsets = word.offset and string.format("0x%08xu", word.offset * 0x01010101), -- in every byte
+        blocks = word.offset and blocks or false, -- units of a token
+        block = p.shape.kind == "bh4" and p.shape.block or p.shape.d,
+        units_pitch = 2 * blocks * v.tile,
+    }
+    values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
+    values.dot = v.isa["dot_" .. p.projection.name]
+    -- Inputs rounded to the integers of words: vectors of them for a vector of words, or in a row.
+    values.pack_word = function(parts) return v.isa["pack_" .. p.projection.name](table.unpack(parts)) end
+    values.store_inputs = function(base, at, parts)
+        return (word.rows == 4 and v.isa.store_quads or v.isa.store_i16)(base, at, table.unpack(parts))
+    end
+    local function units_at(place) return sum("units + tile * " .. 2 * blocks * v.tile, place * 2 * v.tile) end
     values.units_at = units_at
     values.measure = not few
+        and not word.offset
         and function(source, step, rows, place)
             return string.format("%s_units_%d(%s + tile * %d, %s)", values.helper, rows, source, step, units_at(place))
         end
     values.round = function(source, step, rows, place, fold)
         local name = values.helper .. "_round_" .. rows
         local from, to = source .. at_item .. step, "integers" .. at_item .. values.integers.pitch
-        if few then return "units[token] = " .. name .. "(" .. from .. ", " .. to .. ")" end
-        if fold then
-            from, to = from .. " + fold * " .. fold, to .. " + fold * " .. rows // word.rows * v.tile
+        local units, starts = units_at(word.offset and 0 or place or 0), "starts + tile * " .. blocks * v.tile
+        if few and word.offset then
+            units, starts = "units + token * " .. blocks, "starts + token * " .. blocks
+        elseif few then
+            return "units[token] = " .. name .. "(" .. from .. ", " .. to .. ")"
         end
-        return name .. "(" .. from .. ", " .. units_at(place) .. ", " .. to .. ")"
+        if fold then
+            from = from .. " + fold * " .. fold
+            to = to .. " + fold * " .. product.lines(rows, word.rows) * v.tile
+            units, starts = units .. " + fold * " .. 2 * v.tile, starts .. " + fold * " .. v.tile
+        end
+        return name .. "(" .. table.concat({ from, units, word.offset and to .. ", " .. starts or to }, ", ") .. ")"
     end
 end
 
@@ -57,8 +90,9 @@ local function add_bh4(p, v, values)
         end
     end
     local whole = shape.d == shape.padded and { shape.padded } or { shape.d, shape.padded }
-    values.measured_rows = projection.apart and whole or { shape.d }
     values.rounded_rows = v.regime == "few" and whole or rows_of(products)
+    values.block_rows = rows_of(products)
+    values.measured_rows = p.projection.word.offset and values.rounded_rows or projection.apart and whole or { shape.d }
     values.passes, values.groups = projection.passes, projection.groups
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (p.model.norm and "vector" or literal.float(1 - shape.decay)) or false
@@ -97,15 +131,8 @@ return function(p, v, values)
         products = add_bh4(p, v, values)
     else
         products = v.projection.products
-        values.products, values.rounded_rows, values.measured_rows = products, { shape.d }, { shape.d }
-    end
-    if p.projection.word.integers then
-        values.rounded = {
-            vectors = 2,
-            storage = p.projection.word.storage,
-            limit = "32767",
-            text = "16-bit integers, two to a word",
-        }
+        values.products, values.block_rows = products, { shape.d }
+        values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
     block_products[v.regime](p, v, products, values)
 end

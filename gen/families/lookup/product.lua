@@ -2,12 +2,15 @@
 --
 -- A block has `rows` inputs and `outputs` outputs; with `folds` > 1 its input is the concatenation of `folds` blocks
 -- that lie `fold_gap` rows apart. Packed weights are 32-bit words, each of one weight or of those of `together` rows
--- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * rows / together, the last panel of a
--- block narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that do not fill
--- a word have zeros beside them.
+-- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * lines, lines = rows / together, the last
+-- panel of a block narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that
+-- do not fill the last word of a block, or of a fold, have zeros beside them.
 local product = {}
 
 product.panel = 16
+
+-- Words that so many rows of an output take.
+function product.lines(rows, together) return (rows + together - 1) // together end
 
 -- blocks       { count =, rows =, outputs =, folds =, fold_gap =, x_stride = rows between the inputs of two blocks }
 -- at           index of the first word of the first block
@@ -18,8 +21,8 @@ product.panel = 16
 -- each, flops =, boxes = in elements, source = } and the fields of `blocks`.
 function product.plan(blocks, at, together, source, repeats)
     local panel = product.panel
-    assert(blocks.folds == 1 or blocks.rows % together == 0, "a word must not span two folds")
-    local depth = (blocks.rows * blocks.folds + together - 1) // together
+    local lines = product.lines(blocks.rows, together)
+    local depth = lines * blocks.folds
     local full, tail = blocks.outputs // panel, blocks.outputs % panel
     local plan = {
         name = "block_"
@@ -36,6 +39,7 @@ function product.plan(blocks, at, together, source, repeats)
         full_panels = full,
         tail_outputs = tail,
         together = together,
+        lines = lines,
         depth = depth,
         at = at,
         block_words = depth * blocks.outputs,
@@ -60,7 +64,7 @@ function product.plan(blocks, at, together, source, repeats)
                 },
                 { count = blocks.count, from = source.block, to = plan.block_words * together },
                 { count = panels, from = panel * source.output, to = panel * depth * together },
-                { count = blocks.folds, from = source.fold, to = blocks.rows * width },
+                { count = blocks.folds, from = source.fold, to = lines * together * width },
                 { count = rows, from = together * source.row, to = together * width },
                 { count = width, from = source.output, to = together },
             },

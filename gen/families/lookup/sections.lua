@@ -101,7 +101,8 @@ end
 --   tensor but rotary angles;
 --   storage, count: how kernels read it, as so many of that C type; row, scales: width of the rows of a
 --   scaled type, and byte offset of the section that takes their scales; a section without `from` is filled by another
---   one; slow: a token reads few of its rows, so that firmware may have it in slower memory
+--   one; raised: added to the elements of a scaled type; slow: a token reads few of its rows, so that firmware may have
+--   it in slower memory
 function sections.of(m, shape, projection, tables)
     local list = {}
     local function add(section)
@@ -139,8 +140,10 @@ function sections.of(m, shape, projection, tables)
         blocks = shape.kind == "bh4" and shape.block or nil,
         steps = sections.projection_steps(m, shape),
         boxes = projection.boxes,
+        raised = word.offset,
         doc = "packed projection weights"
-            .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or ""),
+            .. (word.rows > 1 and ", " .. word.rows .. " in " .. shape.projection.name .. " to a word" or "")
+            .. (word.offset and ", each " .. word.offset .. " larger" or ""),
     }
     add {
         name = "projection_bias",

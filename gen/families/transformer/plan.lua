@@ -12,6 +12,7 @@ local json = require "json"
 local layout = require "gen.families.transformer.layout"
 local maps_of = require "gen.families.transformer.maps"
 local names = require "gen.model.names"
+local phases = require "gen.families.transformer.phases"
 local samples = require "gen.families.transformer.samples"
 local schedule = require "gen.families.transformer.schedule"
 local sections_of = require "gen.families.transformer.sections"
@@ -119,7 +120,7 @@ end
 -- The instruction set `isa` with what it needs for sums of products of the type `activations`, for kernels of `name`;
 -- rows of tables are converted as without.
 function transformer_plan.with_bytes(isa, activations, name)
-    words.demand(isa, { "integer", "bytes" }, name)
+    words.demand(isa, { "integer", "quads" }, name)
     local copy = {}
     for key, value in pairs(isa_list.with_types(isa, { activations })) do
         copy[key] = value
@@ -164,7 +165,8 @@ end
 -- are a part of a model: names, of the part (names.part); first_layer, the number of their first layer in the
 -- checkpoint; at, where their sections begin in the blob; shared_product(number, isa, product), the name of the model's
 -- own kernel for products that are planned so, or nil; one_by_one: schedules have chunks of one token, and calls give
--- no products of several; float_sums: norms sum in floats instead of doubles.
+-- no products of several; float_sums: norms sum in floats instead of doubles; threads: the names
+-- { ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
@@ -233,6 +235,7 @@ function transformer_plan.build(m, isas, options)
         float_sums = options.float_sums or false,
         activations = activations or dtype.get "f32",
         rounded_inputs = rounded_inputs { before, after },
+        threads = options.threads or false,
         variants = {},
         scratch_bytes = 0,
         decode_scratch_bytes = 0,
@@ -249,6 +252,14 @@ function transformer_plan.build(m, isas, options)
     for i, isa in ipairs(sets) do
         local v =
             variant.of(m, shape, before, after, isa, choices[i], parts, i, options.shared_product, options.one_by_one)
+        if p.threads then
+            local by_count = false
+            for _, part in ipairs(parts) do
+                by_count = by_count or phases.kernels(part, v) ~= nil
+            end
+            v.phases = phases.of(shape, before, after, v.unpacked_at ~= nil, by_count)
+            v.part = phases.part(v, own_maps, parts)
+        end
         p.variants[i] = v
         p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
         p.decode_scratch_bytes = math.max(p.decode_scratch_bytes, v.decode_scratch_bytes)

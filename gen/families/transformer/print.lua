@@ -4,6 +4,7 @@ local barriers = require "gen.print.barriers"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
+local phases = require "gen.families.transformer.phases"
 
 local transformer_kernels = {}
 
@@ -75,11 +76,17 @@ function transformer_kernels.product(shape)
     return shape.rounded and "templates/transformer/product_bytes.c" or "templates/transformer/product.c"
 end
 
--- What the template that rounds inputs reads.
-function transformer_kernels.rounding_values(rounded, inputs, values)
-    values.rounded_rows = inputs
-    values.rounded = rounded
-        and { rows = rounded.rows, vectors = 4, storage = "int8_t", limit = "127", text = "signed bytes" }
+-- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
+function transformer_kernels.rounding_values(isa, rounded, inputs, values)
+    values.rounded, values.rounded_rows = rounded or false, inputs
+    values.rounding = rounded
+        and {
+            projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
+            rounded_rows = {},
+            block_rows = inputs,
+            integers = { starts = true },
+            store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
+        }
 end
 
 -- What the product's template reads.
@@ -114,7 +121,9 @@ local function blocks_values(p, v, values)
         return list
     end
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
-    values.tokens_parameters = tokens_parameters(p)
+    values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
+    values.list_of = function(list) return table.concat(list, ", ") end
+    values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
     values.copies, values.float_sums = p.copies, p.float_sums
     values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
@@ -135,7 +144,7 @@ local function blocks_values(p, v, values)
         end
         return table.concat(list, ", ")
     end
-    transformer_kernels.rounding_values(p.shape.rounded or false, p.rounded_inputs, values)
+    transformer_kernels.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.one_over_d = string.format("%.17g", 1 / p.shape.d)
 end

@@ -4,6 +4,8 @@ local dtype = require "gen.plan.dtype"
 local describe = require "gen.families.whole.describe"
 local firmware = require "gen.families.whole.firmware"
 local plan = require "gen.families.whole.plan"
+local print_training = require "gen.families.whole.print_training"
+local training = require "gen.families.whole.training"
 local transformer = require "gen.families.transformer.family"
 local web = require "gen.families.whole.web"
 
@@ -12,7 +14,7 @@ local family = {
     noun = "whole model",
     model = require "gen.families.whole.model",
     -- facts: as of a tokenizer
-    options = { "type", "cache", "activations", "decode", "schedule", "tuned", "facts", "lengths", "html" },
+    options = { "type", "cache", "activations", "decode", "schedule", "tuned", "facts", "lengths", "html", "threads" },
     types = transformer.types,
     space = transformer.space,
     print = require "gen.families.whole.print",
@@ -26,6 +28,12 @@ local family = {
     isa_types = transformer.isa_types,
     left_out = checkpoint.left_out,
     web = web.of,
+    training = {
+        add = training.add,
+        header = "templates/whole/training/model.h",
+        api = print_training.api,
+        files = print_training.files,
+    },
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end

@@ -1,5 +1,6 @@
 -- The memory of a whole model: the state, and scratch with its buffers by lifetime.
 local blob = require "gen.plan.blob"
+local cost = require "gen.plan.cost"
 local layout = require "gen.families.transformer.layout"
 local lifetimes = require "gen.plan.lifetimes"
 
@@ -88,6 +89,9 @@ function memory.plan(p, header)
     end
     p.tokens = p.causal and math.min(chunk, p.context) or memory.positions(p.model, p.target)
     p.rows = p.one_by_one and 1 or math.min(p.tokens, p.causal and p.tokens or most_rows)
+    local dense, head = p.output.dense, p.output.head
+    local words = (dense and dense.inputs * dense.outputs or 0) + (head and head.inputs * head.outputs or 0)
+    p.rows_part = words > 0 and cost.part(p.rows, cost.tokens_worth_a_thread(2e-6 * words), {}) or p.rows
     p.state_bytes = header
     for _, segment in ipairs(p.segments) do
         if p.causal then

@@ -32,7 +32,7 @@ end
 
 -- The runs of blocks: { word, field, plan, cache_at: of its cache in the state }. Their sections follow place `at` of
 -- the blob. Returns also where they end.
-local function segments_of(m, isas, public, options, at, shared_product)
+local function segments_of(m, isas, public, options, at, shared_product, threads)
     local list, first_layer = {}, 0
     for i, model in ipairs(whole_model.segments(m)) do
         local word = model.name:sub(#m.name + 2)
@@ -49,6 +49,7 @@ local function segments_of(m, isas, public, options, at, shared_product)
             one_by_one = options.one_by_one,
             float_sums = options.target ~= nil,
             part = options.part,
+            threads = threads,
         })
         list[i] = { word = word, plan = p, first_layer = first_layer }
         first_layer, at = first_layer + model.layers, p.packed_bytes
@@ -97,7 +98,8 @@ function plan.build(m, isas, options)
     local c = sections.collector(blob.header_bytes, type, rounded)
     local embedding = stages.embedding(m, widths, c)
     local shared_product, products = shared_products(m, type, rounded)
-    local segments, at = segments_of(m, isas, public, options, c.at, shared_product)
+    local threads = not options.target and { ranges = public.ranges, range = public.range }
+    local segments, at = segments_of(m, isas, public, options, c.at, shared_product, threads)
     c.at = at
     local output = stages.output(m, widths, embedding, c)
     local facts, ends
@@ -135,6 +137,7 @@ function plan.build(m, isas, options)
         layers = whole_model.count(m),
         target = options.target,
         one_by_one = options.one_by_one or false,
+        threads = threads, -- names of what shares tokens in an OpenMP build; false: there is none
         float_sums = options.target ~= nil, -- doubles are software on many targets
         options = {
             type = type.name,

@@ -1,5 +1,6 @@
 -- What the templates of whole models print: from the plan's numbers to the names, lists and words that a template loops
 -- over.
+local cost = require "gen.plan.cost"
 local isa_list = require "gen.isa.list"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
@@ -28,6 +29,10 @@ local function constants_of(p)
         )
     end
     add("ROWS", p.rows, "rows that go through the embedding and the output together")
+    if p.threads then
+        add("ROWS_PART", p.rows_part, "of these, that are worth a thread")
+        add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread")
+    end
     for _, buffer in ipairs(p.memory.buffers) do
         add(buffer.name:upper() .. "_AT", buffer.at, "bytes into scratch: " .. buffer.doc)
     end
@@ -77,8 +82,9 @@ function whole.api(p)
     values.whole = p
     values.parts_of_blocks = parts
     values.own_sections = p.own_sections
-    values.inlines, values.register_barriers, values.openmp =
-        inlines, p.rounded and p.variants[#p.variants].isa.register_barrier or false, false
+    values.inlines, values.openmp = inlines, p.threads and true
+    values.register_barriers = p.rounded and p.variants[#p.variants].isa.register_barrier or false
+    values.threads, values.max_threads = p.threads, cost.max_threads
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
     if p.target then
@@ -124,8 +130,8 @@ local function forward_values(p, v, values)
         end
     end
     values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded.rows) end
-    transformer.rounding_values(p.rounded or false, inputs, values)
-    values.float_sums = p.float_sums
+    transformer.rounding_values(isa, p.rounded, inputs, values)
+    values.float_sums, values.threads = p.float_sums, p.threads
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
     -- Where a buffer lies: `alone` is the condition of a token alone.

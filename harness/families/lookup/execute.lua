@@ -10,21 +10,12 @@ local json = require "json"
 local kernel = require "kernel"
 local machine = require "harness.base.machine"
 local packed = require "harness.families.lookup.packed"
-local plan = require "gen.families.lookup.plan"
 local process = require "process"
 local request = require "gen.bundle.request"
 local rivals = require "harness.measure.rivals"
 local runnable = require "harness.base.runnable"
 
 local execute = {}
-
--- The option --threads; raises one line.
-function execute.threads_of(options)
-    if options.threads < 1 or options.threads > plan.max_threads then
-        error(string.format("--threads: %d: must be an integer from 1 to %d", options.threads, plan.max_threads), 0)
-    end
-    return options.threads
-end
 
 -- A plan that can run here: { plan, threads, files, library }; its kernels are for the instruction sets `sets`. `files`
 -- are packed weights of its types, if there are any yet.
@@ -43,10 +34,10 @@ end
 function execute.run(path, options)
     local sets = runnable.sets(options.isa, family.isa_types(options))
     input.check(options.input, request.model(path, options).d)
-    local b = build(path, { sets[#sets] }, options, 1)
+    local b = build(path, { sets[#sets] }, options, compile.threads_of(options))
     local result = assert(
         kernel.run(
-            compile.describe(b.plan, b.plan.variants[1], b.library),
+            compile.describe(b.plan, b.plan.variants[1], b.library, nil, b.threads),
             b.files.output,
             options.input,
             options.output
@@ -56,7 +47,7 @@ function execute.run(path, options)
 end
 
 function execute.verify(path, options)
-    local threads = execute.threads_of(options)
+    local threads = compile.threads_of(options)
     local sets, skipped = runnable.every(options.isa, family.isa_types(options))
     local b = build(path, sets, options, threads)
     local p = b.plan
@@ -172,7 +163,7 @@ end
 
 function execute.bench(path, options)
     options.tables, options.projection = options.tables or "f32", options.projection or "f32"
-    local threads, kinds = execute.threads_of(options), rivals.select(options.rivals or "same,f32")
+    local threads, kinds = compile.threads_of(options), rivals.select(options.rivals or "same,f32")
     local builds, files = {}, {}
     for i, choice in ipairs(combinations(options)) do
         local types = choice.projection .. " " .. choice.tables

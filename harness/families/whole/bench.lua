@@ -70,20 +70,21 @@ local function calls_of(p, lengths)
 end
 
 -- The model of plan `p` as the job names it.
-local function described(p, name, path, blob)
+local function described(p, name, path, blob, threads)
+    local function shared(of) return threads > 1 and p.names.openmp(of) or of end
     return {
         name = name,
         library = path,
         blob = blob,
         bind = p.names.bind,
-        encode_batch = not p.causal and p.names.encode_batch or nil,
+        encode_batch = not p.causal and shared(p.names.encode_batch) or nil,
         start = p.causal and p.names.start or nil,
-        prefill = p.causal and p.names.prefill or nil,
+        prefill = p.causal and shared(p.names.prefill) or nil,
         step = p.causal and p.names.step or nil,
         weights_struct_bytes = p.weights_struct_bytes,
         state_bytes = p.state_bytes,
         state_header = math.min(whole_plan.state_header, p.state_bytes),
-        scratch_bytes = p.scratch_bytes,
+        scratch_bytes = p.scratch_bytes * threads,
         d_out = p.widths.out,
         vocab = p.model.vocab,
     }
@@ -94,9 +95,10 @@ end
 local function verified(path, p, options)
     local directory, worst = process.temporary_directory(), 0.0
     host.status("verifying " .. p.model.name)
-    local compiled = compile.library({ p }, directory .. "/library", options.cc, options.cflags)
+    local flags = compile.threaded(p, options.cflags, options.threads)
+    local compiled = compile.library({ p }, directory .. "/library", options.cc, flags)
     local prepared = verify.prepare(p, directory, options)
-    for _, result in ipairs(verify.check_library(p, compiled, prepared)) do
+    for _, result in ipairs(verify.check_library(p, compiled, prepared, options.threads)) do
         if not result.ok then
             error(
                 string.format(
@@ -120,7 +122,7 @@ local function reads_less(p, of) return #p.tensors < #of.tensors end
 -- A model and what is left of it without its parts, compiled: entries of the job by name.
 local function add_model(entries, path, p, prefix, isa, type, options)
     local compiled, blob, rel_err, weights = verified(path, p, options)
-    entries[#entries + 1] = described(p, prefix .. "whole", compiled, blob)
+    entries[#entries + 1] = described(p, prefix .. "whole", compiled, blob, options.threads)
     local directory = process.temporary_directory()
     local body = parts.plan(parts.body(p.model), isa, type, p.options.schedule, options)
     local body_blob = directory .. "/body.bin"
@@ -131,9 +133,9 @@ local function add_model(entries, path, p, prefix, isa, type, options)
         ignore = reads_less(body, p) and "*" or nil,
     })
     local function add(part_plan, name)
-        local flags = options.cflags .. " " .. parts.cflags
+        local flags = compile.threaded(part_plan, options.cflags .. " " .. parts.cflags, options.threads)
         local own = compile.library({ part_plan }, directory .. "/" .. name, options.cc, flags)
-        entries[#entries + 1] = described(part_plan, prefix .. name, own, body_blob)
+        entries[#entries + 1] = described(part_plan, prefix .. name, own, body_blob, options.threads)
     end
     host.status("compiling parts of " .. p.model.name)
     add(body, "body")
@@ -149,7 +151,7 @@ local function job_of(m, causal, entries, calls, options)
     local job = {
         model = m.name,
         seed = options.seed,
-        threads = 1,
+        threads = options.threads,
         repetitions = options.repetitions,
         slices = 0,
         min_time = 0.05,
@@ -182,23 +184,26 @@ local function job_of(m, causal, entries, calls, options)
     return job
 end
 
--- The median µs of a call of the model with prefix `prefix`, whole and without its parts, by name; share of the CPU.
-local function times_of(samples, prefix, i)
+-- The median µs of a call of the model with prefix `prefix`, whole and without its parts, by name, on that clock; share
+-- of the CPU.
+local function times_of(samples, prefix, i, clock)
     local us = {}
     for _, name in ipairs { "whole", "body" } do
-        us[name] = statistics.median(samples[call_name(prefix .. name, i)].cpu)
+        us[name] = statistics.median(samples[call_name(prefix .. name, i)][clock])
     end
     for _, row in ipairs(parts.left_out) do
-        us[row.name] = statistics.median(samples[call_name(prefix .. row.name, i)].cpu)
+        us[row.name] = statistics.median(samples[call_name(prefix .. row.name, i)][clock])
     end
     return us, statistics.median(samples[call_name(prefix .. "whole", i)].share)
 end
 
--- One result for every call. errors: of the model and of its twin, if there is one.
-local function results_of(p, type, samples, calls, errors)
-    local list = {}
+-- One result for every call. errors: of the model and of its twin, if there is one. Of what runs on several threads wall
+-- time counts, and they need not be busy all of the time.
+local function results_of(p, type, samples, calls, errors, threads)
+    local list, clock = {}, threads > 1 and "wall" or "cpu"
+    local function counts(...) return threads > 1 or statistics.counts(...) end
     for i, of in ipairs(calls) do
-        local us, share = times_of(samples, "", i)
+        local us, share = times_of(samples, "", i, clock)
         local tokens = of.tokens * of.sequences
         local r = {
             model = p.model.name,
@@ -215,7 +220,8 @@ local function results_of(p, type, samples, calls, errors)
             body_us_per_sequence = us.body / of.sequences,
             stages = parts.stages(us),
             cpu_over_wall = share,
-            counts = statistics.counts(share),
+            threads = threads,
+            counts = counts(share),
             rel_err = errors.own,
         }
         local together = 0.0
@@ -225,9 +231,9 @@ local function results_of(p, type, samples, calls, errors)
         end
         r.stages_share = together / r.us_per_sequence
         local again = samples[call_name("again", i)]
-        r.again_ratio = again and statistics.median(again.cpu) / us.whole or nil
+        r.again_ratio = again and statistics.median(again[clock]) / us.whole or nil
         if errors.dense then
-            local dense, dense_share = times_of(samples, "dense_", i)
+            local dense, dense_share = times_of(samples, "dense_", i, clock)
             r.dense = {
                 us_per_sequence = dense.whole / of.sequences,
                 body_us_per_sequence = dense.body / of.sequences,
@@ -235,7 +241,7 @@ local function results_of(p, type, samples, calls, errors)
                 rel_err = errors.dense,
             }
             r.speedup, r.body_speedup = dense.whole / us.whole, dense.body / us.body
-            r.counts = statistics.counts(share, dense_share)
+            r.counts = counts(share, dense_share)
         end
         list[i] = r
     end
@@ -284,8 +290,9 @@ end
 -- What stands below the tables.
 local function notes_of(results)
     local notes = {
-        "us/sequence, us/token: medians of interleaved CPU times. error: relative to float64. no head: without what \z
-            stands behind the last block.",
+        "us/sequence, us/token: medians of interleaved "
+            .. (results[1].threads > 1 and "wall" or "CPU")
+            .. " times. error: relative to float64. no head: without what stands behind the last block.",
     }
     if results[1].dense then
         notes[2] = "dense twin: the same model, emitted with the same types, whose FFNs are MLPs of f = 4 d with GELU."
@@ -301,9 +308,21 @@ local function notes_of(results)
     return notes
 end
 
+local function threads_text(results)
+    local threads = results[1].threads
+    return threads == 1 and "one thread" or "up to " .. threads .. " threads"
+end
+
 local function print_tables(m, host_facts, cflags, results)
     local lines = {
-        string.format("%s on %s, %s %s, one thread", m.name, host_facts.cpu, host_facts.compiler, cflags),
+        string.format(
+            "%s on %s, %s %s, %s",
+            m.name,
+            host_facts.cpu,
+            host_facts.compiler,
+            cflags,
+            threads_text(results)
+        ),
     }
     columns.add(lines, behind_first(call_columns), results)
     lines[#lines + 1] = "by stage, us/sequence"
@@ -331,6 +350,7 @@ local function page(m, host_facts, results)
     list[#list + 1] = html.facts {
         { "CPU", host_facts.cpu .. ": " .. table.concat(host_facts.isa, ", ") },
         { "compiler", host_facts.compiler .. " " .. host_facts.flags },
+        { "threads", threads_text(results) },
     }
     return html.page(m.name .. ": the time of a whole model", list)
 end
@@ -350,6 +370,7 @@ function bench.run(path, options)
     if options.batch then
         error("--batch: " .. options.batch .. ": is for blocks and FFNs; whole models take --lengths", 0)
     end
+    compile.threads_of(options)
     local facts, results, host_facts = cpu.describe(), json.array {}, nil
     local m
     for _, type in ipairs(dtype.select(options.type or "f32", "type")) do
@@ -369,8 +390,9 @@ function bench.run(path, options)
             end
             local samples, context = measure.run(job_of(m, p.causal, entries, calls, own), { show_stderr = true })
             if not samples then return 1 end
-            host_facts = host_facts or setting.host_facts(facts, isa, options.cc, options.cflags, context)
-            table.move(results_of(p, type, samples, calls, errors), 1, #calls, #results + 1, results)
+            local flags = compile.threaded(p, options.cflags, options.threads)
+            host_facts = host_facts or setting.host_facts(facts, isa, options.cc, flags, context)
+            table.move(results_of(p, type, samples, calls, errors, options.threads), 1, #calls, #results + 1, results)
         end
     end
     if options.json then

@@ -8,6 +8,7 @@ local perplexity = require "harness.families.whole.perplexity"
 local similar = require "harness.families.whole.similar"
 local request = require "gen.bundle.request"
 local tokenizer = require "harness.families.tokenizer.family"
+local tuning = require "harness.families.whole.tuning"
 local verify = require "harness.families.whole.verify"
 
 local function tokenize(path, texts, options)
@@ -29,4 +30,5 @@ return {
     text = { embed = embed.run, similar = similar.run, generate = generate.run, perplexity = perplexity.run },
     verify = verify.run,
     firmware = firmware,
+    tuning = tuning,
 }

@@ -189,9 +189,9 @@ local function check_encoder(p, job, prepared, tolerance, add)
     add("batch", tokens, message, results and relative, results and absolute, results and turned)
 end
 
--- Compares plan `p`, for one instruction set and compiled into `path`, with the reference: a list of results, one for
--- each way to call it.
-function verify.check_library(p, path, prepared)
+-- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference: a
+-- list of results, one for each way to call it.
+function verify.check_library(p, path, prepared, threads)
     local results, tolerance = {}, dtype.get(p.options.cache, "cache").cache.tolerance
     local lookup, maps, wrong, activations_err = false, {}, nil, nil
     for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
@@ -231,17 +231,18 @@ function verify.check_library(p, path, prepared)
         }
     end
     local check = p.causal and check_decoder or check_encoder
-    check(p, library.job(p, path, prepared.blob), prepared, tolerance, add)
+    check(p, library.job(p, path, prepared.blob, threads), prepared, tolerance, add)
     return results
 end
 
 -- Compares every one of the plans, each for one instruction set, with the reference. Returns a list of results.
 function verify.check(plans, options)
-    local directory, results = process.temporary_directory(), {}
+    local directory, results, threads = process.temporary_directory(), {}, compile.threads_of(options)
     local prepared = verify.prepare(plans[1], directory, options)
     for _, p in ipairs(plans) do
-        local path = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, options.cflags)
-        local found = verify.check_library(p, path, prepared)
+        local flags = compile.threaded(p, options.cflags, threads)
+        local path = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, flags)
+        local found = verify.check_library(p, path, prepared, threads)
         table.move(found, 1, #found, #results + 1, results)
     end
     return results

@@ -1,7 +1,9 @@
-//$ takes isa, lanes, helper, rounded, rounded_rows
-//$ for _, rows in ipairs(rounded_rows) do
-//$ local block = rounded.vectors * lanes
-//$ local whole, rest = rows - rows % block, rows % block
+//$ takes isa, lanes, helper, projection, rounded_rows, block_rows, integers, store_inputs
+//$ local word, starts = projection.word, integers.starts
+//$ local levels, per_word = word.levels, word.rows
+//$ for _, rows in ipairs(starts and block_rows or rounded_rows) do
+//$ local vectors = per_word * lanes -- floats of a vector of words
+//$ local whole, rest = rows - rows % vectors, rows % vectors
 //$ -- What is left of `n` floats from `at` on, a vector of them.
 //$ local function some(at, n)
 //$     if n <= 0 then return isa.zero() end
@@ -21,9 +23,15 @@ $(i)max = $(isa.max("max", magnitude));
 $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 
-/* The $(rows) inputs of a token as $(rounded.text): multiples of the unit that it returns, 1/$(rounded.limit) of the largest. A NaN or an
+//$ if starts then
+/* The $(rows) inputs of a token's block as 8-bit integers, four to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN
+   or an infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros.
+   start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
+//$ else
+/* The $(rows) inputs of a token as 16-bit integers, two to a word: multiples of the unit that it returns, 1/$(levels) of the largest. A NaN or an
    infinity makes the unit NaN; inputs that are all below 1e-34 count as zeros. */
-static inline float $(helper)_round_$(rows)(const float *restrict x, $(rounded.storage) *restrict integers)
+//$ end
+static inline float $(helper)_round_$(starts and "block_" or "")$(rows)(const float *restrict x, $(word.storage) *restrict integers$(starts and ", " .. word.storage .. " *restrict start" or ""))
 {
 //$ if isa.max_magnitude then
     $(isa.index) max = $(isa.index_zero()); /* as integers, of which NaN and infinity are the largest */
@@ -57,29 +65,54 @@ $(i)}
 //$ reduced("    ", "largest", isa.reduce("max", "max"))
 //$ reduced("    ", "exact", isa.reduce("finite", "add"))
 //$ end
-    const float scale = largest > 1e-34f ? $(rounded.limit).0f / largest : 0.0f;
+    const float scale = largest > 1e-34f ? $(levels).0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
-//$ local function bytes(i, at, n)
-//$     for vector = 0, rounded.vectors - 1 do
-//$         local from = sum(at, vector * lanes)
-$(i)$(isa.store_i8("integers", from, isa.mul(some(from, n - vector * lanes), "inverse")));
-//$     end
+//$ if starts then
+    $(isa.index) total = $(isa.index_zero());
 //$ end
 //$ local function words(i, at, n)
-//$     if rounded.storage == "int8_t" then return bytes(i, at, n) end
-//$     local low, high = "low" .. number(at), "high" .. number(at)
-$(i)const $(isa.vector) $(low) = $(isa.mul(some(at, n), "inverse"));
-$(i)const $(isa.vector) $(high) = $(isa.mul(some(sum(at, lanes), n - lanes), "inverse"));
-$(i)$(isa.store_i16("integers", at == "i" and "i / 2" or at // 2, low, high));
+//$     local parts = {}
+//$     for part, name in ipairs(per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" }) do
+//$         local before = (part - 1) * lanes
+//$         parts[part] = name .. number(at)
+$(i)const $(isa.vector) $(parts[part]) = $(isa.mul(some(sum(at, before), n - before), "inverse"));
+//$     end
+//$     local place = at == "i" and "i / " .. per_word or at // per_word
+$(i)$(store_inputs("integers", place, parts));
+//$     if starts then
+$(i)total = $(isa.dot_i8("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
+//$     end
 //$ end
 //$ if whole > 0 then
-    for (size_t i = 0; i < $(whole); i += $(block)) {
-//$ words("        ", "i", block)
+    for (size_t i = 0; i < $(whole); i += $(vectors)) {
+//$ words("        ", "i", vectors)
     }
 //$ end
 //$ if rest > 0 then
 //$ words("    ", whole, rest)
 //$ end
-    return largest * (1.0f / $(rounded.limit).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
+//$ if starts then
+//$ reduced("    ", "sum", isa.reduce(isa.float_of("total"), "add"))
+    *start = (uint32_t) (-$(word.offset) * (int32_t) sum);
+//$ end
+    return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
+}
+//$ end
+//$ for _, rows in ipairs(starts and rounded_rows or {}) do
+//$ local block = integers.block
+//$ local count, rest, words = rows // block, rows % block, (block + per_word - 1) // per_word
+
+/* The $(rows) inputs of a token$(rows > block and ", block by block: units and starts of each" or ""). */
+static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
+{
+//$ if count > 1 then
+    for (size_t block = 0; block < $(count); ++block)
+        units[block] = $(helper)_round_block_$(block)(x + block * $(block), integers + block * $(words), starts + block);
+//$ elseif count == 1 then
+    units[0] = $(helper)_round_block_$(block)(x, integers, starts);
+//$ end
+//$ if rest > 0 then
+    units[$(count)] = $(helper)_round_block_$(rest)($(sum("x", count * block)), $(sum("integers", count * words)), $(sum("starts", count)));
+//$ end
 }
 //$ end

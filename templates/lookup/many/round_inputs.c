@@ -1,16 +1,18 @@
-//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows
+//$ takes isa, lanes, tile, vectors, helper, projection, measured_rows, rounded_rows, integers, pack_word
+//$ local word, starts = projection.word, integers.starts
+//$ local levels, per_word = word.levels .. ".0f", word.rows
 //$ -- Vectors of tokens and rows that are met together, so that no maximum waits for the one before.
 //$ local width = lanes == 1 and 1 or vectors
 //$ local function at(n) return n * lanes end
 
-/* The unit of $(lanes == 1 and "a token's" or "some tokens'") 16-bit integers, 1/32767 of the largest input, and its inverse.
+/* The unit of $(lanes == 1 and "a token's" or "some tokens'") $(8 * 4 // per_word)-bit integers, 1/$(word.levels) of the largest input, and its inverse.
    `finite` is 0, or NaN if an input is NaN or infinite: so is the unit then. Inputs that are all below 1e-34 count as zeros.
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, float *units)
 {
-    $(isa.store("units", 0, isa.fma("max", isa.broadcast("1.0f / 32767.0f"), "finite")));
+    $(isa.store("units", 0, isa.fma("max", isa.broadcast("1.0f / " .. levels), "finite")));
     const $(isa.vector) some = $(isa.max("max", isa.broadcast("1e-34f")));
-    $(isa.store("units", tile, isa.div(isa.broadcast("32767.0f"), "some")));
+    $(isa.store("units", tile, isa.div(isa.broadcast(levels), "some")));
 }
 //$ for _, rows in ipairs(measured_rows) do
 //$ local together = rows > 1 and 8 * width <= isa.registers and 2 or 1
@@ -59,35 +61,76 @@ $(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 }
 //$ end
 //$ for _, rows in ipairs(rounded_rows) do
+//$ local words = (rows + per_word - 1) // per_word
 
+//$ if starts then
+/* $(rows) inputs of a block of a tile as 8-bit integers, four to a word: multiples of a token's unit, which it finds.
+//$ else
 /* $(rows) inputs of a tile as 16-bit integers, two to a word: multiples of a token's unit.
+//$ end
    x         [$(rows)][$(tile)]
    units     [unit, inverse][$(tile)]
-   integers  [$((rows + 1) // 2)][$(tile)] */
-static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict units, $(projection.word.storage) *restrict integers)
+//$ if starts then
+   integers  [$(words)][$(tile)]
+   starts    [$(tile)] -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
+static void $(helper)_round_$(rows)(const float *restrict x, float *restrict units, $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
+    $(helper)_units_$(rows)(x, units);
+//$ else
+   integers  [$(words)][$(tile)] */
+static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict units, $(word.storage) *restrict integers)
+{
+//$ end
 //$ local i = "    "
 //$ if width * lanes < tile then
-    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units, ++integers) {
+    for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units, ++integers$(starts and ", ++starts" or "")) {
 //$     i = "        "
 //$ end
 //$ for n = 0, width - 1 do
 $(i)const $(isa.vector) inverse$(n) = $(isa.load("units", tile + at(n)));
 //$ end
-//$ if rows > 1 then
-$(i)for (size_t row = 0; row < $(rows - rows % 2); row += 2) {
+//$ for n = 0, starts and width - 1 or -1 do
+$(i)$(isa.index) start$(n) = $(isa.index_zero());
+//$ end
+//$ local whole, rest = rows - rows % per_word, rows % per_word
+//$ -- A word of the rows from `row` on, `count` of them, whose names begin with `names`.
+//$ local function add_word(i, row, count, place, names)
 //$     for n = 0, width - 1 do
-$(i)    const $(isa.vector) low$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, at(n))), "inverse" .. n));
-$(i)    const $(isa.vector) high$(n) = $(isa.mul(isa.load("x", sum("row * " .. tile, tile + at(n))), "inverse" .. n));
-$(i)    $(isa.store_words("integers", sum("row / 2 * " .. tile, at(n)), isa.pack_i16("low" .. n, "high" .. n)));
+//$         local parts = {}
+//$         for part = 0, per_word - 1 do
+//$             local value = isa.zero()
+//$             if part < count then
+//$                 value = names[part + 1] .. n
+$(i)const $(isa.vector) $(value) = $(isa.mul(isa.load("x", sum(row, part * tile + at(n))), "inverse" .. n));
+//$             end
+//$             parts[part + 1] = value
+//$         end
+//$         local packed, to = pack_word(parts), sum(place, at(n))
+//$         if starts then
+$(i)const $(isa.index) word$(n) = $(packed);
+$(i)$(isa.store_words("integers", to, "word" .. n));
+$(i)start$(n) = $(isa.dot_i8("start" .. n, isa.index_broadcast(integers.offsets), "word" .. n));
+//$         else
+$(i)$(isa.store_words("integers", to, packed));
+//$         end
 //$     end
+//$ end
+//$ if whole > 0 then
+$(i)for (size_t row = 0; row < $(whole); row += $(per_word)) {
+//$     add_word(i .. "    ", "row * " .. tile, per_word, "row / " .. per_word .. " * " .. tile, per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" })
 $(i)}
 //$ end
-//$ if rows % 2 == 1 then
-//$     for n = 0, width - 1 do
-$(i)const $(isa.vector) last$(n) = $(isa.mul(isa.load("x", (rows - 1) * tile + at(n)), "inverse" .. n));
-$(i)$(isa.store_words("integers", rows // 2 * tile + at(n), isa.pack_i16("last" .. n, isa.zero())));
+//$ if rest > 0 then
+//$     if starts then
+$(i){
 //$     end
+//$     add_word(starts and i .. "    " or i, whole * tile, rest, whole // per_word * tile, per_word == 2 and { "last" } or { "first", "second", "third" })
+//$     if starts then
+$(i)}
+//$     end
+//$ end
+//$ for n = 0, starts and width - 1 or -1 do
+$(i)$(isa.store_words("starts", at(n), isa.index_sub(isa.index_zero(), "start" .. n)));
 //$ end
 //$ if width * lanes < tile then
     }

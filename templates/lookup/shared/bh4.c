@@ -56,10 +56,10 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local source, target = stage.source, stage.target
 //$ if target == "z" then target = group.count > 1 and "y" or sum("z", group.z_at) end
 $(i)/* stage $(stage.number): $(stage.text) */
-//$ if integers and not measure then
+//$ if integers and v.regime == "few" then
 $(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 $(i)    $(round(source, stage.x_step, stage.inputs));
-//$ elseif integers and stage.unit_place == 1 and not stage.measured then
+//$ elseif measure and stage.unit_place == 1 and not stage.measured then
 $(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 $(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ end
@@ -67,13 +67,14 @@ $(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ local looped, before = p.count > 1 and not blocks_argument, unpacked and "unpacked, " or ""
 //$ local function block(base, at, step) return looped and base .. " + block * " .. step or sum(base, at) end
 //$ local i, x, x_step = i, block(source, p.x_at, p.x_block), stage.x_step
-//$ local rounded = integers and measure
+//$ local rounded = integers and v.regime == "many"
 //$ if looped then
 $(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
 //$     i = i .. "    "
 //$ end
 //$ if integers then
-//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. sum("units", measure and stage.units_at or 0) .. ", "
+//$     local place = measure and stage.units_at or not rounded and integers.starts and p.first_block or 0
+//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", " .. sum("units", place) .. ", " .. (integers.starts and sum("starts", place) .. ", " or "")
 //$     if rounded then
 $(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
 //$         if p.folds > 1 then

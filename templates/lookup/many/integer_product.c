@@ -1,29 +1,46 @@
 //$ takes isa, helper, tile, vectors, projection, micro, folded, blocks, panel, unroll, counted, weight, accumulators, barriers
+//$ takes counter, dot, integers, integers_text
+//$ local starts, lines_name = integers.starts, counter .. "s"
 //$ for _, outputs in ipairs(micro) do
 
-/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. A word holds two weights, or two inputs.
+/* $(outputs) outputs of one tile, held in registers over all inputs: y = W x. $(integers_text)
 //$ if folded then
-   x       [folds * k_pairs][$(tile)] words
-   w       [folds * k_pairs][width], of which the first $(outputs) columns are used
+   x       [folds * $(lines_name)][$(tile)] words
+   w       [folds * $(lines_name)][width], of which the first $(outputs) columns are used
    scales  of the outputs' weights, fold_scales from one fold to the next
 //$ else
-   x       [k_pairs][$(tile)] words
-   w       [k_pairs][width], of which the first $(outputs) columns are used
+   x       [$(lines_name)][$(tile)] words
+   w       [$(lines_name)][width], of which the first $(outputs) columns are used
    scales  of the outputs' weights
 //$ end
+//$ if starts then
+   units   $(folded and "[folds][unit, inverse]" or "")[$(tile)] of the tokens' inputs
+   starts  $(folded and "[folds]" or "")[$(tile)] what the sums begin with: weights are $(projection.word.offset) too large
+//$ else
    units   [$(tile)] of the tokens' inputs
-   y       [$(outputs)][$(tile)] */
-static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t k_pairs,$(folded and " size_t folds, size_t fold_scales," or "")
-    const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, float *restrict y)
-{
-//$ for n = 0, vectors - 1 do
-    const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes));
 //$ end
+   y       [$(outputs)][$(tile)] */
+static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x, size_t $(lines_name),$(folded and " size_t folds, size_t fold_scales," or "")
+    const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y)
+{
+//$ local function load_units(i)
+//$     for n = 0, vectors - 1 do
+$(i)const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes));
+//$     end
+//$ end
+//$ local each_fold = starts and folded -- has units of its own
+//$ if not each_fold then load_units("    ") end
 //$ local i = "    "
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold) {
+    for (size_t fold = 0; fold < folds; ++fold$(starts and ", units += " .. 2 * tile .. ", starts += " .. tile or "")) {
         const float *fold_scale = scales + fold * fold_scales;
 //$     i = "        "
+//$     if each_fold then load_units(i) end
+//$ end
+//$ if starts then
+//$     for n = 0, vectors - 1 do
+$(i)const $(isa.index) start$(n) = $(isa.load_words("starts", n * isa.lanes));
+//$     end
 //$ end
 //$ for o = 0, outputs - 1 do
 $(i)$(isa.index) $(accumulators(o));
@@ -40,13 +57,13 @@ $(i)const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lan
 //$ for o = 0, outputs - 1 do
 $(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
 //$     for n = 0, vectors - 1 do
-$(i)y$(o)_$(n) = $(isa.dot_i16("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
+$(i)y$(o)_$(n) = $(dot("y" .. o .. "_" .. n, "w" .. o, "x" .. n));
 //$     end
 //$ end
 //$ lines(i, barriers(sums))
 //$ end
-$(i)for (size_t k_pair = 0; k_pair < k_pairs; $(counted("k_pair"))) {
-$(i)    const $(projection.word.storage) *row = w + $(folded and "(fold * k_pairs + k_pair)" or "k_pair") * width;
+$(i)for (size_t $(counter) = 0; $(counter) < $(lines_name); $(counted(counter))) {
+$(i)    const $(projection.word.storage) *row = w + $(folded and "(fold * " .. lines_name .. " + " .. counter .. ")" or counter) * width;
 //$ if unroll == 1 then
 //$     step(i .. "    ", 0)
 //$ else
@@ -83,16 +100,21 @@ $(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) 
 //$ for _, block in ipairs(blocks) do
 
 /* One block of all tiles: $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs. Steps are words or floats from tile to tile.
+//$ if starts then
+   units  [tiles][$(integers.blocks) folds][unit, inverse][$(tile)]; starts  [tiles][$(integers.blocks) folds][$(tile)] */
+//$ else
    units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
+//$ end
 static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tiles)
+    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tiles)
 {
-//$ local k_of = tostring(block.k_pairs)
+//$ local units = "units + tile * " .. integers.units_pitch .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
+//$ local k_of = tostring(block.lines)
 //$ if folded then k_of = k_of .. ", " .. block.folds .. ", " .. block.fold_gap end
 //$ local function panel_of(i, parts, width, words, first)
 $(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(k_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), units + tile * $(4 * tile),
+$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(k_of), $(sum("w", part.at)), $(width), $(sum("scales", part.at)), $(units),
 $(i)        $(sum("y + tile * y_step", part.at * tile)));
 //$     end
 //$     if #parts > 1 then

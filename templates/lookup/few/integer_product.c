@@ -1,6 +1,7 @@
-//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers
-//$ -- The sums of `vectors` over pair `k` of inputs.
-//$ local function add_pair(i, vectors, tokens, k, x_k, name)
+//$ takes isa, helper, projection, blocks, token_counts, load_words, zeros, chains, barriers, counter, dot, integers, integers_text
+//$ -- The sums of `vectors` over word `k` of inputs. Inputs that are blocks with units of their own have `integers.blocks` a token.
+//$ local starts = integers.starts
+//$ local function add_word(i, vectors, tokens, k, x_k, name)
 //$     local before = name == "sum" and "" or name .. "_"
 //$     for t = 0, tokens - 1 do
 //$         local at = (t == 0 and "" or t == 1 and "x_step + " or t .. " * x_step + ") .. x_k
@@ -10,9 +11,16 @@ $(i)const $(isa.index) $(before)x$(t) = $(isa.index_broadcast("x[" .. at .. "]")
 $(i)const $(isa.index) $(before)w$(n - 1) = $(load_words(vector, k));
 //$         for t = 0, tokens - 1 do
 //$             local to = name .. t .. "_" .. n - 1
-$(i)$(to) = $(isa.dot_i16(to, before .. "x" .. t, before .. "w" .. n - 1));
+//$             local x, w = before .. "x" .. t, before .. "w" .. n - 1
+$(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
 //$         end
 //$     end
+//$ end
+//$ -- The place of token `t`'s unit, or start.
+//$ local function unit_at(t, block)
+//$     local at = sum(t * (integers.blocks or 1), 0)
+//$     if block.folds == 1 or not starts then return at end
+//$     return "fold * " .. block.fold_blocks .. (t > 0 and " + " .. at or "")
 //$ end
 //$ local function scales_of(vector, at)
 //$     return vector.partial and isa.load_partial("scales", at, vector.floats) or isa.load_unaligned("scales", at)
@@ -20,13 +28,16 @@ $(i)$(to) = $(isa.dot_i16(to, before .. "x" .. t, before .. "w" .. n - 1));
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes. A word holds two weights, or two inputs.
-   x       [tokens] words of integers, in units of the token's unit
+/* One block for $(together > 1 and together .. " tokens" or "a token"): $(block.outputs) outputs of $(block.folds > 1 and block.folds .. " times " or "")$(block.rows) inputs, outputs in the lanes. $(integers_text)
+   x       [tokens] words of integers, in units of the $(starts and (block.folds > 1 and "fold's" or "block's") or "token's") unit
+//$ if starts then
+   starts  what the sums begin with, beside the units: weights are $(projection.word.offset) too large
+//$ end
    scales  of the outputs' weights$(block.folds > 1 and ", " .. block.fold_gap .. " from those of one fold to the next" or "") */
 static inline void $(helper)_$(block.name)_by_$(together)(const $(projection.word.storage) *restrict x, $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, float *restrict y$(together > 1 and ", size_t y_step" or ""))
+    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y$(together > 1 and ", size_t y_step" or ""))
 {
-//$ local strips, per_word = block.strips[together], projection.word.rows
+//$ local strips = block.strips[together]
 //$ for _, strip in ipairs(strips) do
 //$ local i = strip.count > 1 and "        " or "    "
 //$ local vectors = strip.vectors
@@ -46,22 +57,22 @@ $(i)for (size_t fold = 0; fold < $(block.folds); ++fold) {
 //$ inner = i .. "    "
 //$ end
 //$ for t = 0, together - 1 do
-//$ lines(inner, zeros(t, #vectors, "sum"))
+//$ lines(inner, zeros(t, #vectors, "sum", starts and isa.index_broadcast("starts[" .. unit_at(t, block) .. "]")))
 //$ if chains > 1 then
 //$ lines(inner, zeros(t, #vectors, "next"))
 //$ end
 //$ end
-$(inner)for (size_t k_pair = 0; k_pair < $(block.k_pairs); $(chains > 1 and "k_pair += 2" or "++k_pair")) {
+$(inner)for (size_t $(counter) = 0; $(counter) < $(block.lines); $(chains > 1 and counter .. " += 2" or "++" .. counter)) {
 //$ for chain = 1, chains do
-//$     local k = sum("k_pair", chain - 1)
+//$     local k = sum(counter, chain - 1)
 //$     local x_k = k
 //$     if block.folds > 1 then
-//$         k = "(fold * " .. block.k_pairs .. " + " .. k .. ")"
-//$         x_k = "fold * " .. block.fold_gap // per_word .. " + " .. x_k
+//$         k = "(fold * " .. block.lines .. " + " .. k .. ")"
+//$         x_k = "fold * " .. block.fold_words .. " + " .. x_k
 //$     elseif chain > 1 then
 //$         k = "(" .. k .. ")"
 //$     end
-//$     add_pair(inner .. "    ", vectors, together, k, x_k, chain == 1 and "sum" or "next")
+//$     add_word(inner .. "    ", vectors, together, k, x_k, chain == 1 and "sum" or "next")
 //$ end
 //$ local sums = {}
 //$ for t = 0, together - 1 do
@@ -73,11 +84,16 @@ $(inner)for (size_t k_pair = 0; k_pair < $(block.k_pairs); $(chains > 1 and "k_p
 //$ lines(inner .. "    ", barriers(sums))
 $(inner)}
 //$ for t = 0, together - 1 do
+//$ local unit = "unit" .. t
+//$ if block.folds > 1 and starts then
+$(inner)const $(isa.vector) $(unit) = $(isa.broadcast("units[" .. unit_at(t, block) .. "]"));
+//$ end
 //$ for n, vector in ipairs(vectors) do
 //$ local name = t .. "_" .. n - 1
 //$ local total = chains > 1 and isa.index_add("sum" .. name, "next" .. name) or "sum" .. name
 //$ if block.folds > 1 then
-$(inner)y$(name) = $(isa.fma(isa.float_of(total), scales_of(vector, sum("fold * " .. block.fold_gap, vector.y)), "y" .. name));
+//$     local scales = scales_of(vector, sum("fold * " .. block.fold_gap, vector.y))
+$(inner)y$(name) = $(isa.fma(isa.float_of(total), starts and isa.mul(scales, unit) or scales, "y" .. name));
 //$ else
 $(inner)const $(isa.vector) y$(name) = $(isa.mul(isa.float_of(total), scales_of(vector, vector.y)));
 //$ end
@@ -87,10 +103,14 @@ $(inner)const $(isa.vector) y$(name) = $(isa.mul(isa.float_of(total), scales_of(
 $(i)}
 //$ end
 //$ for t = 0, together - 1 do
-$(i)const $(isa.vector) unit$(t) = $(isa.broadcast("units[" .. t .. "]"));
+//$ local apart = block.folds > 1 and starts -- already in units
+//$ if not apart then
+$(i)const $(isa.vector) unit$(t) = $(isa.broadcast("units[" .. unit_at(t, block) .. "]"));
+//$ end
 //$ for n, vector in ipairs(vectors) do
 //$ local at = t == 0 and vector.y or sum(t == 1 and "y_step" or t .. " * y_step", vector.y)
-//$ local value = isa.mul("y" .. t .. "_" .. n - 1, "unit" .. t)
+//$ local value = "y" .. t .. "_" .. n - 1
+//$ if not apart then value = isa.mul(value, "unit" .. t) end
 $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa.store_unaligned("y", at, value));
 //$ end
 //$ end
@@ -103,28 +123,30 @@ $(i)$(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa
 
 /* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are words or floats from token to token. */
 static void $(helper)_$(block.name)(const $(projection.word.storage) *restrict x, size_t x_step, const $(projection.word.storage) *restrict w,
-    const float *restrict scales, const float *restrict units, float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
+    const float *restrict scales, const float *restrict units, $(starts and "const " .. projection.word.storage .. " *restrict starts, " or "")float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
 {
 //$ local i = block.counted and "        " or "    "
 //$ if block.counted then
-//$ local steps = "++block" .. (block.x_stride > 0 and ", x += " .. block.x_stride or "") .. ", w += " .. block.block_words .. ", scales += " .. block.outputs .. ", y += " .. block.outputs
+//$ local advances = block.x_stride > 0 and ", x += " .. block.x_stride .. (starts and ", ++units, ++starts" or "") or ""
+//$ local steps = "++block" .. advances .. ", w += " .. block.block_words .. ", scales += " .. block.outputs .. ", y += " .. block.outputs
 //$ if #token_counts > 1 then
     if (tokens == 1) { /* without loops over tokens inside */
         for (size_t block = 0; block < blocks; $(steps))
-            $(helper)_$(block.name)_by_1(x, w, scales, units, y);
+            $(helper)_$(block.name)_by_1(x, w, scales, units, $(starts and "starts, " or "")y);
         return;
     }
 //$ end
     for (size_t block = 0; block < blocks; $(steps)) {
 //$ end
 $(i)size_t token = 0;
+//$ local units = starts and "units + token * " .. integers.blocks .. ", starts + token * " .. integers.blocks or "units + token"
 //$ for _, together in ipairs(token_counts) do
 //$ if together > 1 then
 $(i)for (; token + $(together) <= tokens; token += $(together))
-$(i)    $(helper)_$(block.name)_by_$(together)(x + token * x_step, x_step, w, scales, units + token, y + token * y_step, y_step);
+$(i)    $(helper)_$(block.name)_by_$(together)(x + token * x_step, x_step, w, scales, $(units), y + token * y_step, y_step);
 //$ else
 $(i)for (; token < tokens; ++token)
-$(i)    $(helper)_$(block.name)_by_1(x + token * x_step, w, scales, units + token, y + token * y_step);
+$(i)    $(helper)_$(block.name)_by_1(x + token * x_step, w, scales, $(units), y + token * y_step);
 //$ end
 //$ end
 //$ if block.counted then

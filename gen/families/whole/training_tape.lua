@@ -1,0 +1,168 @@
+-- From the steps of a forward pass to those of its backward pass: both as lists of operations on named values, pure data.
+--
+-- A value is { name, width }: a row of `width` floats for each token. What a projection of a packed tensor makes is a
+-- view of another value: { name, of, at, head_step }, element i of head h at `at` + h head_step + i of a row.
+--
+-- Forward operations:
+--   norm      from, to, statistics (two floats a token), kind, eps, width, gain, offset
+--   product   from, to, map
+--   embed     to, and where its tensors are
+--   attend    q, k, v, to, softmax (largest score and 1 / total, for each head)
+--   lookup    from, to, parts
+--   activate  gate (GLU) or nil, hidden, to
+--   add       a, b, to
+--   dropout   value, site
+-- Backward operations; from and to are names of gradients, `step` is the forward operation. First those of rows:
+--   product   from, to, map, add: to what `to` has already
+--   norm      from, to, plus: a gradient that is added, nil: none; step
+--   attend    from, to_q, to_k, to_v, step
+--   lookup    from, to, step
+--   activate  from, to_gate, to_hidden, step
+--   sum       a, b, to
+--   dropout   from, to, site
+--   copy      from, to
+-- then those that add to the gradients of parameters:
+--   product   from, x, map
+--   norm      from, step
+--   embed     from, step
+local tape = {}
+
+-- Records operations. c.value(name, width) makes a value, c.add(operation) appends one.
+function tape.new()
+    local c = { values = {}, forward = {}, by_name = {} }
+    function c.value(name, width)
+        local unique, number = name, 1
+        while c.by_name[unique] do
+            number = number + 1
+            unique = name .. "_" .. number
+        end
+        local value = { name = unique, width = width }
+        c.values[#c.values + 1], c.by_name[unique] = value, value
+        return value
+    end
+    -- A part of the rows of another value.
+    function c.view(name, of, at, width, head_step)
+        local value = { name = name, of = of, at = at, width = width, head_step = head_step }
+        c.by_name[name] = value
+        return value
+    end
+    function c.add(operation)
+        c.forward[#c.forward + 1] = operation
+        return operation.to
+    end
+    return c
+end
+
+-- The value that holds the floats of `value`.
+local function held(value) return value.of or value end
+
+-- The backward pass of the operations of tape `c` from the gradient of value `last` to that of `first`: rows, the
+-- operations on gradients of values; parameters, those that then add to gradients of parameters; gradients, a list of
+-- { name, width }. The gradient of `last` is called "d_out", that of `first` "d_in".
+function tape.backward(c, first, last)
+    local rows, parameters, gradients = {}, {}, {}
+    -- The gradient of a value that has some: { name, owned: no other value's gradient is the same }.
+    local found = { [last] = { name = "d_out", owned = false } }
+
+    local function made(value)
+        local name = value == first and "d_in" or "d_" .. value.name
+        if value ~= first then gradients[#gradients + 1] = { name = name, width = value.width } end
+        return { name = name, owned = true }
+    end
+    -- Where more of the gradient of `value` goes: its name; what is to be added, of another one; whether it has some.
+    local function more_of(value)
+        local before = found[value]
+        if before and before.owned then return before.name, nil, true end
+        found[value] = made(value)
+        return found[value].name, before and before.name, false
+    end
+    local function add(operation) rows[#rows + 1] = operation end
+    -- The gradient of `value` is also that of `of`.
+    local function share(value, name)
+        if not found[value] then
+            found[value] = { name = name, owned = false }
+            return
+        end
+        local to, plus, some = more_of(value)
+        add { op = "sum", a = some and to or plus, b = name, to = to }
+    end
+
+    -- Where an operation writes the gradient of `value` that cannot add to another one, and what is to be done then.
+    local function written(value)
+        if not found[value] then
+            found[value] = made(value)
+            return found[value].name, function() end
+        end
+        local name = "d_" .. value.name .. "_too"
+        gradients[#gradients + 1] = { name = name, width = value.width }
+        return name, function() share(value, name) end
+    end
+
+    -- What the gradient of an operation's output gives those of its inputs.
+    local back = {}
+    function back.add(step, from)
+        share(step.a, from)
+        share(step.b, from)
+    end
+    function back.dropout(step, from)
+        local value = step.value
+        local to = from
+        if not found[value].owned then
+            found[value] = nil
+            to = more_of(value)
+        end
+        add { op = "dropout", from = from, to = to, site = step.site, width = value.width }
+    end
+    function back.product(step, from)
+        parameters[#parameters + 1] = { op = "product", from = from, x = step.from, map = step.map }
+        local to, plus, some = more_of(step.from)
+        if plus then add { op = "copy", from = plus, to = to, width = step.from.width } end
+        add { op = "product", from = from, to = to, map = step.map, add = some or plus ~= nil }
+    end
+    function back.norm(step, from)
+        parameters[#parameters + 1] = { op = "norm", from = from, step = step }
+        local to, plus, some = more_of(step.from)
+        add { op = "norm", from = from, to = to, plus = some and to or plus, step = step }
+    end
+    function back.attend(step, from)
+        local operation, after = { op = "attend", from = from, step = step, to = {} }, {}
+        for _, word in ipairs { "q", "k", "v" } do
+            local of = held(step[word])
+            if not operation.to[of] then
+                operation.to[of], after[#after + 1] = written(of)
+            end
+            operation["to_" .. word] = operation.to[of]
+        end
+        operation.to = nil
+        add(operation)
+        for _, run in ipairs(after) do
+            run()
+        end
+        if step.shape then parameters[#parameters + 1] = { op = "shape", step = step } end
+    end
+    function back.lookup(step, from)
+        parameters[#parameters + 1] = { op = "lookup", step = step }
+        local to, after = written(step.from)
+        add { op = "lookup", from = from, to = to, step = step }
+        after()
+    end
+    function back.activate(step, from)
+        local operation = { op = "activate", from = from, step = step, to_hidden = more_of(step.hidden) }
+        if step.gate then operation.to_gate = more_of(step.gate) end
+        add(operation)
+    end
+    function back.embed(step, from) parameters[#parameters + 1] = { op = "embed", from = from, step = step } end
+
+    for i = #c.forward, 1, -1 do
+        local step = c.forward[i]
+        local value = held(step.op == "dropout" and step.value or step.to)
+        assert(found[value], "nothing depends on " .. value.name)
+        back[step.op](step, found[value].name)
+    end
+    if not first then return { rows = rows, parameters = parameters, gradients = gradients } end
+    local start = found[first]
+    if start.name ~= "d_in" then add { op = "copy", from = start.name, to = "d_in", width = first.width } end
+    return { rows = rows, parameters = parameters, gradients = gradients }
+end
+
+return tape

@@ -1,0 +1,49 @@
+//$ takes prologue, symbol, helper, v, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
+//$ lines("", prologue)
+
+/* The parameters as kernels of inference take them. */
+static void $(helper)_bind(const $(training.names.parameters) *parameters, $(names.weights) *weights)
+{
+    weights->projection = parameters->prepared;
+    weights->projection_bias = parameters->projection_bias;
+    weights->tables = parameters->tables;
+    weights->bias = parameters->bias;
+}
+
+/* y = LookupFFN(x), and what backward needs of these tokens: see the header.
+   Cannot fail. */
+void $(symbol)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
+    float *z, uint16_t *code, float *score, void *scratch)
+{
+    $(names.weights) weights;
+//$ for _, buffer in ipairs(buffers) do
+    $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
+//$ end
+//$ if hash.bytes > 0 then
+    void *vertices = $(in_scratch("vertices", "void"));
+//$ end
+    $(helper)_bind(parameters, &weights);
+
+    for (size_t first = 0; first < tokens; first += $(v.chunk)) {
+        const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
+        for (size_t at = 0; at < left; at += $(v.tiles * tile)) {
+            const size_t here = left - at < $(v.tiles * tile) ? left - at : $(v.tiles * tile);
+            const size_t tiles = (here + $(tile - 1)) / $(tile);
+            float *z_here = z + (first + at) * $(v.projection.rows.z);
+            for (size_t tile = 0; tile < tiles; ++tile) {
+                const size_t before = tile * $(tile);
+                const size_t present = here - before < $(tile) ? here - before : $(tile);
+                $(v.names.load)(x + (first + at + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+            }
+            $(v.names.projection)($(projection_arguments), tiles);
+            for (size_t tile = 0; tile < tiles; ++tile)
+                $(v.names.hash)(z_here + tile * $(v.projection.rows.z * tile), code + (first + at + tile * $(tile)) * $(shape.slots),
+                    score + (first + at + tile * $(tile)) * $(shape.slots)$(vertices_argument));
+//$ if inverse_h then
+            for (size_t i = (first + at) * $(shape.slots); i < (first + at + tiles * $(tile)) * $(shape.slots); ++i)
+                score[i] *= $(inverse_h);
+//$ end
+        }
+        $(v.names.gather)(&weights, code + first * $(shape.slots), score + first * $(shape.slots), y + first * $(shape.y_step), left, scratch);
+    }
+}

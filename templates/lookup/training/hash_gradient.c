@@ -1,0 +1,88 @@
+//$ takes isa, helper, score, from, to, inverse_h
+$(include("templates/math/exp.c"))
+//$ local m = shape.neighbours
+//$ local last = shape.tau - 1
+
+/* Gradients of $(isa.lanes > 1 and isa.lanes .. " groups" or "a group") of $(shape.tau) bits from the slopes of their scores. With a = |z|, e = exp(-2a), share = e / (1 + e):
+//$ if score.along then
+   score = p exp(-2 cost) (sum of a - 2 cost); its logarithm's first factor grows by 2 share with each a, less 2 where the bit is flipped.
+//$ else
+   score = p exp(-2 cost), which grows by its 2 share with each a, less by its 2 where the bit is flipped.
+//$ end
+   z      bit j is z[j * $(from)] and on, dz likewise with $(to)
+   slope  vertex n is slope[n * $(from)] and on, code likewise */
+static inline void $(helper)_hash_gradient(const float *restrict z, $(m > 1 and "const uint16_t *restrict code, " or "")const float *restrict slope, float *restrict dz)
+{
+    const $(isa.vector) none = $(isa.zero());
+    const $(isa.vector) one = $(isa.broadcast("1.0f"));
+    const $(isa.vector) two = $(isa.broadcast("2.0f"));
+    const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
+    $(isa.vector) product = one;
+//$ if score.along then
+    $(isa.vector) sum = none;
+//$ end
+//$ if m > 1 then
+    $(isa.index) row = $(isa.index_zero());
+//$ end
+//$ for bit = 0, last do
+
+    const $(isa.vector) z$(bit) = $(isa.load("z", bit * from));
+    const $(isa.vector) magnitude$(bit) = $(isa.abs("z" .. bit));
+    const $(isa.vector) other$(bit) = $(helper)_exp($(isa.mul("minus_two", "magnitude" .. bit)));
+    const $(isa.vector) share$(bit) = $(isa.div(isa.mul("two", "other" .. bit), isa.add("one", "other" .. bit)));
+    product = $(isa.fma("product", "other" .. bit, "product"));
+//$ if score.along then
+    sum = $(isa.add("sum", "magnitude" .. bit));
+//$ end
+//$ if m > 1 then
+    row = $(isa.index_or_if_positive("row", "z" .. bit, tostring(1 << last - bit)));
+//$ end
+//$ end
+
+    const $(isa.vector) best = $(isa.div(inverse_h and isa.broadcast(inverse_h) or "one", "product"));
+//$ if m == 1 then
+    const $(isa.vector) weights = $(isa.mul(isa.load("slope", 0), "best"));
+//$     if score.along then
+    const $(isa.vector) total = $(isa.mul("weights", "sum"));
+//$     end
+//$ else
+    $(isa.vector) weights = none;
+//$     if score.along then
+    $(isa.vector) total = none;
+//$     end
+//$     for bit = 0, last do
+    $(isa.vector) change$(bit) = none; /* of the vertices in which the bit is flipped */
+//$     end
+    for (size_t n = 0; n < $(m); ++n) {
+        const $(isa.index) code_n = $(isa.index_load("code", "n * " .. from));
+        const $(isa.index) flips = $(isa.index_xor("row", "code_n"));
+        $(isa.vector) cost = none;
+//$     for bit = 0, last do
+        const $(isa.mask) flipped$(bit) = $(isa.index_has("flips", 1 << last - bit));
+        cost = $(isa.add("cost", isa.select("flipped" .. bit, "magnitude" .. bit, "none")));
+//$     end
+        const $(isa.vector) loss = $(isa.mul("minus_two", "cost"));
+        const $(isa.vector) weight = $(isa.mul(isa.mul(helper .. "_exp(loss)", "best"), isa.load("slope", "n * " .. from)));
+        weights = $(isa.add("weights", "weight"));
+//$     if score.along then
+        const $(isa.vector) along = $(isa.mul("weight", isa.add("sum", "loss")));
+        total = $(isa.add("total", "along"));
+        const $(isa.vector) less = $(isa.mul("minus_two", isa.add("weight", "along")));
+//$     else
+        const $(isa.vector) less = $(isa.mul("minus_two", "weight"));
+//$     end
+//$     for bit = 0, last do
+        change$(bit) = $(isa.add("change" .. bit, isa.select("flipped" .. bit, "less", "none")));
+//$     end
+    }
+//$ end
+//$ for bit = 0, last do
+//$     local gain
+//$     if score.along then gain = isa.fma("share" .. bit, "total", m > 1 and isa.add("weights", "change" .. bit) or "weights")
+//$     elseif m > 1 then gain = isa.fma("share" .. bit, "weights", "change" .. bit)
+//$     else gain = isa.mul("share" .. bit, "weights") end
+    const $(isa.vector) gain$(bit) = $(gain);
+    const $(isa.mask) positive$(bit) = $(isa.less("none", "z" .. bit));
+    $(isa.store("dz", bit * to, isa.select("positive" .. bit, "gain" .. bit, isa.sub("none", "gain" .. bit))));
+//$ end
+}

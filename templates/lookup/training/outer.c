@@ -1,0 +1,79 @@
+//$ takes isa, helper, tile, x_pitch, turn_helper, outer_tiles, outer_blocks, math_type
+//$ local lanes = isa.lanes
+//$ if lanes > 1 then
+$(include("templates/lookup/shared/transpose.c", { helper = turn_helper, step = x_pitch }))
+//$ end
+
+/* $(tile) tokens in the lanes become tokens one after the other.
+   x       [rows][$(tile)]
+   turned  [$(tile)][$(x_pitch)], of which the first `rows` columns are written, and some behind them */
+static void $(helper)_turn(const float *restrict x, size_t rows, float *restrict turned)
+{
+//$ if lanes > 1 then
+    for (size_t first = 0; first < rows; first += $(lanes)) {
+        const float *row[$(lanes)];
+        for (size_t lane = 0; lane < $(lanes); ++lane)
+            row[lane] = x + (first + lane < rows ? first + lane : rows - 1) * $(tile);
+//$ loop("        ", "token", 0, tile, lanes, function(i, token)
+$(i)$(turn_helper)_transpose(row, $(token), turned + $(token == 0 and "first" or math_type(token) and token * x_pitch .. " + first" or token .. " * " .. x_pitch .. " + first"));
+//$ end)
+    }
+//$ else
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t token = 0; token < $(tile); ++token)
+            turned[token * $(x_pitch) + row] = x[row * $(tile) + token];
+//$ end
+}
+//$ for _, t in ipairs(outer_tiles) do
+//$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
+//$ local function each(f) for n = 0, t.vectors - 1 do f(n, n * lanes, lanes) end if t.partial > 0 then f(t.vectors, t.vectors * lanes, t.partial) end end
+
+/* Adds to $(t.outputs) by $(t.floats) sums$(t.outputs > 1 and ", `pitch` floats from output to output" or ""): sums[o][i] += sum over the tokens of dy[o] x[i].
+   dy  [$(t.outputs)][$(tile)], turned [$(tile)][$(x_pitch)] */
+static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float *restrict turned, float *restrict sums$(t.outputs > 1 and ", size_t pitch" or ""))
+{
+//$ for o = 0, t.outputs - 1 do
+//$ each(function(n, at, floats)
+    $(isa.vector) sum$(o)_$(n) = $(load("sums", o == 0 and at or (o == 1 and "pitch" or o .. " * pitch") .. (at > 0 and " + " .. at or ""), floats));
+//$ end)
+//$ end
+    for (size_t token = 0; token < $(tile); ++token, turned += $(x_pitch)) {
+//$ each(function(n, at, floats)
+        const $(isa.vector) x$(n) = $(load("turned", at, floats));
+//$ end)
+//$ for o = 0, t.outputs - 1 do
+        const $(isa.vector) dy$(o) = $(isa.broadcast("dy[" .. (o == 0 and "token" or o * tile .. " + token") .. "]"));
+//$ each(function(n)
+        sum$(o)_$(n) = $(isa.fma("dy" .. o, "x" .. n, "sum" .. o .. "_" .. n));
+//$ end)
+//$ end
+    }
+//$ for o = 0, t.outputs - 1 do
+//$ each(function(n, at, floats)
+//$ local place = o == 0 and at or (o == 1 and "pitch" or o .. " * pitch") .. (at > 0 and " + " .. at or "")
+    $(floats == lanes and isa.store_unaligned("sums", place, "sum" .. o .. "_" .. n) or isa.store_partial("sums", place, floats, "sum" .. o .. "_" .. n));
+//$ end)
+//$ end
+}
+//$ end
+//$ for _, block in ipairs(outer_blocks) do
+
+/* Gradients of a block of $(block.outputs) outputs and $(block.inputs) inputs, $(block.pitch) floats from output to output. */
+static void $(helper)_$(block.name)(const float *restrict dy, const float *restrict turned, float *restrict sums)
+{
+//$ for _, down in ipairs(block.down) do
+//$ loop("    ", "o", down.at, down.at + down.count * down.step, down.step, function(i, o)
+//$ for _, across in ipairs(block.across) do
+//$ loop(i, "x", across.at, across.at + across.count * across.step, across.step, function(i, x)
+//$     local dy_at = o == 0 and "dy" or math_type(o) and "dy + " .. o * tile or "dy + " .. o .. " * " .. tile
+//$     local x_at = x == 0 and "turned" or "turned + " .. x
+//$     local s_at = "sums"
+//$     if o ~= 0 then s_at = s_at .. " + " .. (math_type(o) and o * block.pitch or o .. " * " .. block.pitch) end
+//$     if x ~= 0 then s_at = s_at .. " + " .. x end
+$(i)$(helper)_sum_$(down.step)x$(across.name)($(dy_at), $(x_at), $(s_at)$(down.step > 1 and ", " .. block.pitch or ""));
+//$ end)
+//$ end
+//$ end)
+//$ end
+}
+//$ end

@@ -1,0 +1,53 @@
+//$ takes prologue, symbol, helper, training, copies, fold_columns
+//$ lines("", prologue)
+//$ if shape.kind == "bh4" then
+//$ local b = shape.block
+
+/* The Hadamard transform of a block's outputs, times `factor`, as the packer computes it: in float64, rounded once.
+   block    [$(b) outputs][$(b) inputs]; folded likewise
+   columns  [$(b)][$(fold_columns)], overwritten */
+static void $(helper)_fold_block(const float *restrict block, double factor, float *restrict folded, double *restrict columns)
+{
+    for (size_t first = 0; first < $(b); first += $(fold_columns)) {
+        for (size_t o = 0; o < $(b); ++o)
+            for (size_t i = 0; i < $(fold_columns); ++i)
+                columns[o * $(fold_columns) + i] = (double) block[o * $(b) + first + i];
+        for (size_t half = 1; half < $(b); half *= 2)
+            for (size_t o = 0; o < $(b); ++o) {
+                if (o & half)
+                    continue;
+                double *low = columns + o * $(fold_columns), *high = low + half * $(fold_columns);
+                for (size_t i = 0; i < $(fold_columns); ++i) {
+                    const double sum = low[i] + high[i], difference = low[i] - high[i];
+                    low[i] = sum;
+                    high[i] = difference;
+                }
+            }
+        for (size_t o = 0; o < $(b); ++o)
+            for (size_t i = 0; i < $(fold_columns); ++i)
+                folded[o * $(b) + first + i] = (float) (columns[o * $(fold_columns) + i] * factor);
+    }
+}
+//$ end
+
+/* Packs the projection's weights for forward and backward, as `lookupc pack` does: once after they changed.
+   prepared  [$(training.prepared)], 64-byte aligned
+   scratch   64-byte aligned; none may overlap. Cannot fail. */
+void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, void *scratch)
+{
+//$ if shape.kind == "bh4" then
+    float *folded = (float *) scratch;
+    double *columns = (double *) (void *) ((unsigned char *) scratch + $(4 * training.projection_floats));
+    for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
+        $(helper)_fold_block(parameters->projection + block * $(shape.block * shape.block), block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay) : 1.0,
+            folded + block * $(shape.block * shape.block), columns);
+//$ else
+    const float *folded = parameters->projection;
+    (void) scratch;
+//$ end
+//$ for _, group in ipairs(copies) do
+
+    /* $(group.text) */
+//$ lines("    ", group.lines)
+//$ end
+}

@@ -1,0 +1,166 @@
+//$ takes prologue, helper, isa, tile, vectors, whole, t, passes, training, in_tile, z_pitch, stage_lines, bias_strips, from, to
+//$ lines("", prologue)
+$(include("templates/lookup/many/product.c"))
+//$ if #passes > 0 then
+$(include("templates/lookup/shared/butterfly.c"))
+//$ end
+$(include("templates/lookup/training/hash_gradient.c"))
+$(include("templates/lookup/training/outer.c"))
+//$ local lanes, m = isa.lanes, shape.neighbours
+//$ if shape.kind == "bh4" then
+
+/* rows of a tile: to[row] += factor from[row]. */
+static void $(helper)_add_rows(float *restrict to, const float *restrict from, float factor, size_t rows)
+{
+    const $(isa.vector) scale = $(isa.broadcast("factor"));
+    for (size_t i = 0; i < rows * $(tile); i += $(lanes))
+        $(isa.store("to", "i", isa.fma("scale", isa.load("from", "i"), isa.load("to", "i"))));
+}
+//$ end
+
+/* sums[row] += sum of the tokens of dz[row]. */
+static void $(helper)_sum_rows(const float *restrict dz, float *restrict sums, size_t rows)
+{
+    for (size_t row = 0; row < rows; ++row, dz += $(tile)) {
+//$ local total = isa.load("dz", 0)
+//$ for n = 1, tile // lanes - 1 do total = isa.add(total, isa.load("dz", n * lanes)) end
+        const $(isa.vector) all = $(total);
+//$ local steps, result = isa.reduce("all", "add")
+//$ for _, step in ipairs(steps) do
+        const $(step.type) $(step.name) = $(step.value);
+//$ end
+        sums[row] += $(result);
+    }
+}
+
+/* sums[i] += sum over `tokens` rows of dy[i]. */
+static void $(helper)_sum_dy(const float *restrict dy, size_t tokens, float *restrict sums)
+{
+//$ for _, strip in ipairs(bias_strips) do
+//$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
+//$ local function each(i, at, f) for n = 0, strip.vectors - 1 do f(n, sum(at, n * lanes), lanes) end if strip.partial > 0 then f(strip.vectors, sum(at, strip.vectors * lanes), strip.partial) end end
+//$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
+//$ if strip.count == 1 then
+$(i){
+//$ i = i .. "    "
+//$ end
+//$ each(i, column, function(n, at, floats)
+$(i)$(isa.vector) sum$(n) = $(load("sums", at, floats));
+//$ end)
+$(i)for (size_t token = 0; token < tokens; ++token) {
+$(i)    const float *row = dy + token * $(shape.y_step);
+//$ each(i, column, function(n, at, floats)
+$(i)    sum$(n) = $(isa.add("sum" .. n, load("row", at, floats)));
+//$ end)
+$(i)}
+//$ each(i, column, function(n, at, floats)
+$(i)$(floats == lanes and isa.store_unaligned("sums", at, "sum" .. n) or isa.store_partial("sums", at, floats, "sum" .. n));
+//$ end)
+//$ if strip.count == 1 then
+$(i:sub(5))}
+//$ end
+//$ end)
+//$ end
+}
+
+/* The first `tokens` tokens of a tile, [$(shape.d)][$(tile)], to rows of their own. */
+static void $(helper)_store_dx(const float *restrict tile, size_t tokens, float *restrict turned, float *restrict dx)
+{
+    const float one = $hidden(1.0f);
+    $(helper)_turn(tile, $(shape.d), turned);
+    for (size_t token = 0; token < tokens; ++token)
+        for (size_t i = 0; i < $(shape.d); ++i)
+            dx[token * $(shape.x_step) + i] = one * turned[token * $(training.x_pitch) + i];
+}
+
+/* Backward of hash and projection for some tokens: see the header. Cannot fail. */
+void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
+    const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch)
+{
+    const float *weights = parameters->prepared;
+//$ if shape.kind == "bh4" then
+    const float zero = $hidden(0.0f);
+//$ end
+//$ for _, buffer in ipairs(t.buffers) do
+    float *$(buffer.name == "x" and "x_tile" or buffer.name == "dx" and "dx_tile" or buffer.name) = $(buffer.at == 0 and "(float *) scratch" or "(float *) scratch + " .. buffer.at); /* [$(buffer.rows)][$(tile)] */
+//$ end
+//$ if m == 1 then
+    (void) code;
+//$ end
+
+    $(helper)_sum_dy(dy, tokens, sums + $(training.sums.bias));
+    for (size_t first = 0; first < tokens; first += $(tile)) {
+        const size_t present = tokens - first < $(tile) ? tokens - first : $(tile);
+        const float *z_tile = z + first / $(whole) * $(z_pitch * whole)$(in_tile and " + first % " .. whole or "");
+        const size_t place = first / $(whole) * $(shape.slots * whole)$(in_tile and " + first % " .. whole or "");
+        $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
+        for (size_t table = 0; table < $(shape.h); ++table)
+//$ if tile == lanes then
+            $(helper)_hash_gradient(z_tile + table * $(shape.tau * whole), $(m > 1 and "code + place + table * " .. m * whole .. ", " or "")slope + place + table * $(m * whole), dz + table * $(shape.tau * tile));
+//$ else
+            for (size_t token = 0; token < $(tile); token += $(lanes))
+                $(helper)_hash_gradient(z_tile + table * $(shape.tau * whole) + token, $(m > 1 and "code + place + table * " .. m * whole .. " + token, " or "")slope + place + table * $(m * whole) + token,
+                    dz + table * $(shape.tau * tile) + token);
+//$ end
+        $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));
+//$ if shape.kind == "bh4" then
+        for (size_t i = 0; i < $(shape.d * tile); ++i)
+            dx_tile[i] = zero;
+//$ end
+//$ lines("        ", stage_lines)
+        $(helper)_store_dx(dx_tile, present, turned, dx + first * $(shape.x_step));
+    }
+}
+
+//$ if shape.kind == "bh4" then
+/* The gradient of a block from that of its folded weights: the Hadamard transform of the outputs, times `factor`; added to.
+   columns  [$(shape.block)][$(training.fold_columns)], overwritten */
+static void $(helper)_unfold_block(const float *restrict folded, float factor, float *restrict block, float *restrict columns)
+{
+    for (size_t first = 0; first < $(shape.block); first += $(training.fold_columns)) {
+        for (size_t o = 0; o < $(shape.block); ++o)
+            for (size_t i = 0; i < $(training.fold_columns); ++i)
+                columns[o * $(training.fold_columns) + i] = folded[o * $(shape.block) + first + i] * factor;
+        for (size_t half = 1; half < $(shape.block); half *= 2)
+            for (size_t o = 0; o < $(shape.block); ++o) {
+                if (o & half)
+                    continue;
+                float *low = columns + o * $(training.fold_columns), *high = low + half * $(training.fold_columns);
+                for (size_t i = 0; i < $(training.fold_columns); ++i) {
+                    const float sum = low[i] + high[i], difference = low[i] - high[i];
+                    low[i] = sum;
+                    high[i] = difference;
+                }
+            }
+        for (size_t o = 0; o < $(shape.block); ++o)
+            for (size_t i = 0; i < $(training.fold_columns); ++i)
+                block[o * $(shape.block) + first + i] += columns[o * $(training.fold_columns) + i];
+    }
+}
+
+//$ end
+/* Adds to the gradients of the parameters what `parts` threads summed, each in sums of its own, one after the other.
+   Cannot fail. */
+void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, float *d_projection_bias, float *d_bias, void *scratch)
+{
+//$ if shape.kind == "bh4" then
+    float *columns = (float *) scratch;
+    const float one = $hidden(1.0f);
+//$ else
+    (void) scratch;
+//$ end
+    for (size_t part = 0; part < parts; ++part, sums += $(training.sums.floats)) {
+//$ if shape.kind == "bh4" then
+        for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
+            $(helper)_unfold_block(sums + block * $(shape.block * shape.block), block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay_float) * one : one,
+                d_projection + block * $(shape.block * shape.block), columns);
+//$ else
+        for (size_t i = 0; i < $(training.projection_floats); ++i)
+            d_projection[i] += sums[i];
+//$ end
+        for (size_t i = 0; i < $(shape.bits); ++i)
+            d_projection_bias[i] += sums[$(training.sums.projection_bias) + i];
+        for (size_t i = 0; i < $(shape.d_out); ++i)
+            d_bias[i] += sums[$(training.sums.bias) + i];
+    }
+}

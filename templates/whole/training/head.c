@@ -1,0 +1,142 @@
+//$ takes isa, lanes, helper, head, float
+//$ local h = head
+
+#define $(names.macro("TRAIN_HEAD_ROWS")) $(h.rows) /* tokens whose logits are held together */
+
+/* The natural logarithm of v >= 1, within 2^-50: that of v / 2^n near 1 from the series of its area hyperbolic tangent. */
+static double $(helper)_log(double v)
+{
+    union { double value; uint64_t bits; } part;
+    int exponent;
+    double s, square, sum = 0.0;
+
+    part.value = v;
+    exponent = (int) (part.bits >> 52) - 1023;
+    part.bits = (part.bits & 0x000fffffffffffffu) | 0x3ff0000000000000u;
+    if (part.value > 1.4142135623730951) {
+        part.value *= 0.5;
+        ++exponent;
+    }
+    s = (part.value - 1.0) / (part.value + 1.0);
+    square = s * s;
+    for (int i = 21; i > 0; i -= 2)
+        sum = sum * square + 1.0 / (double) i;
+    return 2.0 * s * sum + 0.69314718055994531 * (double) exponent;
+}
+//$ if h.soft_cap then
+$(include("templates/math/tanh.c"))
+//$ end
+
+/* The cross-entropy of a row of logits, and in their place its gradient times `scale` if `back`.$(h.padded > h.vocab and " The " .. h.padded - h.vocab .. " floats behind the logits are overwritten." or "") */
+static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
+{
+//$ if h.padded > h.vocab then
+    const float least = $hidden(-3e38f);
+//$ end
+
+//$ if h.soft_cap then
+    /* $(h.soft_cap) tanh(logit / $(h.soft_cap)) */
+    for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
+        const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", "i"), isa.broadcast(float(1 / h.soft_cap))));
+        const $(isa.vector) bounded = $(helper)_tanh(share);
+        $(isa.store_unaligned("logits", "i", isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
+    }
+//$ end
+//$ if h.padded > h.vocab then
+    for (size_t i = $(h.vocab); i < $(h.padded); ++i)
+        logits[i] = least;
+//$ end
+    $(isa.vector) high = $(isa.load_unaligned("logits", 0));
+    for (size_t i = $(lanes); i < $(h.padded); i += $(lanes)) {
+        const $(isa.vector) other = $(isa.load_unaligned("logits", "i"));
+        high = $(isa.max("high", "other"));
+    }
+    float largest, total;
+    {
+//$ local steps, result = isa.reduce("high", "max")
+//$ for _, step in ipairs(steps) do
+        const $(step.type) $(step.name) = $(step.value);
+//$ end
+        largest = $(result);
+    }
+    const $(isa.vector) highest = $(isa.broadcast("largest"));
+    const float own = logits[target];
+    $(isa.vector) sums = $(isa.zero());
+    for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
+        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", "i"), "highest"));
+        const $(isa.vector) weight = $(helper)_exp(below);
+        sums = $(isa.add("sums", "weight"));
+    }
+    {
+//$ local steps, result = isa.reduce("sums", "add")
+//$ for _, step in ipairs(steps) do
+        const $(step.type) $(step.name) = $(step.value);
+//$ end
+        total = $(result);
+    }
+    if (back) {
+        const float share = scale / total;
+        const $(isa.vector) shares = $(isa.broadcast("share"));
+        for (size_t i = 0; i < $(h.padded); i += $(lanes)) {
+            const $(isa.vector) logit = $(isa.load_unaligned("logits", "i"));
+            const $(isa.vector) below = $(isa.sub("logit", "highest"));
+            const $(isa.vector) weight = $(helper)_exp(below);
+//$ if h.soft_cap then
+            const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
+            const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
+            $(isa.store_unaligned("logits", "i", isa.mul(isa.mul("weight", "shares"), "slope")));
+//$ else
+            $(isa.store_unaligned("logits", "i", isa.mul("weight", "shares")));
+//$ end
+        }
+//$ if h.soft_cap then
+        logits[target] -= scale * (1.0f - own * own * $(float(1 / h.soft_cap / h.soft_cap)));
+//$ else
+        logits[target] -= scale;
+//$ end
+    }
+    return (float) ($(helper)_log((double) total) + (double) largest - (double) own);
+}
+
+/* The cross-entropies of the counted tokens into r->losses, $(names.macro("TRAIN_HEAD_ROWS")) tokens at a time; back: the gradients of the head, and of
+   the rows that it reads in `d`. */
+static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
+{
+    const $(helper) *t = r->t;
+    float *x = r->memory + r->head_at, *dx = x + $(h.rows * h.features_pitch), *logits = dx + $(h.rows * h.features_pitch);
+    const uint32_t *counted = (const uint32_t *) (const void *) (r->memory + r->counted_at);
+    float *losses = r->memory + r->losses_at;
+    const float one = $hidden(1.0f);
+
+    if (back)
+        $(helper)_clear(d + r->first * $(h.features_pitch), $(h.features_pitch), r->count);
+    $(helper)_wait(t);
+    for (size_t from = 0; from < r->targets_counted; from += $(names.macro("TRAIN_HEAD_ROWS"))) {
+        const size_t rows = r->targets_counted - from < $(names.macro("TRAIN_HEAD_ROWS")) ? r->targets_counted - from : $(names.macro("TRAIN_HEAD_ROWS"));
+        const size_t row = rows * t->part / t->parts, end = rows * (t->part + 1) / t->parts;
+
+        for (size_t i = row; i < end; ++i)
+            $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
+        $(helper)_multiply(r, 0, 1, end - row, $(h.vocab), $(h.features), x + row * $(h.features_pitch), $(h.features_pitch), t->parameters + $(h.at), $(h.features), logits + row * $(h.pitch), $(h.pitch), 0);
+//$ if h.bias then
+        $(helper)_add_bias(t->parameters + $(h.bias), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
+//$ end
+        for (size_t i = row; i < end; ++i)
+            losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]], t->gradient_scale, back);
+        if (!back)
+            continue;
+        $(helper)_multiply(r, 0, 0, end - row, $(h.features), $(h.vocab), logits + row * $(h.pitch), $(h.pitch), t->parameters + $(h.at), $(h.features), dx + row * $(h.features_pitch), $(h.features_pitch), 0);
+        for (size_t i = row; i < end; ++i)
+            for (size_t k = 0; k < $(h.features); ++k)
+                d[counted[from + i] * $(h.features_pitch) + k] = one * dx[i * $(h.features_pitch) + k];
+        $(helper)_wait(t);
+        {
+            const size_t word = $(h.vocab) * t->part / t->parts, last = $(h.vocab) * (t->part + 1) / t->parts;
+            $(helper)_multiply(r, 1, 0, last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), t->gradients + $(h.at) + word * $(h.features), $(h.features), 1);
+//$ if h.bias then
+            $(helper)_column_sums(logits, $(h.pitch), t->gradients + $(h.bias), word, last, rows);
+//$ end
+        }
+        $(helper)_wait(t);
+    }
+}

@@ -1,0 +1,101 @@
+//$ takes helper, word, layers, lookup
+//$ local l = lookup
+//$ local run, own = "const " .. helper .. "_run *r" .. (layers and ", size_t layer" or ""), layers and "r, layer" or "r"
+//$ local function of_layer(base, step) return layers and base .. " + layer * " .. step or base end
+
+/* The parameters of the lookup FFN$(layers and " of a layer" or ""). */
+static $(l.names.parameters) $(helper)_$(word)_ffn($(run))
+{
+    const float *parameters = r->t->parameters$(layers and " + layer * " .. l.stride or "");
+    $(l.names.parameters) ffn;
+
+    ffn.projection = parameters + $(l.tensors.projection.at);
+    ffn.projection_bias = parameters + $(l.tensors.projection_bias.at);
+    ffn.bias = parameters + $(l.tensors.bias.at);
+    ffn.tables = r->t->parameters + $(of_layer(l.tensors.tables.at, l.tables_stride));
+    ffn.state = r->t->table_state + $(of_layer(l.tensors.tables.state_at, l.rows));
+    ffn.prepared = r->memory + r->prepared_at + $(of_layer(l.prepared_at, l.prepared));
+    return ffn;
+}
+
+/* How rows move: row-wise Adagrad. */
+static $(l.names.rates) $(helper)_$(word)_rates(const $(helper) *t)
+{
+    $(l.names.rates) rates;
+
+    rates.rate = t->table_rate;
+    rates.epsilon = t->table_epsilon;
+    rates.beta1 = 0.0f;
+    rates.beta2 = 0.0f;
+    rates.correction1 = 1.0f;
+    rates.correction2 = 1.0f;
+    rates.adam = 0;
+    return rates;
+}
+
+static void $(helper)_$(word)_prepare($(run))
+{
+    const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
+
+    $(l.kernels.prepare)(&ffn, r->memory + r->prepared_at + $(of_layer(l.prepared_at, l.prepared)), r->scratch);
+}
+
+/* The lookup FFN of the part's share of all tokens, in whole tiles. */
+static void $(helper)_$(word)_look_up($(run), const float *x, float *y, float *z, float *code, float *score)
+{
+    const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
+    size_t first, count;
+
+    $(helper)_wait(r->t);
+    $(helper)_share(r, $(l.tile), &first, &count);
+    if (count > 0)
+        $(l.kernels.forward)(&ffn, x + first * $(l.x_step), y + first * $(l.y_step), count, z + first * $(l.z), (uint16_t *) (void *) code + first * $(l.slots), score + first * $(l.slots), r->scratch);
+    $(helper)_wait(r->t);
+}
+
+/* The gradient of its input; rows of tables move, or are listed. */
+static void $(helper)_$(word)_look_back($(run), const float *x, const float *dy, const float *z, const float *code, const float *score, float *slope, float *dx)
+{
+    const $(helper) *t = r->t;
+    const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
+    const size_t table = $(l.h) * t->part / t->parts, end = $(l.h) * (t->part + 1) / t->parts, tokens = r->sequences * r->length;
+    const uint16_t *codes = (const uint16_t *) (const void *) code;
+    uint32_t *uses = t->row_uses ? t->row_uses + $(of_layer(l.tensors.tables.state_at, l.rows)) : NULL;
+    float *sums = r->memory + r->sums_at + t->part * $(l.sums);
+    size_t first, count;
+
+    $(helper)_wait(t);
+    if (t->rows) {
+        for (size_t k = table; k < end; ++k) {
+            const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
+            t->row_counts[row / $(l.table_rows)] = (uint32_t) $(l.kernels.list_rows)(&ffn, dy, tokens, codes, score, slope, uses, k, k + 1, t->rows + row, t->row_gradients + $(of_layer(l.tensors.tables.listed_at, l.rows * l.d_out)) + k * $(l.table_rows * l.d_out), r->scratch);
+        }
+    } else if (table < end) {
+        const $(l.names.rates) rates = $(helper)_$(word)_rates(t);
+        $(l.kernels.rows)(&ffn, &rates, dy, tokens, codes, score, slope, uses, table, end, r->scratch);
+    }
+    $(helper)_clear(sums, $(l.sums), 1);
+    $(helper)_wait(t);
+    $(helper)_share(r, $(l.tile), &first, &count);
+    if (count > 0)
+        $(l.kernels.project)(&ffn, x + first * $(l.x_step), dy + first * $(l.y_step), count, z + first * $(l.z), codes + first * $(l.slots), slope + first * $(l.slots), dx + first * $(l.x_step), sums, r->scratch);
+    $(helper)_wait(t);
+}
+
+static void $(helper)_$(word)_look_sums(const $(helper)_run *r, float *projection, float *projection_bias, float *bias)
+{
+    $(l.kernels.finish)(r->memory + r->sums_at, r->t->parts, projection, projection_bias, bias, r->scratch);
+}
+
+/* Moves the listed rows of the part's tables. */
+static void $(helper)_$(word)_apply($(run))
+{
+    const $(helper) *t = r->t;
+    const $(l.names.parameters) ffn = $(helper)_$(word)_ffn($(own));
+    const $(l.names.rates) rates = $(helper)_$(word)_rates(t);
+
+    for (size_t k = $(l.h) * t->part / t->parts; k < $(l.h) * (t->part + 1) / t->parts; ++k) {
+        const size_t row = $(of_layer(l.tensors.tables.state_at, l.rows)) + k * $(l.table_rows);
+        $(l.kernels.apply_rows)(&ffn, &rates, t->rows + row, t->row_gradients + $(of_layer(l.tensors.tables.listed_at, l.rows * l.d_out)) + k * $(l.table_rows * l.d_out), t->row_counts[row / $(l.table_rows)]);
+    }
+}

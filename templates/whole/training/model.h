@@ -1,0 +1,74 @@
+//$ takes training, helper, variants, lookups
+#ifndef $(names.macro("TRAIN_H_INCLUDED"))
+#define $(names.macro("TRAIN_H_INCLUDED"))
+
+/* Trains $(model): passes forward and backward in float32. No function allocates memory, keeps state or calls a library. All parts of a
+   step may run in threads of the caller. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define $(names.macro("TRAIN_PARAMETERS")) $(training.parameters)u /* floats of all tensors, whose places MANIFEST.json has */
+#define $(names.macro("TRAIN_GRADIENTS")) $(training.gradients)u /* floats of those that have gradients: the first ones */
+#define $(names.macro("TRAIN_TABLE_ROWS")) $(training.table_rows)u /* rows of all tables of LookupFFNs */
+#define $(names.macro("TRAIN_LISTED")) $(training.listed)u /* floats of these rows */
+#define $(names.macro("TRAIN_CONSTANTS")) $(training.constants)u /* floats of rotary angles and sines of positions */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A dense product C = A B, or C += A B if `add`: c[rows][c_step]; a[rows][a_step], or a[depth][a_step] if it lies across;
+   b[depth][b_step], or b[columns][b_step] if it lies across. */
+typedef void (*$(helper)_product)(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step, int add);
+
+typedef struct $(helper) {
+    float *parameters;           /* [$(names.macro("TRAIN_PARAMETERS"))], 64-byte aligned */
+    float *gradients;            /* [$(names.macro("TRAIN_GRADIENTS"))]: added to */
+    float *table_state;          /* [$(names.macro("TRAIN_TABLE_ROWS"))] of Adagrad, zeros at first: sums of mean squares of gradients */
+    uint32_t *row_uses;          /* [$(names.macro("TRAIN_TABLE_ROWS"))]: + 1 for every use of a row, or null */
+    const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]; null if there are none */
+    $(helper)_product product;   /* null: that of this file */
+    const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1; null: all are full */
+    float table_rate, table_epsilon; /* of rows of tables: row -= rate gradient / sqrt(state + epsilon) */
+    float gradient_scale;        /* of the sum of cross-entropies, whose gradients are added */
+    float dropout;               /* share; 0: none */
+    uint64_t seed, step;         /* of dropout */
+    uint64_t first_sequence;     /* number of the first sequence of a call in the whole batch, of dropout */
+    size_t part, parts;          /* all `parts` threads make the same calls, each with its own part, from 0 on */
+    void (*barrier)(void *);     /* at which they meet; not called if parts is 1 */
+    void *context;               /* of the barrier */
+    uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
+    uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
+    float *row_gradients;        /* [$(names.macro("TRAIN_LISTED"))]: rows from f on, where f is the table's first row in table_state, are numbers of
+                                    rows among all tables of the layer, ascending; their gradients lie as the tables would without gaps */
+} $(helper);
+//$ for _, v in ipairs(variants) do
+
+/* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */
+size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
+
+/* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times gradient_scale, and updates tables; returns that sum, the same to
+   every part, and the same bytes for any number of parts.
+   ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
+   length        at most $(names.macro("CONTEXT")) */
+double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+
+/* The sum alone, without dropout; gradients may be null. */
+double $(v.training.names.loss)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences, size_t length, void *workspace);
+//$ if lookups[1] then
+
+/* Updates tables by the lists. All parts call it. */
+void $(v.training.names.apply)(const $(helper) *t);
+//$ end
+//$ end
+//$ for _, own in ipairs(lookups) do
+
+$(include("templates/lookup/training/declarations.h", own))
+//$ end
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

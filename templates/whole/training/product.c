@@ -1,0 +1,222 @@
+//$ takes isa, lanes, helper, product
+//$ local strip, vectors, step = product.strip, product.vectors, product.tokens[1]
+//$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
+//$ local function rows(n, name) return n == 0 and "" or n == 1 and name or n .. " * " .. name end
+//$ local function added(...)
+//$     local text = ""
+//$     for _, part in ipairs { ... } do
+//$         if part ~= "" and part ~= 0 then text = text == "" and part or text .. " + " .. part end
+//$     end
+//$     return text == "" and "0" or text
+//$ end
+
+/* Dense products C = A B, C += A B. B is copied in strips of $(strip) columns that lie side by side, [strip][depth][$(strip)]; up to $(step) rows
+   and a strip are summed in registers. Every element is summed in the order of the depth, wherever it stands. */
+#define $(names.macro("TRAIN_DEPTH")) $(product.depth) /* of a part of a product: a strip of B stays in cache */
+#define $(names.macro("TRAIN_COLUMNS")) $(product.columns) /* of B that are copied together */
+#define $(names.macro("TRAIN_ROWS")) $(product.rows) /* of A that go through all of these strips together */
+//$ local choice = ""
+//$ for n, count in ipairs(product.tokens) do
+//$     choice = choice .. (n < #product.tokens and "rows >= " .. count .. " ? " .. count .. " : " or count)
+//$ end
+//$ for _, across in ipairs { false, true } do
+//$ for _, count in ipairs(product.tokens) do
+//$ local function element(r) return across and "a[" .. added("k * " .. count, r) .. "]" or "a[" .. added(rows(r, "a_step"), "k") .. "]" end
+
+/* $(count == 1 and "A row" or count .. " rows")$(across and " of A that lie side by side, [depth][" .. count .. "]," or "") and a strip. */
+static inline void $(helper)_$(across and "across" or "rows")_$(count)(const float *restrict a, $(across and "" or count > 1 and "size_t a_step, " or "")const float *restrict b, size_t depth, float *restrict c, $(count > 1 and "size_t c_step, " or "")int add)
+{
+    const $(isa.vector) zero = $(isa.zero());
+//$ for r = 0, count - 1 do
+//$ for n = 0, vectors - 1 do
+    $(isa.vector) $(accumulator(r, n)) = add ? $(isa.load_unaligned("c", added(rows(r, "c_step"), n * lanes))) : zero;
+//$ end
+//$ end
+
+    for (size_t k = 0; k < depth; ++k) {
+        const float *row = b + k * $(strip);
+//$ for n = 0, vectors - 1 do
+        const $(isa.vector) b$(n) = $(isa.load_unaligned("row", n * lanes));
+//$ end
+//$ for r = 0, count - 1 do
+        const $(isa.vector) a$(r) = $(isa.broadcast(element(r)));
+//$ for n = 0, vectors - 1 do
+        $(accumulator(r, n)) = $(isa.fma("a" .. r, "b" .. n, accumulator(r, n)));
+//$ end
+//$ end
+    }
+//$ for r = 0, count - 1 do
+//$ for n = 0, vectors - 1 do
+    $(isa.store_unaligned("c", added(rows(r, "c_step"), n * lanes), accumulator(r, n)));
+//$ end
+//$ end
+}
+//$ end
+//$ end
+
+/* Copies b[depth][columns] in strips; columns that are missing are zeros. */
+static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
+{
+    const float one = $hidden(1.0f), none = $hidden(0.0f);
+
+    for (size_t j = 0; j < columns; j += $(strip)) {
+        const size_t count = columns - j < $(strip) ? columns - j : $(strip);
+        for (size_t k = 0; k < depth; ++k, strips += $(strip)) {
+            const float *row = b + k * b_step + j;
+            if (count == $(strip)) {
+//$ for n = 0, vectors - 1 do
+                const $(isa.vector) v$(n) = $(isa.load_unaligned("row", n * lanes));
+//$ end
+//$ for n = 0, vectors - 1 do
+                $(isa.store_unaligned("strips", n * lanes, "v" .. n));
+//$ end
+                continue;
+            }
+            for (size_t i = 0; i < $(strip); ++i)
+                strips[i] = i < count ? one * row[i] : none;
+        }
+    }
+}
+//$ if lanes > 1 then
+
+/* $(lanes) rows of $(lanes) floats become $(lanes) columns of a strip. */
+static inline void $(helper)_turn(const float *restrict b, size_t b_step, float *restrict strip)
+{
+//$ local inputs = {}
+//$ for lane = 0, lanes - 1 do
+//$ inputs[lane + 1] = "row" .. lane
+    const $(isa.vector) row$(lane) = $(isa.load_unaligned("b", added(rows(lane, "b_step"))));
+//$ end
+//$ local code, out = isa.transpose(inputs)
+//$ for _, one in ipairs(code) do
+    const $(isa.vector) $(one.name) = $(one.value);
+//$ end
+//$ for column = 0, lanes - 1 do
+    $(isa.store_unaligned("strip", column * strip, out[column + 1]));
+//$ end
+}
+//$ end
+
+/* Copies b[columns][depth], whose rows are the columns of B, in strips likewise. */
+static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
+{
+    const float one = $hidden(1.0f), none = $hidden(0.0f);
+
+    for (size_t j = 0; j < columns; j += $(strip), strips += depth * $(strip)) {
+        const size_t count = columns - j < $(strip) ? columns - j : $(strip);
+        const float *rows = b + j * b_step;
+//$ if lanes > 1 then
+        const size_t whole = depth / $(lanes) * $(lanes), side = count / $(lanes) * $(lanes);
+
+        for (size_t i = 0; i < side; i += $(lanes))
+            for (size_t k = 0; k < whole; k += $(lanes))
+                $(helper)_turn(rows + i * b_step + k, b_step, strips + k * $(strip) + i);
+        for (size_t k = 0; k < depth; ++k)
+            for (size_t i = k < whole ? side : 0; i < $(strip); ++i)
+                strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;
+//$ else
+
+        for (size_t k = 0; k < depth; ++k)
+            for (size_t i = 0; i < $(strip); ++i)
+                strips[k * $(strip) + i] = i < count ? one * rows[i * b_step + k] : none;
+//$ end
+    }
+}
+
+/* `count` columns of a[depth][] side by side. */
+static void $(helper)_pack_rows(const float *restrict a, size_t a_step, size_t depth, size_t count, float *restrict packed)
+{
+    const float one = $hidden(1.0f);
+
+//$ if lanes > 1 and step < lanes then
+    if (count == $(step)) {
+        for (size_t k = 0; k < depth; ++k, a += a_step, packed += $(step)) {
+            const $(isa.vector) v = $(isa.load_partial("a", 0, step));
+            $(isa.store_partial("packed", 0, step, "v"));
+        }
+        return;
+    }
+//$ end
+    for (size_t k = 0; k < depth; ++k, a += a_step, packed += count)
+        for (size_t i = 0; i < count; ++i)
+            packed[i] = one * a[i];
+}
+
+/* How many of `rows` rows go into registers together. */
+static inline size_t $(helper)_rows_of(size_t rows)
+{
+    return $(choice);
+}
+
+/* The kernel for `count` rows. */
+static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step, const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
+{
+//$ for i, across in ipairs { true, false } do
+//$ local name = across and "across" or "rows"
+    $(i == 1 and "if (a_across) {" or "} else {")
+//$ for n, count in ipairs(product.tokens) do
+        $(n > 1 and "else " or "")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
+            $(helper)_$(name)_$(count)(a, $(across and "" or count > 1 and "a_step, " or "")strip, depth, c, $(count > 1 and "c_step, " or "")add);
+//$ end
+//$ end
+    }
+}
+
+/* Copies rows of a few columns. */
+static void $(helper)_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, float *restrict to, size_t to_step)
+{
+    const float one = $hidden(1.0f);
+
+    for (size_t row = 0; row < rows; ++row)
+        for (size_t i = 0; i < columns; ++i)
+            to[row * to_step + i] = one * from[row * from_step + i];
+}
+
+/* C = A B or C += A B for B in strips: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(product.packed_a) floats, overwritten if it does. */
+static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, float *restrict c, size_t c_step, int add, float *restrict packed)
+{
+    for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
+        const size_t end = rows - first < $(names.macro("TRAIN_ROWS")) ? rows : first + $(names.macro("TRAIN_ROWS"));
+        if (a_across)
+            for (size_t row = first, count; row < end; row += count) {
+                count = $(helper)_rows_of(end - row);
+                $(helper)_pack_rows(a + row, a_step, depth, count, packed + (row - first) * depth);
+            }
+        for (size_t j = 0; j < columns; j += $(strip)) {
+            const float *strip = strips + j * depth;
+            float edge[$(step * strip)];
+            const int whole = columns - j >= $(strip);
+            for (size_t row = first, count; row < end; row += count) {
+                float *to = c + row * c_step + j;
+                const float *from = a_across ? packed + (row - first) * depth : a + row * a_step;
+                count = $(helper)_rows_of(end - row);
+                if (whole) {
+                    $(helper)_tile(a_across, count, from, a_step, strip, depth, to, c_step, add);
+                    continue;
+                }
+                /* the last columns, by way of a whole strip */
+                if (add)
+                    $(helper)_edge(count, columns - j, to, c_step, edge, $(strip));
+                $(helper)_tile(a_across, count, from, a_step, strip, depth, edge, $(strip), add);
+                $(helper)_edge(count, columns - j, edge, $(strip), to, c_step);
+            }
+        }
+    }
+}
+
+/* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
+   scratch: $(product.floats) floats. */
+static void $(helper)_own_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step, int add, float *restrict scratch)
+{
+    for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_COLUMNS"))) {
+        const size_t width = columns - j < $(names.macro("TRAIN_COLUMNS")) ? columns - j : $(names.macro("TRAIN_COLUMNS"));
+        for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_DEPTH"))) {
+            const size_t part = depth - k < $(names.macro("TRAIN_DEPTH")) ? depth - k : $(names.macro("TRAIN_DEPTH"));
+            if (b_across)
+                $(helper)_pack_across(b + j * b_step + k, b_step, part, width, scratch);
+            else
+                $(helper)_pack(b + k * b_step + j, b_step, part, width, scratch);
+            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+"""The emitted training of a model as a compiled library, called through ctypes: gradients by the names of tensors."""
+import ctypes
+import json
+import os
+import subprocess
+import threading
+
+import numpy as np
+
+from whole import aligned, works
+
+PRODUCT = ctypes.CFUNCTYPE(None)
+BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Settings(ctypes.Structure):
+    """<model>_train, the same for every model."""
+
+    _fields_ = (
+        [(name, ctypes.c_void_p) for name in ("parameters", "gradients", "table_state", "row_uses", "constants", "product", "lengths")]
+        + [(name, ctypes.c_float) for name in ("table_rate", "table_epsilon", "gradient_scale", "dropout")]
+        + [(name, ctypes.c_uint64) for name in ("seed", "step", "first_sequence")]
+        + [(name, ctypes.c_size_t) for name in ("part", "parts")]
+        + [("barrier", BARRIER)]
+        + [(name, ctypes.c_void_p) for name in ("context", "rows", "row_counts", "row_gradients")]
+    )
+
+
+def constants_of(section):
+    """Rotary angles or sines of positions."""
+    k = np.arange(section["elements"])
+    if "angles" in section:
+        half = section["half"]
+        angle = (k // half) * section["theta"] ** (-(k % half) / half)
+        return np.cos(angle) if section["angles"] == "cosines" else np.sin(angle)
+    columns, halves = section["columns"], section["sinusoids"] == "halves"
+    column = k % columns
+    angle = (k // columns) * section["max"] ** (-(column % (columns // 2) if halves else column // 2) / section["steps_of"])
+    return np.where(column < columns // 2 if halves else column % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+class Trainer:
+    """Model file `model`, emitted into `folder` for instruction set `isa`."""
+
+    def __init__(self, model, folder, isa, optimise="-O1", changed=None):
+        works("emit", model, "-o", folder, "--isa", isa, "--training")
+        with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
+            manifest = json.load(file)
+        objects = []
+        for entry in manifest["files"]:
+            if entry["name"].endswith(".c"):
+                path = f"{folder}/{entry['name']}"
+                if changed and "_train__" in path:
+                    with open(path, encoding="utf-8") as file:
+                        text = file.read()
+                    assert changed[0] in text, changed[0]
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(text.replace(*changed))
+                objects.append(path[:-2] + ".o")
+                flags = ["-std=c99", "-fPIC", "-ffp-contract=off", *entry.get("flags", [])]
+                subprocess.run(["gcc", optimise, *flags, "-c", path, "-o", objects[-1]], check=True)
+        subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/train.so"], check=True)
+        self.library = ctypes.CDLL(os.path.abspath(folder + "/train.so"))
+        self.plan, self.name, self.isa = manifest["trained"], manifest["model"]["name"], isa
+        plan, size = self.plan, ctypes.c_size_t
+        self.parameters = aligned(4 * plan["parameters"]).view(np.float32)
+        self.gradients = aligned(4 * plan["gradients"]).view(np.float32)
+        self.table_state = aligned(4 * max(1, plan["table_rows"])).view(np.float32)
+        self.row_uses = aligned(4 * max(1, plan["table_rows"])).view(np.uint32)
+        self.rows, self.row_counts = np.zeros(max(1, plan["table_rows"]), np.uint32), np.zeros(max(1, plan["table_rows"]), np.uint32)
+        self.row_gradients = np.zeros(max(1, plan["listed"]), np.float32)
+        self.constants = aligned(4 * max(1, plan["constants"])).view(np.float32)
+        for section in plan["sections_of_constants"]:
+            self.constants[section["at"] : section["at"] + section["elements"]] = constants_of(section)
+        self._bytes = self._function("workspace", [size, size, size], size)
+        ids = np.ctypeslib.ndpointer(np.int32, flags="C")
+        parameters = [ctypes.POINTER(Settings), ids, ids, size, size, ctypes.c_void_p]
+        self._step, self._loss = self._function("step", parameters, ctypes.c_double), self._function("loss", parameters, ctypes.c_double)
+
+    def _function(self, word, arguments, result):
+        found = self.library[f"{self.name}_train_{word}__{self.isa}"]
+        found.argtypes, found.restype = arguments, result
+        return found
+
+    def view(self, array, tensor):
+        """The place of a tensor in a flat array, [rows][columns]."""
+        columns = tensor["shape"][-1] if len(tensor["shape"]) > 1 else int(np.prod(tensor["shape"]))
+        rows, pitch = int(np.prod(tensor["shape"])) // columns, tensor.get("pitch") or columns
+        place = array[tensor["at"] : tensor["at"] + rows * pitch]
+        return place.reshape(rows, pitch)[:, :columns]
+
+    def load(self, tensors):
+        """Takes the parameters from arrays by name; all must be there."""
+        for tensor in self.plan["tensors"]:
+            view = self.view(self.parameters, tensor)
+            view[:] = tensors[tensor["name"]].reshape(view.shape)
+
+    def tensors(self, array):
+        return {t["name"]: self.view(array, t).reshape(t["shape"]).copy() for t in self.plan["tensors"] if t["kind"] != "tables" or array is self.parameters}
+
+    def settings(self, **more):
+        values = {"gradient_scale": 1.0, "parts": 1, "table_epsilon": 1e-10, **more}
+        places = {name: getattr(self, name).ctypes.data for name in ("parameters", "gradients", "table_state", "row_uses", "constants")}
+        return Settings(**{**places, **values})
+
+    def listed(self):
+        """Gradients of tables out of the lists of rows, by name."""
+        found = {}
+        for tensor in self.plan["tensors"]:
+            if tensor["kind"] == "tables":
+                h, rows, width = tensor["shape"]
+                of = found[tensor["name"]] = np.zeros((h * rows, width), np.float32)
+                for table in range(h):
+                    first = tensor["state_at"] + table * rows
+                    count = self.row_counts[first // rows]
+                    listed = self.row_gradients[tensor["listed_at"] + table * rows * width :][: count * width].reshape(count, width)
+                    of[self.rows[first : first + count]] = listed
+                found[tensor["name"]] = of.reshape(tensor["shape"])
+        return found
+
+    def lists(self):
+        """Settings with which rows are listed instead of moved."""
+        return {name: getattr(self, name).ctypes.data for name in ("rows", "row_counts", "row_gradients")}
+
+    def run(self, ids, targets, back=True, parts=1, lengths=None, **more):
+        """The sum of cross-entropies; gradients are cleared before. parts: so many threads."""
+        ids, targets = np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(targets, np.int32)
+        workspace = aligned(self._bytes(*ids.shape, parts))
+        workspace.view(np.float32)[:] = np.nan
+        self.gradients[:] = 0
+        if lengths is not None:
+            lengths = np.ascontiguousarray(lengths, np.uint32)
+            more["lengths"] = lengths.ctypes.data
+        call, results = self._step if back else self._loss, [None] * parts
+        meeting = threading.Barrier(parts)
+        barrier = BARRIER(lambda _: meeting.wait() and None)
+
+        def work(part):
+            settings = self.settings(part=part, parts=parts, barrier=barrier, **more)
+            results[part] = call(ctypes.byref(settings), ids, targets, *ids.shape, workspace.ctypes.data)
+
+        threads = [threading.Thread(target=work, args=(part,)) for part in range(parts)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(results)) == 1, results
+        return results[0]

@@ -1,0 +1,58 @@
+-- tune takes whole models: it times the blocks that have most weights as a transformer, and its choices are the model's.
+local check = require "tests.support.check"
+local host = require "host"
+local model_file = require "gen.families.model_file"
+local program = require "tests.support.program"
+local request = require "gen.bundle.request"
+local isa = require "gen.isa.list"
+local tuning = require "harness.families.whole.tuning"
+
+local test = {}
+local folder = program.folder()
+
+local listed = program.model(
+    folder,
+    "listed",
+    "return { name = 'listed', d = 48, heads = 3, vocab = 67, skip = true, positions = 40, norm = { kind = 'layernorm' }, \z
+        layers = { { d = 32, heads = 2, count = 2 }, { d_in = 32 }, { count = 3, ffn = { kind = 'lookup', h = 8, tau = \z
+        4, projection = { kind = 'dense' }, score = 'gelu' } } }, attention = { context = 40, causal = false }, ffn = { \z
+        kind = 'mlp', f = 64, activation = 'gelu' }, embedding = {}, output = { pool = 'mean' }, checkpoint = 'roberta' }"
+)
+
+function test.the_heaviest_blocks_are_timed()
+    local options = { threads = 1 }
+    local p = request.plan(listed, { isa.get "scalar" }, options)
+    local sample, family =
+        tuning.sample(model_file.load(listed), p, { l3 = 1 << 20, l2 = 1 << 20, l1d = 1 << 15 }, options)
+    check.equal({ family.name, sample.d, sample.d_in, sample.ffn.kind }, { "transformer", 48, nil, "lookup" })
+    check.equal(tuning.count(p.model), 6)
+end
+
+function test.choices_are_the_models()
+    local tuned, bundle = folder .. "/tuned.lua", folder .. "/bundle"
+    local text = program.works {
+        "tune",
+        listed,
+        "--isa",
+        "scalar",
+        "--time",
+        "0",
+        "--cflags",
+        "-O1",
+        "-o",
+        tuned,
+    }
+    check.matches(text, "\n  timed: %d of its 6 blocks\n")
+    local file = assert(host.read(tuned))
+    assert(host.write_file(tuned, (file:gsub('%["product.depth"%] = 1024', '["product.depth"] = 256'))))
+    program.works { "emit", listed, "--isa", "scalar", "--tuned", tuned, "-o", bundle }
+    check.matches(assert(host.read(bundle .. "/listed__scalar.c")), "product.depth=256")
+end
+
+function test.what_cannot_be_tuned()
+    local function words(...) return { "tune", listed, "--time", "0", "-o", folder .. "/no.lua", ... } end
+    program.refuses(1, "--threads: 2: blocks of whole models are tuned for one thread", words("--threads", "2"))
+    program.refuses(1, "--weights: w: is not for whole models", words("--weights", "w"))
+end
+
+return test
