@@ -33,7 +33,7 @@ local rows = {
     { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
-    { "weight_types", 2, 5, "types of weights that gpt-nano-sort sorts with" },
+    { "weight_types", 2, 6, "types of weights that gpt-nano-sort sorts with" },
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
