@@ -4,8 +4,8 @@ local families = require "gen.families.list"
 
 local sizes = {}
 
--- A kind of member: its declaration in C, its type in Python's ctypes and in Rust. Texts are arrays: pointers would make
--- the structure one that the loader writes to.
+-- A kind of member: its declaration in C, its type in Python's ctypes and in Rust. Texts are arrays: pointers would
+-- make the structure one that the loader writes to.
 local kinds = {
     size = { c = "size_t %s", ctypes = "ctypes.c_size_t", rust = "usize" },
     number = { c = "float %s", ctypes = "ctypes.c_float", rust = "f32" },
@@ -19,7 +19,8 @@ for _, bytes in ipairs { 16, 48, 96 } do
 end
 
 -- The members for plan `p`: { name, doc, value: a C expression, declared: in C, ctypes, rust }. A family's own rows are
--- { name, doc }, of which the header has a macro, with `text`, the value, for words of fewer than 16 bytes, or with `kind`.
+-- { name, doc }, of which the header has a macro; with `text`, the value, for words of fewer than 16 bytes; or with
+-- `kind`.
 function sizes.of(p)
     local list, isas = {}, {}
     for i, v in ipairs(p.variants) do
