@@ -67,7 +67,8 @@ local function check_leftovers(p, files, model_name)
 end
 
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
--- Returns the relative errors that rounding made, by section; raises one line.
+-- Returns the relative errors that rounding made, by section, and whether the blob is another one than before: if not,
+-- the file was left alone. Raises one line.
 function packing.pack(p, files)
     if families.get(p.family).without_weights then return assert(weights.pack(blob.packing(p, files))) end
     inputs.note_checkpoint(files.weights)
