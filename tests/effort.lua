@@ -17,6 +17,7 @@ local rows = {
     { "contended_races", 30, 100, "simulated races of the tuner while other work shares the machine" },
     { "integer_models", 10, 60, "random models of integer kernels" },
     { "transformer_schedules", 3, 8, "random schedules of transformers, for each instruction set" },
+    { "train_stride", 6, 1, "every so many-th check of the training of whole models" },
     { "numpy_stride", 4, 1, "every so many-th shape of a transformer beside NumPy's" },
     { "identities_stride", 3, 1, "every so many-th number of rows a table beside the softmax" },
     { "wrong_templates", 2, 7, "wrong templates of whole models that verify has to find" },

@@ -85,6 +85,7 @@ local function constants_of(p)
                 end
             end
         end
+        if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
         if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
     end
     for _, part in ipairs(shape.cache.parts) do
@@ -143,6 +144,9 @@ function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
     local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"), options.sequences)
+    if shape.shaped and not shape.cache.type.plain then
+        error("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped", 0)
+    end
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)

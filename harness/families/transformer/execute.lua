@@ -169,6 +169,7 @@ function transformer.reference_job(p, path, type, cache, without, first)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
+        if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
     layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
