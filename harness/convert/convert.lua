@@ -279,7 +279,8 @@ function convert.run(path, options)
     local folder = process.temporary_directory()
     for _, i in ipairs(numbers) do
         local p = recording.plan_until(target, i, sets, path)
-        for _, tensor in ipairs(recording.ffn_tensors(target, c.blocks[i], i - 1)) do
+        local probed = setmetatable({ ffn = recording.nothing }, { __index = c.blocks[i] })
+        for _, tensor in ipairs(recording.ffn_tensors(target, probed, i - 1)) do
             local count = 4
             for _, size in ipairs(tensor.shape) do
                 count = count * size

@@ -33,13 +33,19 @@ local function copy(value)
     return result
 end
 
--- The plan of the first `count` blocks of model `m`, whose results are the states of tokens behind them.
+-- The least LookupFFN there is: with zeros for tables a block's results are the states before its FFN.
+recording.nothing =
+    { kind = "lookup", h = 1, tau = 1, projection = { kind = "dense" }, score = "gelu", neighbours = 1, scale = "none" }
+
+-- The plan of the first `count` blocks of model `m`, the last of which has `recording.nothing` for an FFN: its results
+-- are the states of tokens that this block's FFN, or the norm before it, reads.
 function recording.plan_until(m, count, sets, path)
     local given = copy(m)
     given.output, given.tied, given.tokenizer, given.layers = nil, nil, nil, {}
     given.name = "convert_until_" .. count
     for i, block in ipairs(recording.blocks(m)) do
         if i <= count then
+            if i == count then block.ffn = recording.nothing end
             given.layers[i] = {
                 count = 1,
                 d = block.d,
@@ -69,7 +75,7 @@ function recording.tensors(p)
     return list
 end
 
--- The names of the tensors of a lookup FFN in layer `layer`, from 0, of model `m`: by field of a fit, and their shapes.
+-- The tensors of the lookup FFN of `block`, layer `layer` (from 0) of model `m`: { name, shape, field of a fit }.
 function recording.ffn_tensors(m, block, layer)
     local list, prefix = {}, block_lookup.prefix(m, layer)
     local fields = {
@@ -84,7 +90,7 @@ function recording.ffn_tensors(m, block, layer)
     return list
 end
 
--- Calls take(rows) with the states of the sequences of ids in `batch`, bytes of float32, of model `opened` of plan `p`.
+-- The states of the sequences of ids in `batch`, bytes of float32: of model `opened` of plan `p`.
 function recording.states(p, opened, batch)
     if not p.causal then return assert(opened:encode_batch(batch)) end
     local parts = {}
