@@ -42,8 +42,9 @@ local function product_job(p, weight, bias)
     }
 end
 
--- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, rms, eps, and bytes of float32:
--- input, input_bias, gate, gate_bias, output, output_bias, gain, offset }, for at most `most` tokens a call. Returns it and its plan.
+-- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, rms, eps, and bytes of
+-- float32: input, input_bias, gate, gate_bias, output, output_bias, gain, offset }, for at most `most` tokens a call.
+-- Returns it and its plan.
 function kernels.fit(block, dense, sets, most, options)
     local given = { name = "convert_ffn", d = block.d }
     for key, value in pairs(block.ffn) do
