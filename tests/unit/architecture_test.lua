@@ -39,6 +39,7 @@ local folders = {
     "harness/families/tokenizer",
     "harness/families/whole",
     "harness/families",
+    "harness/convert",
     "harness/firmware",
     "harness/web",
     "harness/tune",

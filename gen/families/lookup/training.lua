@@ -294,8 +294,8 @@ end
 -- Adds to plan `p` of a LookupFFN, or of one in a whole model, p.training and v.training of its variants.
 --   forward_floats, prepared   floats of the packed weights for forward, and for both directions
 --   projection_floats          of the projection's tensor
---   sums                       floats of the sums of gradients of one thread: { projection, projection_bias, bias } from
---                              these offsets on, `floats` in all
+--   sums                       of one thread's gradients: { projection_bias, bias } from these offsets on, behind
+--                              those of the projection, `floats` in all
 --   tile                       tokens: ranges of tokens start on multiples of it
 --   z                          floats of a token's z
 function training.add(p)

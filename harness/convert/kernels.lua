@@ -1,0 +1,97 @@
+-- What a fit calls: the emitted training kernels of a LookupFFN, and emitted dense projections as the products of the
+-- FFN that it learns from.
+local compile = require "harness.base.compile"
+local convert = require "convert"
+local emit = require "gen.emit.emit"
+local model_file = require "gen.families.model_file"
+local plan = require "gen.families.lookup.plan"
+local process = require "process"
+
+local kernels = {}
+
+local function plan_of(given, sets, vectors)
+    local wanted = vectors and { [sets[1].name] = { ["tile.vectors"] = vectors } }
+    local p = plan.build(model_file.validate(given, "", given.name), sets, wanted, "f32", "f32")
+    emit.add_training(p)
+    return p
+end
+
+-- A dense product of `inputs` by `outputs` is the projection of a LookupFFN with tables of two rows.
+local function product_plan(name, inputs, outputs, sets, vectors)
+    return plan_of({
+        name = name,
+        d = inputs,
+        d_out = 1,
+        h = outputs,
+        tau = 1,
+        projection = { kind = "dense" },
+        score = "gelu",
+    }, sets, vectors)
+end
+
+local function product_job(p, weight, bias)
+    local v = p.variants[1]
+    return {
+        prepare = v.training.names.prepare,
+        load = v.names.load,
+        product = v.names.projection,
+        prepared = p.training.prepared,
+        scratch = p.training.scratch_bytes,
+        weight = weight,
+        bias = bias or ("\0"):rep(4 * p.shape.bits),
+    }
+end
+
+-- Opens a fit of the lookup FFN of `block` to the dense FFN `dense` = { d, f, activation, rms, eps, and bytes of
+-- float32: input, input_bias, gate, gate_bias, output, output_bias, gain, offset }, for at most `most` tokens a call.
+-- Returns it and its plan.
+function kernels.fit(block, dense, sets, most, options)
+    local given = { name = "convert_ffn", d = block.d }
+    for key, value in pairs(block.ffn) do
+        if key ~= "kind" then given[key] = value end
+    end
+    local p = plan_of(given, sets)
+    local input = product_plan("convert_in", dense.d, dense.f, sets)
+    local output = product_plan("convert_out", dense.f, dense.d, sets, input.variants[1].vectors)
+    local path = compile.library({ p, input, output }, process.temporary_directory(), options.cc, options.cflags)
+    local v, t = p.variants[1], p.training
+    local names = v.training.names
+    local fit = assert(convert.open {
+        library = path,
+        lookup = {
+            prepare = names.prepare,
+            forward = names.forward,
+            rows = names.rows,
+            project = names.project,
+            finish = names.finish,
+            d = block.d,
+            h = p.shape.h,
+            neighbours = p.shape.neighbours,
+            table_rows = p.shape.rows,
+            bits = p.shape.bits,
+            projection = t.projection_floats,
+            prepared = t.prepared,
+            sums = t.sums.floats,
+            pitch = p.pitch,
+            z = t.z,
+            slots = t.slots,
+            tile = t.tile,
+            whole = v.tile,
+            scratch = t.scratch_bytes,
+        },
+        input = product_job(input, dense.input, dense.input_bias),
+        gate = dense.gate and product_job(input, dense.gate, dense.gate_bias) or nil,
+        output = product_job(output, dense.output, dense.output_bias),
+        f = dense.f,
+        tile = input.variants[1].tile,
+        activation = dense.activation,
+        rms = dense.rms,
+        eps = dense.eps,
+        gain = dense.gain,
+        offset = dense.offset,
+        most = most,
+    })
+    return fit, p
+end
+
+return kernels

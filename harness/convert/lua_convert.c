@@ -1,0 +1,391 @@
+/* The Lua module `convert`: fits of LookupFFNs to dense FFNs, and the checkpoints that come out of it.
+
+   convert.open(job) -> fit | nil, message. job = { library; lookup = { prepare, forward, rows, project, finish (names of functions), d, h,
+   neighbours, table_rows, bits, projection, prepared, sums, pitch, z, slots, tile, whole, scratch }; input, gate (optional), output =
+   { prepare, load, product (names), prepared (floats), scratch, weight, bias (bytes of float32) }; f, tile, activation, rms, eps, gain,
+   offset (bytes of float32; offset ""), most (tokens of a call) }. u: a string of float32, tokens by d. Methods:
+
+     random(seed, deviation)          a random projection
+     centre(u)                        the bias becomes the mean of the targets
+     step(u, n, projection_rate, table_rate)   a step of Adam
+     collect(u) -> true | nil, message; solve(sweeps, ridge)   tables by least squares
+     hash_rows(inputs, outputs)       tables out of the dense FFN's rows, both bytes of float32
+     measure(u), figures() -> unexplained share of the variance, share of rows used, entropy of the codes in bits
+     field(name) -> bytes of float32, tables without their padding
+
+   convert.read(checkpoint, view) -> bytes of float32 | nil, message: a matrix as gen/model/checkpoint_names.lua describes it; false: the
+   checkpoint has no such tensor.
+   convert.write(path, checkpoint, { { name, shape, from (name there) | bytes }, ... }) -> true | nil, message. */
+#include "harness/convert/fit.h"
+
+#include "gen/host/fields.h"
+#include "gen/host/files.h"
+#include "gen/weights/random.h"
+#include "gen/weights/shards.h"
+#include "gen/weights/view.h"
+#include "harness/base/memory.h"
+#include "harness/base/modules.h"
+
+#include <lauxlib.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METATABLE "convert.fit"
+
+static const char where[] = "convert: ";
+
+enum { ERROR_SIZE = 4096 + 256, MOST_TENSORS = 100000, PIECE = 1 << 16 };
+
+typedef struct {
+    void *library;
+    fit *fit;
+    fit_lookup lookup;
+    size_t most;
+    float *owned[8]; /* what the teacher points to */
+    int owned_count;
+    const char *missing; /* a function that the library lacks */
+} object;
+
+static void find(lua_State *L, int table, object *o, const char *name, void *function)
+{
+    const char *symbol = field_text(L, table, where, name, NULL);
+    void *address = dlsym(o->library, symbol);
+    if (address)
+        memcpy(function, &address, sizeof address);
+    else
+        o->missing = symbol;
+}
+
+/* The floats of a field of bytes, aligned; NULL for an absent or empty one, or if memory is short. */
+static float *floats_of(lua_State *L, int table, object *o, const char *name)
+{
+    size_t bytes = 0;
+    lua_getfield(L, table, name);
+    const char *text = lua_tolstring(L, -1, &bytes);
+    float *memory = bytes > 0 ? aligned_memory(bytes) : NULL;
+    if (memory) {
+        memcpy(memory, text, bytes);
+        o->owned[o->owned_count++] = memory;
+    }
+    lua_pop(L, 1);
+    return memory;
+}
+
+/* A product of the dense FFN out of the field `name`. */
+static fit_dense dense_of(lua_State *L, int job, object *o, const char *name)
+{
+    fit_dense dense = {0};
+    if (lua_getfield(L, job, name) == LUA_TTABLE) {
+        const int table = lua_gettop(L);
+        fit_prepare *prepare = NULL;
+        find(L, table, o, "prepare", &prepare);
+        find(L, table, o, "load", &dense.load);
+        find(L, table, o, "product", &dense.product);
+        dense.prepared = aligned_memory(4 * field_size(L, table, where, "prepared"));
+        dense.bias = floats_of(L, table, o, "bias");
+        size_t bytes = 0;
+        lua_getfield(L, table, "weight");
+        const void *weight = lua_tolstring(L, -1, &bytes);
+        void *scratch = aligned_memory(field_size(L, table, where, "scratch"));
+        if (dense.prepared && scratch && prepare) {
+            const fit_parameters p = {.projection = weight};
+            prepare(&p, dense.prepared, scratch);
+        }
+        free(scratch);
+        o->owned[o->owned_count++] = dense.prepared;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return dense;
+}
+
+static int close_(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    fit_free(o->fit);
+    for (int i = 0; i < o->owned_count; ++i)
+        free(o->owned[i]);
+    if (o->library)
+        dlclose(o->library);
+    *o = (object){0};
+    return 0;
+}
+
+static int fail(lua_State *L, const char *format, const char *a, const char *b)
+{
+    lua_pushnil(L);
+    lua_pushfstring(L, format, a, b);
+    return 2;
+}
+
+static int open_(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    object *o = lua_newuserdatauv(L, sizeof *o, 0);
+    *o = (object){0};
+    luaL_setmetatable(L, METATABLE);
+    const char *path = field_text(L, 1, where, "library", NULL);
+    o->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!o->library)
+        return fail(L, "%s: %s", path, dlerror());
+    lua_getfield(L, 1, "lookup");
+    const int table = lua_gettop(L);
+    fit_lookup *l = &o->lookup;
+    find(L, table, o, "prepare", &l->prepare);
+    find(L, table, o, "forward", &l->forward);
+    find(L, table, o, "rows", &l->rows);
+    find(L, table, o, "project", &l->project);
+    find(L, table, o, "finish", &l->finish);
+    struct {
+        const char *name;
+        size_t *to;
+    } sizes[] = {
+        {"d", &l->d},         {"h", &l->h},       {"neighbours", &l->neighbours}, {"table_rows", &l->table_rows}, {"bits", &l->bits},
+        {"pitch", &l->pitch}, {"z", &l->z},       {"projection", &l->projection}, {"prepared", &l->prepared},     {"sums", &l->sums},
+        {"slots", &l->slots}, {"tile", &l->tile}, {"whole", &l->whole},           {"scratch", &l->scratch}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+        *sizes[i].to = field_size(L, table, where, sizes[i].name);
+    lua_pop(L, 1);
+    static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", NULL};
+    lua_getfield(L, 1, "activation");
+    const fit_activation activation = (fit_activation)luaL_checkoption(L, -1, NULL, activations);
+    lua_pop(L, 1);
+    fit_teacher teacher = {.rms = field_flag(L, 1, "rms"),
+                           .gated = field_flag(L, 1, "gate"),
+                           .d = l->d,
+                           .f = field_size(L, 1, where, "f"),
+                           .tile = field_size(L, 1, where, "tile"),
+                           .activation = activation,
+                           .eps = field_number(L, 1, where, "eps")};
+    teacher.input = dense_of(L, 1, o, "input");
+    teacher.gate = dense_of(L, 1, o, "gate");
+    teacher.output = dense_of(L, 1, o, "output");
+    teacher.gain = floats_of(L, 1, o, "gain");
+    teacher.offset = floats_of(L, 1, o, "offset");
+    if (o->missing)
+        return fail(L, "%s: lacks the function %s", path, o->missing);
+    o->most = field_size(L, 1, where, "most");
+    o->fit = fit_create(l, &teacher, o->most);
+    for (int i = 0; i < o->owned_count; ++i)
+        if (!o->owned[i])
+            return fail(L, "%s: not enough memory%s", path, "");
+    if (!o->fit)
+        return fail(L, "%s: not enough memory%s", path, "");
+    return 1;
+}
+
+/* Argument 2, a string of tokens. */
+static const float *tokens_of(lua_State *L, const object *o, size_t *tokens)
+{
+    size_t bytes;
+    const void *text = luaL_checklstring(L, 2, &bytes);
+    *tokens = bytes / 4 / o->lookup.d;
+    luaL_argcheck(L, *tokens > 0 && *tokens <= o->most && bytes == *tokens * o->lookup.d * 4, 2, "tokens");
+    return text;
+}
+
+static int random_(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    random_state state = random_seed((uint64_t)luaL_checkinteger(L, 2));
+    const double deviation = luaL_checknumber(L, 3);
+    size_t count;
+    float *to = fit_field(o->fit, "projection", &count);
+    random_fill(&state, to, count, 0, deviation);
+    return 0;
+}
+
+static int centre(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    size_t tokens;
+    const float *u = tokens_of(L, o, &tokens);
+    fit_centre(o->fit, u, tokens);
+    return 0;
+}
+
+static int step(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    size_t tokens;
+    const float *u = tokens_of(L, o, &tokens);
+    fit_step(o->fit, u, tokens, (size_t)luaL_checkinteger(L, 3), luaL_checknumber(L, 4), luaL_checknumber(L, 5));
+    return 0;
+}
+
+static int collect(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    size_t tokens;
+    const float *u = tokens_of(L, o, &tokens);
+    if (!fit_collect(o->fit, u, tokens))
+        return fail(L, "%s%s", where, "not enough memory");
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int solve(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    fit_solve(o->fit, (size_t)luaL_checkinteger(L, 2), luaL_checknumber(L, 3));
+    return 0;
+}
+
+static int hash_rows(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    size_t bytes, others;
+    const void *inputs = luaL_checklstring(L, 2, &bytes), *outputs = luaL_checklstring(L, 3, &others);
+    luaL_argcheck(L, bytes == others && bytes % (4 * o->lookup.d) == 0, 2, "rows");
+    fit_hash_rows(o->fit, inputs, outputs, bytes / 4 / o->lookup.d);
+    return 0;
+}
+
+static int measure(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    size_t tokens;
+    const float *u = tokens_of(L, o, &tokens);
+    fit_measure(o->fit, u, tokens);
+    return 0;
+}
+
+static int figures(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    double share, entropy;
+    fit_uses(o->fit, &share, &entropy);
+    lua_pushnumber(L, fit_unexplained(o->fit));
+    lua_pushnumber(L, share);
+    lua_pushnumber(L, entropy);
+    return 3;
+}
+
+static int field(lua_State *L)
+{
+    object *o = luaL_checkudata(L, 1, METATABLE);
+    const char *name = luaL_checkstring(L, 2);
+    size_t count;
+    const float *from = fit_field(o->fit, name, &count);
+    if (strcmp(name, "tables") != 0) {
+        lua_pushlstring(L, (const char *)(const void *)from, count * 4);
+        return 1;
+    }
+    luaL_Buffer buffer;
+    luaL_buffinit(L, &buffer);
+    for (size_t at = 0; at < count; at += o->lookup.pitch)
+        luaL_addlstring(&buffer, (const char *)(const void *)(from + at), o->lookup.d * 4);
+    luaL_pushresult(&buffer);
+    return 1;
+}
+
+static int read_(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    shards *checkpoint = shards_open(luaL_checkstring(L, 1), error, sizeof error);
+    if (!checkpoint) {
+        lua_pushnil(L);
+        lua_pushstring(L, error);
+        return 2;
+    }
+    if (!shards_have(checkpoint, field_text(L, 2, where, "tensor", NULL))) {
+        shards_close(checkpoint);
+        lua_pushboolean(L, 0);
+        return 1;
+    }
+    view v;
+    double *values = NULL;
+    float *floats = NULL;
+    const bool good = view_at(L, 2, "tensor", checkpoint, "", &v, error, sizeof error) &&
+                      (values = malloc(v.rows * v.columns * sizeof *values)) && (floats = malloc(v.rows * v.columns * sizeof *floats)) &&
+                      view_read(&v, 0, v.rows, values, error, sizeof error);
+    for (size_t i = 0; good && i < v.rows * v.columns; ++i)
+        floats[i] = (float)values[i];
+    if (good)
+        lua_pushlstring(L, (const char *)(void *)floats, v.rows * v.columns * sizeof *floats);
+    else
+        lua_pushnil(L);
+    lua_pushstring(L, good ? "" : error);
+    free(values);
+    free(floats);
+    shards_close(checkpoint);
+    return 2;
+}
+
+/* Appends tensor `name` of the checkpoint. */
+static bool copy(safetensors_writer *writer, const shards *checkpoint, const char *name, const safetensors_description *as, char *error)
+{
+    const safetensors *file;
+    const safetensors_tensor *tensor = shards_expect(checkpoint, "", name, as->shape, as->rank, &file, error, ERROR_SIZE);
+    double *values = tensor ? malloc(PIECE * sizeof *values) : NULL;
+    float *floats = tensor ? malloc(PIECE * sizeof *floats) : NULL;
+    bool good = tensor && ((values && floats) || files_error(error, ERROR_SIZE, "%s: not enough memory", name));
+    for (size_t at = 0; good && at < tensor->count; at += PIECE) {
+        const size_t here = smaller(PIECE, tensor->count - at);
+        good = safetensors_read(file, tensor, at, here, values, error, ERROR_SIZE);
+        for (size_t i = 0; good && i < here; ++i)
+            floats[i] = (float)values[i];
+        good = good && safetensors_append(writer, floats, here * sizeof *floats, error, ERROR_SIZE);
+    }
+    free(values);
+    free(floats);
+    return good;
+}
+
+static int write_(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    const char *path = luaL_checkstring(L, 1);
+    const size_t count = (size_t)luaL_len(L, 3);
+    luaL_argcheck(L, count > 0 && count < MOST_TENSORS, 3, "tensors");
+    safetensors_description *list = lua_newuserdatauv(L, count * sizeof *list, 0);
+    for (size_t i = 0; i < count; ++i) {
+        lua_geti(L, 3, (lua_Integer)i + 1);
+        list[i] = (safetensors_description){.name = field_text(L, -1, where, "name", NULL), .dtype = DTYPE_F32};
+        list[i].rank = field_dimensions(L, -1, "shape", list[i].shape, SAFETENSORS_MAX_RANK);
+        lua_pop(L, 1);
+    }
+    shards *checkpoint = shards_open(luaL_checkstring(L, 2), error, sizeof error);
+    safetensors_writer *writer = checkpoint ? safetensors_create(path, list, count, error, sizeof error) : NULL;
+    bool good = writer != NULL;
+    for (size_t i = 0; good && i < count; ++i) {
+        lua_geti(L, 3, (lua_Integer)i + 1);
+        size_t bytes = 0;
+        lua_getfield(L, -1, "bytes");
+        const char *data = lua_tolstring(L, -1, &bytes);
+        lua_getfield(L, -2, "from");
+        good = data ? safetensors_append(writer, data, bytes, error, sizeof error)
+                    : copy(writer, checkpoint, lua_tostring(L, -1), list + i, error);
+        lua_pop(L, 3);
+    }
+    if (good)
+        good = safetensors_finish(writer, error, sizeof error);
+    else
+        safetensors_abandon(writer);
+    shards_close(checkpoint);
+    if (!good) {
+        lua_pushnil(L);
+        lua_pushstring(L, error);
+        return 2;
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+int luaopen_convert(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"open", open_}, {"read", read_}, {"write", write_}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"random", random_}, {"centre", centre},   {"step", step},           {"collect", collect},
+                                       {"solve", solve},    {"measure", measure}, {"hash_rows", hash_rows}, {"figures", figures},
+                                       {"field", field},    {NULL, NULL}};
+    luaL_newmetatable(L, METATABLE);
+    lua_pushcfunction(L, close_);
+    lua_setfield(L, -2, "__gc");
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    luaL_newlib(L, functions);
+    return 1;
+}
