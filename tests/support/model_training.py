@@ -14,6 +14,7 @@ OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling 
 
 BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 CRITERION = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_float, ctypes.c_int)
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align", "-Werror"]
 
 
 class Settings(ctypes.Structure):
@@ -61,8 +62,10 @@ class Trainer:
                     with open(path, "w", encoding="utf-8") as file:
                         file.write(text.replace(*changed))
                 objects.append(path[:-2] + ".o")
-                flags = ["-std=c99", "-fPIC", "-ffp-contract=off", *entry.get("flags", [])]
+                flags = ["-std=c99", "-fPIC", "-ffp-contract=off", *WARNINGS, *entry.get("flags", [])]
                 subprocess.run(["gcc", optimise, *flags, "-c", path, "-o", objects[-1]], check=True)
+                if "_train__" in path:
+                    self._check_imports(objects[-1], manifest["model"]["name"])
         subprocess.run(["gcc", "-shared", *objects, "-o", folder + "/train.so"], check=True)
         self.library = ctypes.CDLL(os.path.abspath(folder + "/train.so"))
         self.plan, self.name, self.isa = manifest["trained"], manifest["model"]["name"], isa
@@ -81,6 +84,13 @@ class Trainer:
         ids = np.ctypeslib.ndpointer(np.int32, flags="C")
         parameters = [ctypes.POINTER(Settings), ids, ids, size, size, ctypes.c_void_p]
         self._step, self._loss = self._function("step", parameters, ctypes.c_double), self._function("loss", parameters, ctypes.c_double)
+
+    @staticmethod
+    def _check_imports(path, name):
+        """They import nothing but functions of the model."""
+        listed = subprocess.run(["nm", "-u", path], check=True, capture_output=True, text=True).stdout.split()
+        others = [word for word in listed if word != "U" and not word.startswith((name + "_", "_GLOBAL_OFFSET_TABLE_"))]
+        assert not others, others
 
     def _function(self, word, arguments, result):
         found = self.library[f"{self.name}_train_{word}__{self.isa}"]

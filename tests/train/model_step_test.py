@@ -97,7 +97,7 @@ OTHERS = {
 def other_shapes(folder):
     """Logits of training and inference; gradients beside differences of losses, which float32 makes coarse."""
     good = True
-    for number, (name, source) in list(enumerate(OTHERS.items()))[::STRIDE]:
+    for number, (name, source) in list(enumerate(OTHERS.items()))[:: len(OTHERS) if STRIDE > 1 else 1]:
         path, weights, tensors = sampled(folder, name, source)
         sets = [s for s in instruction_sets() if s != "sse4"]
         isa, step = sets[number % len(sets)], 2e-3

@@ -548,6 +548,24 @@ local function lookup_of(own, v, gradients)
     }
 end
 
+-- Which functions on rows the operations of the tapes and the head call: compilers warn of others.
+local function uses_of(tapes, head)
+    local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false }
+    for _, tape in ipairs(tapes) do
+        for _, step in ipairs(tape.forward) do
+            if step.op == "product" and step.map.bias then
+                uses.bias, uses.sums = true, true
+            end
+            if step.shape then uses.sums = true end
+            if step.op == "add" then uses.add = true end
+        end
+        for _, operation in ipairs(tape.back.rows) do
+            if operation.op == "sum" then uses.add = true end
+        end
+    end
+    return uses
+end
+
 function print_training.files(p, v)
     local t, helper = p.training, p.names.model .. "_train"
     local product = v.training.product
@@ -618,7 +636,7 @@ function print_training.files(p, v)
         doc = "From the last block to what the head reads.",
         back_doc = "The gradient of the last block's output.",
     })
-    forward_lines[#forward_lines + 1] = helper .. "_forward_output(r);"
+    if t.output.forward[1] then forward_lines[#forward_lines + 1] = helper .. "_forward_output(r);" end
 
     -- Gradients of the streams between tapes take turns in two buffers.
     local from = 0
@@ -705,6 +723,7 @@ function print_training.files(p, v)
         product = product,
         norms = norms,
         activations = activations,
+        uses = uses_of(tapes, h),
         tapes = printed_tapes,
         head = h,
         embed = setmetatable(

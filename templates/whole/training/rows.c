@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, norms, activations, float
+//$ takes isa, lanes, helper, norms, activations, float, uses
 //$ -- A loop over the elements of a row: `body(indent, load, store, at)` prints what is done with a vector of them, where
 //$ -- load(base) and store(base, value) are its own.
 //$ local function over_row(i, width, body)
@@ -152,6 +152,7 @@ static inline void $(helper)_scale(const float *x, float factor, float *y, size_
         y[i] = factor * x[i];
 //$ end
 }
+//$ if uses.bias or uses.sums or norms[1] then
 
 /* y += x, elements `first` … `end` - 1. */
 static inline void $(helper)_accumulate(const float *restrict x, float *restrict y, size_t first, size_t end)
@@ -167,6 +168,8 @@ static inline void $(helper)_accumulate(const float *restrict x, float *restrict
         y[i] += x[i];
 //$ end
 }
+//$ end
+//$ if norms[1] then
 
 /* Adds to the gradients of columns `column` … `end` - 1 of a norm's gains, and of its offsets where it has some. */
 static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end, size_t rows)
@@ -189,6 +192,8 @@ static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const 
             $(helper)_accumulate(dy, offset, column, end);
     }
 }
+//$ end
+//$ if uses.sums then
 
 /* Adds the rows to sums, columns `column` … `end` - 1. */
 static void $(helper)_column_sums(const float *restrict dy, size_t dy_step, float *restrict sums, size_t column, size_t end, size_t rows)
@@ -196,6 +201,8 @@ static void $(helper)_column_sums(const float *restrict dy, size_t dy_step, floa
     for (size_t row = 0; row < rows; ++row, dy += dy_step)
         $(helper)_accumulate(dy, sums, column, end);
 }
+//$ end
+//$ if uses.bias then
 
 /* y += bias, row by row of `width` values. */
 static void $(helper)_add_bias(const float *restrict bias, float *restrict y, size_t y_step, size_t width, size_t rows)
@@ -203,6 +210,8 @@ static void $(helper)_add_bias(const float *restrict bias, float *restrict y, si
     for (size_t row = 0; row < rows; ++row, y += y_step)
         $(helper)_accumulate(bias, y, 0, width);
 }
+//$ end
+//$ if uses.add then
 
 /* y = a + b, rows of `step` floats. */
 static void $(helper)_add(const float *a, const float *b, float *y, size_t step, size_t rows)
@@ -212,6 +221,7 @@ static void $(helper)_add(const float *a, const float *b, float *y, size_t step,
         $(isa.store_unaligned("y", "i", "sum"));
     }
 }
+//$ end
 
 /* y = x, rows of `step` floats. */
 static void $(helper)_copy(const float *restrict x, float *restrict y, size_t step, size_t rows)

@@ -53,6 +53,7 @@ $(include("templates/whole/training/lookup.c", { word = tape.word, layers = tape
 $(include("templates/whole/training/embedding.c"))
 $(include("templates/whole/training/head.c"))
 //$ for _, tape in ipairs(tapes) do
+//$ if tape.forward[1] then
 
 /* $(tape.doc) */
 static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(tape.layers and ", size_t layer" or ""))
@@ -60,6 +61,7 @@ static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(tape.layers a
 //$ lines("    ", tape.forward_names)
 //$ lines("    ", tape.forward)
 }
+//$ end
 
 //$ local layer, of_layer = tape.layers and ", size_t layer" or "", tape.layers and ", layer" or ""
 //$ local d_in, of_d_in = tape.first and ", float *d_in" or "", tape.first and ", d_in" or ""
