@@ -24,6 +24,8 @@ libcmocka-dev    | tests in C
 libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
+libsentencepiece-dev | trains tokenizers
+libopenmpi-dev   | trains models on several machines
 '
 
 # Debian package | labels of the tests that need it; `full` last: only with that effort | what it is for
@@ -32,14 +34,17 @@ clang                   | emit fuzz firmware verify tune commands libfuzzer | se
 libclang-rt-14-dev      | fuzz libfuzzer | libFuzzer, and the sanitizers of clang
 llvm                    | fuzz | lists the symbols of WebAssembly
 tcc                     | fuzz | watches every pointer of the emitted C
-python3-numpy           | emit firmware verify train transformer tune commands web whole | check of results that is independent of the C
+python3-numpy           | emit firmware install verify train transformer tune commands web whole | check of results that is independent of the C
 python3-sentencepiece   | tokenizer whole | check of tokenizers that is independent of the C
+openmpi-bin             | train | starts training on several ranks
+python3-torch           | train whole full | the module of examples/pytorch, and checkpoints as their authors save them
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
 gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
 qemu-system-arm         | firmware isa | Cortex-M: runs it
 gcc-aarch64-linux-gnu   | firmware isa fuzz | AArch64: compiles for it
+libc6-dev-arm64-cross   | isa fuzz | AArch64: the C library of programs for it
 gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
 clang-19                | firmware isa fuzz web | RISC-V with vectors and WebAssembly: compiles for them
 lld-19                  | firmware isa web | links it
@@ -50,6 +55,11 @@ cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 ninja-build             | install | builds what uses an installed lookupc
 meson                   | install full | likewise
+python3-cffi            | install | reads the declarations in headers
+python3-build           | install full | makes wheels of Python packages
+python3-setuptools      | install full | likewise
+python3-wheel           | install full | likewise
+cargo                   | install full | builds crates, with rustc
 lintian                 | install full | looks for mistakes in the Debian package
 '
 
@@ -123,7 +133,7 @@ quietly() {
 configure() {
     install "$build_packages"
     mkdir -p build
-    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
+    quietly build/configure.log cmake -G 'Unix Makefiles' -S . -B build -DLOOKUPC_BENCH=ON -DLOOKUPC_TRAIN=ON -DLOOKUPC_MPI=ON -DLOOKUPC_TESTS=ON -DLOOKUPC_EFFORT="${LOOKUPC_EFFORT:-quick}"
 }
 
 build() {
@@ -161,6 +171,30 @@ build_fuzz_targets() {
     cmake --build build/fuzz/targets --target fuzz_targets --parallel "$(nproc)" -- --no-print-directory --silent
 }
 
+# Packages of Debian arm64 that lookupc for AArch64 is built with.
+aarch64_packages=(liblua5.4-0 liblua5.4-dev libjansson4 libjansson-dev libnettle8 nettle-dev libsqlite3-0 libsqlite3-dev libutf8proc2 libutf8proc-dev)
+
+# build_aarch64: lookupc itself for AArch64, build/aarch64/lookupc, for tests in emulation. Its libraries are unpacked in build/aarch64/root;
+# nothing of another architecture is installed.
+build_aarch64() {
+    local folder=$PWD/build/aarch64 libraries=usr/lib/aarch64-linux-gnu package
+    if [[ ! -d $folder/root ]]; then
+        mkdir -p "$folder"/{packages,lists/partial,archives/partial,unpacked}
+        : >"$folder/status"
+        printf '%s\n' 'APT::Architecture "arm64";' 'APT::Architectures { "arm64"; };' 'APT::Sandbox::User "root";' "Dir::State \"$folder\";" \
+            "Dir::State::status \"$folder/status\";" "Dir::Cache \"$folder\";" >"$folder/apt.conf"
+        APT_CONFIG=$folder/apt.conf quietly build/packages.log apt-get update
+        (cd "$folder/packages" && APT_CONFIG=$folder/apt.conf quietly "$folder/packages.log" apt-get download "${aarch64_packages[@]}")
+        for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/unpacked"; done
+        mv "$folder/unpacked" "$folder/root"
+    fi
+    PKG_CONFIG_LIBDIR=$folder/root/$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root quietly build/aarch64.log \
+        cmake -G 'Unix Makefiles' -S . -B "$folder" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+        -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_C_FLAGS="-I$folder/root/usr/include/aarch64-linux-gnu" \
+        -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath,$folder/root/$libraries -Wl,-rpath-link,$folder/root/$libraries"
+    quietly build/aarch64.log cmake --build "$folder" --target lookupc --parallel "$(nproc)"
+}
+
 # Whether clang makes fuzz targets here.
 has_libfuzzer() {
     clang -fsanitize=fuzzer,address -x c - -o build/fuzz.probe 2>/dev/null \
@@ -196,6 +230,7 @@ run_tests() {
         rm -rf build/fuzz/targets/*_target # those of sources that are gone; without any the test says that it is skipped
         if has_libfuzzer; then build_fuzz_targets; fi
     fi
+    if [[ " ${labels[*]} " == *' isa '* && ${LOOKUPC_EFFORT-} == full && $(uname -m) == x86_64 ]]; then build_aarch64; fi
     rm -f build/tests.xml
     (($#)) || rm -rf build/test_cache # what run and verify compiled: all tests start without
     SECONDS=0

@@ -6,6 +6,12 @@ install(TARGETS lookupc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(LOOKUPC_BENCH)
     install(TARGETS lookupc-measure RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # lookupc looks for it beside itself
 endif()
+if(LOOKUPC_TRAIN)
+    install(TARGETS lookupc-tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+endif()
+if(LOOKUPC_MPI)
+    install(TARGETS lookupc-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR}) # likewise
+endif()
 
 # CMake package; nothing in it depends on the machine, and a cross build may use it.
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/lookupc)
@@ -21,6 +27,7 @@ install(FILES ${PROJECT_BINARY_DIR}/lookupc.pc DESTINATION ${CMAKE_INSTALL_DATAD
 
 install(DIRECTORY gen/models DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc)
 install(DIRECTORY tests/consumers/cmake tests/consumers/subdirectory tests/consumers/make tests/consumers/meson
+    tests/consumers/cpp tests/consumers/python tests/consumers/rust tests/consumers/models
     DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc/examples)
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -95,10 +95,12 @@ function(lookupc_add_library target)
         list(APPEND depends ${weight_files})
         set(include ${out}/inc)
         set(sources src/${name}.c src/${name}__kernels.c src/${name}_weights.S)
+        set(others inc/${name}.h src/${name}_runtime.h)
         if(arg_OPTIONS MATCHES "--weights-array" OR arg_TARGET MATCHES wasm)
             list(TRANSFORM sources REPLACE "_weights\\.S" "_weights.c")
+        else()
+            list(APPEND others src/${name}_weights.bin)
         endif()
-        set(others inc/${name}.h src/${name}_runtime.h)
     else()
         if(NOT arg_ISA)
             get_property(arg_ISA GLOBAL PROPERTY LOOKUPC_BUNDLED_ISA)
@@ -141,12 +143,31 @@ function(lookupc_add_library target)
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
     target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
+    list(LENGTH arg_ISA count)
+    if(count GREATER 1)
+        # <NAME>_ISA in the environment takes the place of the best instruction set.
+        set_source_files_properties(${out}/${name}.c PROPERTIES COMPILE_DEFINITIONS ${upper}_ISA_FROM_ENVIRONMENT)
+    endif()
+    # In a bundle for x86 and AArch64 a file for the other architecture has no kernels, and its flags are unknown.
+    set(unknown "^$")
+    if(arg_ISA MATCHES "neon|sve|i8mm" AND arg_ISA MATCHES "scalar")
+        if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+            set(unknown "^(sse|avx)")
+        else()
+            set(unknown "^(neon|sve|i8mm)")
+        endif()
+    endif()
     foreach(set ${arg_ISA})
+        if(set MATCHES "${unknown}")
+            continue()
+        endif()
         set_source_files_properties(${out}/${name}__${set}.c PROPERTIES
             COMPILE_OPTIONS "@${out}/${name}__${set}.flags" OBJECT_DEPENDS ${out}/${name}__${set}.flags)
     endforeach()
     if(arg_PROFILE)
-        set_source_files_properties(${out}/src/${name}_weights.S PROPERTIES LANGUAGE C)
+        # Without asking the project for the language ASM: a C compiler, told what this file is, and what it includes.
+        set_source_files_properties(${out}/src/${name}_weights.S PROPERTIES
+            LANGUAGE C COMPILE_OPTIONS "-x;assembler-with-cpp" OBJECT_DEPENDS ${out}/src/${name}_weights.bin)
         target_include_directories(${target} PRIVATE ${out}/src)
     endif()
     if(arg_THREADS)
@@ -159,14 +180,17 @@ function(lookupc_add_library target)
         return()
     endif()
     set(blob ${CMAKE_CURRENT_BINARY_DIR}/${name}.bin)
+    # pack leaves a blob alone whose bytes did not change, too.
     add_custom_command(
-        OUTPUT ${blob}
-        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d
+        OUTPUT ${blob}.stamp
+        BYPRODUCTS ${blob}
+        COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp
+        COMMAND ${CMAKE_COMMAND} -E touch ${blob}.stamp
         DEPENDS ${model} ${weight_files} lookupc::lookupc
         DEPFILE ${blob}.d
         COMMENT "Packing ${name}.bin"
         VERBATIM)
-    target_sources(${target} PRIVATE ${blob})
+    target_sources(${target} PRIVATE ${blob}.stamp)
     set_target_properties(${target} PROPERTIES LOOKUPC_BLOB ${blob})
     if(arg_EMBED)
         set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob})

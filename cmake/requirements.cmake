@@ -13,6 +13,9 @@ set(lookupc_requirements
     "openblas|OpenBLAS (LOOKUPC_BENCH)|libopenblas-dev|openblas-devel|openblas|openblas"
     "dnnl|oneDNN (LOOKUPC_BENCH)|libdnnl-dev|onednn-devel|onednn|onednn"
     "benchmark|Google Benchmark (LOOKUPC_BENCH)|libbenchmark-dev|google-benchmark-devel|benchmark|google-benchmark"
+    "train_cxx|C++ compiler (LOOKUPC_TRAIN)|g++|gcc-c++|gcc|gcc"
+    "sentencepiece|SentencePiece (LOOKUPC_TRAIN)|libsentencepiece-dev|sentencepiece-devel|sentencepiece|sentencepiece"
+    "mpi|MPI (LOOKUPC_MPI)|libopenmpi-dev|openmpi-devel|openmpi|open-mpi"
     "lapack|OpenBLAS (LOOKUPC_TESTS)|libopenblas-dev|openblas-devel|openblas|openblas"
     "cmocka|cmocka (LOOKUPC_TESTS)|libcmocka-dev|libcmocka-devel|cmocka|cmocka")
 
@@ -42,18 +45,27 @@ if(PKG_CONFIG_FOUND)
         pkg_check_modules(lookupc_openblas QUIET IMPORTED_TARGET openblas)
         set(lookupc_lapack_FOUND ${lookupc_openblas_FOUND})
     endif()
+    if(LOOKUPC_TRAIN)
+        pkg_check_modules(lookupc_sentencepiece QUIET IMPORTED_TARGET sentencepiece)
+    endif()
+    if(LOOKUPC_MPI)
+        pkg_search_module(lookupc_mpi QUIET IMPORTED_TARGET ompi-c mpich mpi-c)
+    endif()
     if(LOOKUPC_TESTS)
         pkg_check_modules(lookupc_cmocka QUIET IMPORTED_TARGET cmocka)
     endif()
+endif()
+if(LOOKUPC_BENCH OR LOOKUPC_TRAIN)
+    include(CheckLanguage)
+    check_language(CXX)
+    set(lookupc_cxx_FOUND ${CMAKE_CXX_COMPILER})
+    set(lookupc_train_cxx_FOUND ${CMAKE_CXX_COMPILER})
 endif()
 if(LOOKUPC_BENCH)
     find_package(benchmark QUIET)
     set(lookupc_benchmark_FOUND ${benchmark_FOUND})
     find_library(LOOKUPC_DNNL dnnl)
-    include(CheckLanguage)
-    check_language(CXX)
     set(lookupc_dnnl_FOUND ${LOOKUPC_DNNL})
-    set(lookupc_cxx_FOUND ${CMAKE_CXX_COMPILER})
 endif()
 
 set(missing)

@@ -116,6 +116,8 @@ local function with(option, changes)
     return copy
 end
 
+local train_text_option = { name = "text", value = "FILE...", required = true, doc = "text to train on, UTF-8" }
+
 -- Of the commands that take text.
 local text_options = {
     ignore_option,
@@ -131,7 +133,8 @@ local text_options = {
 
 -- One row a command; it is the function of that name, the last word of it, in the module `from`. An argument in
 -- brackets may be missing, one that ends with ... may be repeated. Among the options there may be lists of options; a
--- required one may be missing where one of those that it names in `unless` is given.
+-- required one may be missing where one of those that it names in `unless` is given. One whose value ends with ...
+-- takes all words up to the next option, as a list.
 local commands = {
     {
         name = "plan",
@@ -166,7 +169,10 @@ local commands = {
         from = "commands.generate",
         doc = "write the C sources of a model into a folder",
         options = {
-            with(output_option, { value = "DIR", unless = { "list", "web" }, doc = "folder of the bundle" }),
+            with(
+                output_option,
+                { value = "DIR", unless = { "list", "web", "python", "rust" }, doc = "folder of the bundle" }
+            ),
             {
                 name = "web",
                 value = "DIR",
@@ -224,6 +230,9 @@ local commands = {
             { name = "cmake", doc = "also CMakeLists.txt: add_subdirectory of the folder gives a target" },
             { name = "meson", doc = "also meson.build, likewise" },
             { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
+            { name = "cpp", doc = "also <model>.hpp: a class that owns weights and working memory" },
+            { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },
+            { name = "rust", value = "DIR", doc = "instead folder of a Rust crate" },
             { name = "list", doc = "print the names of the files instead of writing them" },
             with(json_option, { doc = "with --list: JSON, with the compiler flags of each file" }),
             { name = "name", value = "NAME", doc = "refuse a model of another name" },
@@ -479,6 +488,76 @@ local commands = {
             { name = "stride", value = "N", integer = true, doc = "tokens between windows; default half a window" },
             json_option,
             text_options,
+        },
+    },
+    {
+        name = "tokenizer",
+        arguments = {},
+        from = "commands.train",
+        doc = "train a tokenizer on text",
+        options = {
+            train_text_option,
+            { name = "pieces", value = "N", integer = true, required = true, doc = "of the vocabulary" },
+            {
+                name = "kind",
+                value = "KIND",
+                values = { "bpe", "unigram", "bytes" },
+                default = "bpe",
+                doc = "bpe or unigram; bytes: says what the model file needs instead",
+            },
+            {
+                name = "coverage",
+                value = "SHARE",
+                default = "1",
+                doc = "share of the text's characters that are pieces; the rarest are left out",
+            },
+            {
+                name = "byte-fallback",
+                doc = "characters that are no pieces become their bytes, which are 256 of the pieces",
+            },
+            with(output_option, { value = "FILE.model", doc = "SentencePiece model" }),
+        },
+    },
+    {
+        name = "train",
+        arguments = { "MODEL.lua" },
+        from = "commands.train",
+        doc = "train a whole model on text",
+        options = {
+            train_text_option,
+            { name = "valid", value = "FILE...", doc = "text to validate on; default: a tenth of the other" },
+            { name = "tokenizer", value = "FILE", doc = "of a model file without one" },
+            with(output_option, { value = "FILE", doc = "safetensors file of the weights" }),
+            { name = "steps", value = "N", integer = true, doc = "steps to train, or --tokens or --time" },
+            { name = "tokens", value = "N", doc = "instead so many tokens, such as 2e6" },
+            { name = "time", value = "TIME", doc = "instead as many steps as fit, such as 90s, 5m, 1h" },
+            { name = "batch", value = "N", integer = true, doc = "sequences a step; default 16" },
+            {
+                name = "context",
+                value = "N",
+                integer = true,
+                doc = "tokens of a sequence; default the model's context",
+            },
+            { name = "rate", value = "NUMBER", doc = "highest learning rate of matrices; default 2e-3" },
+            { name = "table-rate", value = "NUMBER", doc = "of tables; default 0.04" },
+            {
+                name = "projection-rate",
+                value = "NUMBER",
+                doc = "of projections, times that of matrices; default 0.03 for BH4, 0.3 for dense ones",
+            },
+            { name = "dropout", value = "SHARE", doc = "default 0" },
+            { name = "masked", value = "SHARE", doc = "an encoder: tokens to be found; default 0.15" },
+            { name = "mask-id", value = "N", integer = true, doc = "an encoder: the id that stands for them" },
+            with(seed_option, { doc = "of weights, order and dropout" }),
+            { name = "threads", value = "N", integer = true, doc = "default: one a CPU; results do not depend on it" },
+            { name = "evaluate", value = "N", integer = true, doc = "steps between validations; default a twentieth" },
+            { name = "save-every", value = "TIME", doc = "between checkpoints, at most; default 60s" },
+            { name = "resume", doc = "go on with the run whose checkpoint is beside the weights" },
+            { name = "log", value = "FILE.jsonl", doc = "default beside the weights" },
+            { name = "html", value = "FILE", doc = "also write a page with charts, at each validation" },
+            isa_option,
+            compiler_option,
+            flags_option,
         },
     },
     {
@@ -759,7 +838,8 @@ local function parse(command, given)
                     i = i + 1
                     value = given[i]
                 end
-                if value == nil or value == "" and option.required then
+                local is_list = words.is_list(option)
+                if value == nil or value == "" and option.required or is_list and value:find "^%-." then
                     return nil, usage_error(name .. ": needs a value, " .. option.value, command)
                 end
                 if option.integer then
@@ -776,6 +856,13 @@ local function parse(command, given)
                 value = true
             end
             if options[option.name] ~= nil then return nil, usage_error(name .. ": given twice", command) end
+            if option.value and words.is_list(option) then
+                value = { value }
+                while given[i + 1] and not given[i + 1]:find "^%-." do
+                    i = i + 1
+                    value[#value + 1] = given[i]
+                end
+            end
             options[option.name] = value
         else
             arguments[#arguments + 1] = word

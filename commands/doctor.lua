@@ -86,6 +86,7 @@ local function facts_here()
         },
         huge_pages = huge_pages(),
         measure = host.kind(measure) == "file",
+        tokenizer = host.kind((process.executable():gsub("[^/]*$", "lookupc-tokenizer"))) == "file",
         cache = library_cache.folder(),
         programs = json.array(programs_here()),
     }
@@ -105,8 +106,12 @@ local function print_facts(facts)
     line("pages of 2 MiB", "%s; %d set aside", pages.transparent or "unknown", pages.reserved)
     line("compiled libraries", "%s", facts.cache or "are not kept: neither XDG_CACHE_HOME nor HOME is set")
     line("lookupc-measure", "%s", facts.measure and "is there" or "is missing: bench and tune need it")
+    line("lookupc-tokenizer", "%s", facts.tokenizer and "is there" or "is missing: tokenizer needs it")
     if not facts.measure then
         lacking[1] = "cmake -S . -B build -DLOOKUPC_BENCH=ON && cmake --build build (lookupc-measure)"
+    end
+    if not facts.tokenizer then
+        lacking[#lacking + 1] = "cmake -S . -B build -DLOOKUPC_TRAIN=ON && cmake --build build (lookupc-tokenizer)"
     end
     local packages, listed = {}, {}
     for _, row in ipairs(facts.programs) do

@@ -8,6 +8,7 @@ local host = require "host"
 local inputs = require "gen.model.inputs"
 local isa = require "gen.isa.list"
 local json = require "json"
+local languages = require "gen.emit.languages"
 local packing = require "gen.families.packing"
 local request = require "gen.bundle.request"
 local validated = require "gen.model.validated"
@@ -58,17 +59,37 @@ end
 -- Options of emit that only one of its two profiles has.
 local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
-local of_bundles = { "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make" }
+local of_bundles = { "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
     if name ~= "weights" and name ~= "ignore" then not_of_pages[#not_of_pages + 1] = name end
 end
 
+-- The language whose package emit is asked for, or nil; raises one line for options that go with none.
+local function language_of(options)
+    for _, row in ipairs(languages.list) do
+        if options[row.name] then
+            local others = { "o", "web", "profile", table.unpack(of_bundles) }
+            table.move(of_firmware, 1, #of_firmware, #others + 1, others)
+            for _, other in ipairs(languages.list) do
+                if other ~= row then others[#others + 1] = other.name end
+            end
+            for _, name in ipairs(others) do
+                local dashes = #name > 1 and "--" or "-"
+                if options[name] then
+                    error(string.format("--%s: cannot be given beside %s%s", row.name, dashes, name), 0)
+                end
+            end
+            return row.name
+        end
+    end
+end
+
 -- What gen/emit/extras.lua shall add for these options.
 local function extras_of(options)
     local wanted = { linked = options.linked, single_file = options["single-file"], training = options.training }
-    wanted.cmake, wanted.meson, wanted.make = options.cmake, options.meson, options.make
+    wanted.cmake, wanted.meson, wanted.make, wanted.cpp = options.cmake, options.meson, options.make, options.cpp
     if options["single-file"] and options["fixed-names"] then
         error("--fixed-names: cannot be given beside --single-file", 0)
     end
@@ -96,6 +117,11 @@ end
 
 -- The plan of what emit is asked for, and its files.
 local function emitted(path, options)
+    local language = language_of(options)
+    if language then
+        local p = load_plan(path, options)
+        return p, languages.files(p, language)
+    end
     if options.web then return web_page(path, options) end
     if options.profile and options.profile ~= "firmware" then
         error('--profile: "' .. options.profile .. '": must be firmware', 0)
@@ -135,17 +161,17 @@ local function write_depfile(options, made)
     assert(host.write_file(options.depfile, inputs.rule(made)))
 end
 
-local function list_files(files, options)
+local function list_files(files, folder, options)
     local lines, list = {}, {}
     for i, file in ipairs(files) do
-        lines[i] = (options.o and options.o .. "/" or "") .. file.name
+        lines[i] = (folder and folder .. "/" or "") .. file.name
         list[i] = { name = lines[i], flags = file.isa and json.array(file.isa.flags) or nil }
     end
     host.print(options.json and assert(json.encode { files = json.array(list) }) or table.concat(lines, "\n"))
 end
 
 function commands.emit(arguments, options)
-    local folder = options.web or options.o
+    local folder = options.web or options.python or options.rust or options.o
     if options.name then check_name(arguments[1], options.name) end
     local p, files = emitted(arguments[1], options)
     local contents, paths = {}, {}
@@ -153,7 +179,7 @@ function commands.emit(arguments, options)
         contents[file.name], paths[i] = file.text, (folder or "") .. "/" .. file.name
     end
     if options.list then
-        list_files(files, options)
+        list_files(files, folder, options)
         return 0
     end
     local leftovers = bundle.leftovers(p, folder, files)
@@ -226,10 +252,10 @@ function commands.pack(arguments, options)
     if not without and (options.weights or "") == "" then error("--weights: is missing", 0) end
     local files = { weights = options.weights, output = options.o, prefix = options.prefix }
     files.blocks_in_out, files.ignore = options["blocks-in-out"], options.ignore
-    local errors = packing.pack(p, files)
+    local errors, changed = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     write_depfile(options, { options.o })
-    host.print(string.format("wrote %s, %s, %s", options.o, figures.bytes(p.packed_bytes), text))
+    host.print(string.format("%s %s, %s, %s", changed and "wrote" or "same ", options.o, figures.bytes(p.packed_bytes), text))
     return 0
 end
 

@@ -9,6 +9,7 @@ const luaL_Reg harness_modules[] = {
     {"kernel", luaopen_kernel},
     {"verify", luaopen_verify},
     {"store", luaopen_store},
+    {"train", luaopen_train},
     {"transformer", luaopen_transformer},
     {"integer", luaopen_integer},
     {"tokenizer", luaopen_tokenizer},

@@ -7,6 +7,9 @@ function words.dashes(option) return (#option.name == 1 and "-" or "--") .. opti
 -- With what it takes, such as --isa LIST.
 function words.option(option) return words.dashes(option) .. (option.value and " " .. option.value or "") end
 
+-- Whether it takes all words up to the next option.
+function words.is_list(option) return option.value ~= nil and option.value:find("...", 1, true) ~= nil end
+
 -- Its default in brackets, or nothing.
 function words.default(option)
     return option.default ~= nil and option.default ~= "" and " (" .. option.default .. ")" or ""

@@ -28,6 +28,7 @@ local rows = {
     { "flip_stride", 7, 1, "every so many-th bit of a store, a log and a header is flipped" },
     { "manifest_stride", 193, 7, "every so many-th byte of a bundle's manifest is edited" },
     { "weights_stride", 9973, 997, "every so many-th bit of firmware's weights is flipped" },
+    { "train_kills", 2, 10, "times that a run is killed and resumed" },
     { "tokenizer_lines", 300, 5000, "lines that each tokenizer splits beside an independent one" },
     { "tokenizer_rounds", 300, 20000, "random texts that each tokenizer gets under sanitizers" },
     { "tokenizer_stride", 3, 1, "every so many-th of those tokenizers" },
@@ -35,6 +36,7 @@ local rows = {
     { "sort_stride", 27, 1, "every so many-th input of gpt-nano-sort is also given one by one" },
     { "sentence_stride", 50, 1, "every so many-th pair of STS-B's sentences is encoded" },
     { "web_models", 0, 4, "models with narrow types whose numbers in WebAssembly are compared, beside the first" },
+    { "emulated_models", 0, 24, "random models that are verified on emulated CPUs of AArch64" },
     { "consumer_stride", 3, 1, "every so many-th bundle for other CPUs, or file with wrong flags, is compiled" },
     {
         "consumer_compilers",

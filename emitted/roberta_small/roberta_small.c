@@ -17,16 +17,47 @@ static int roberta_small_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, unsigne
 }
 #endif
 
-/* The best instruction set of this bundle that this CPU can run, or -1. */
-static int roberta_small_choose_isa(void)
+/* Whether this CPU can run the instruction set of that number. */
+static int roberta_small_can_run(int isa)
 {
+    switch (isa) {
+    case 0: return 1; /* scalar */
 #if defined(__x86_64__) || defined(__i386__)
-    if (roberta_small_cpu_has(0x18001000u, 0xc0030000u, 0xe6u))
-        return 2; /* avx512 */
-    if (roberta_small_cpu_has(0x18001000u, 0x00000020u, 0x06u))
-        return 1; /* avx2 */
+    case 1: return roberta_small_cpu_has(0x18001000u, 0x00000020u, 0x06u); /* avx2 */
+    case 2: return roberta_small_cpu_has(0x18001000u, 0xc0030000u, 0xe6u); /* avx512 */
 #endif
-    return 0;
+    default: return 0;
+    }
+}
+
+/* ROBERTA_SMALL_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+#if defined(ROBERTA_SMALL_ISA_FROM_ENVIRONMENT) && !defined(ROBERTA_SMALL_ISA)
+#include <stdlib.h>
+#define ROBERTA_SMALL_ISA getenv("ROBERTA_SMALL_ISA")
+#endif
+
+/* Finds the best instruction set of this bundle that this CPU can run, or the one that ROBERTA_SMALL_ISA names. */
+static int roberta_small_choose_isa(int *isa)
+{
+#if defined(ROBERTA_SMALL_ISA)
+    static const char names[3][7] = { "scalar", "avx2", "avx512" };
+    const char *name = ROBERTA_SMALL_ISA;
+
+    if (name && name[0] != '\0') {
+        for (*isa = 0; *isa < 3; ++*isa) {
+            unsigned k = 0;
+            while (name[k] != '\0' && name[k] == names[*isa][k])
+                ++k;
+            if (name[k] == names[*isa][k])
+                return roberta_small_can_run(*isa) ? ROBERTA_SMALL_OK : ROBERTA_SMALL_ERROR_CPU;
+        }
+        return ROBERTA_SMALL_ERROR_ISA;
+    }
+#endif
+    for (*isa = 2; *isa >= 0; --*isa)
+        if (roberta_small_can_run(*isa))
+            return ROBERTA_SMALL_OK;
+    return ROBERTA_SMALL_ERROR_CPU;
 }
 
 /* Checksum of little-endian 64-bit words. Each word changes the state one to one, so damage to a single word never goes
@@ -90,7 +121,10 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     if (*(const unsigned char *) &byte_order != 1)
         return ROBERTA_SMALL_ERROR_CPU;
 
-    const int isa = roberta_small_choose_isa();
+    int isa;
+    const int status = roberta_small_choose_isa(&isa);
+    if (status != ROBERTA_SMALL_OK)
+        return status;
     weights->isa = isa;
     /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const float *) (const void *) (header + 64);
@@ -99,6 +133,47 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
     weights->tables = (const float *) (const void *) (header + 1054784);
     weights->bias = (const float *) (const void *) (header + 70260800);
     return ROBERTA_SMALL_OK;
+}
+
+const roberta_small_description *roberta_small_sizes(void)
+{
+    static const roberta_small_description description = {
+        .model = "roberta_small",
+        .family = "lookup",
+        .digest = "4c5982f8abc3a21aa420bf0b256b5d5d",
+        .isas = "scalar,avx2,avx512",
+        .align = ROBERTA_SMALL_ALIGN,
+        .weights_bytes = ROBERTA_SMALL_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(roberta_small_weights),
+        .d = ROBERTA_SMALL_D,
+        .d_out = ROBERTA_SMALL_D_OUT,
+        .tables = ROBERTA_SMALL_TABLES,
+        .tau = ROBERTA_SMALL_TAU,
+        .neighbours = 1,
+        .scratch_bytes = ROBERTA_SMALL_SCRATCH_BYTES,
+        .x_type = "f32",
+        .y_type = "f32",
+        .tables_type = "f32",
+        .projection_type = "f32",
+    };
+    return &description;
+}
+
+const char *roberta_small_error(int status)
+{
+    switch (status) {
+    case ROBERTA_SMALL_OK: return "no error";
+    case ROBERTA_SMALL_ERROR_NULL: return "blob or weights is a null pointer";
+    case ROBERTA_SMALL_ERROR_ALIGNMENT: return "blob is not aligned";
+    case ROBERTA_SMALL_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case ROBERTA_SMALL_ERROR_MAGIC: return "not a blob of lookupc";
+    case ROBERTA_SMALL_ERROR_VERSION: return "a blob of another version";
+    case ROBERTA_SMALL_ERROR_MODEL: return "a blob of another model";
+    case ROBERTA_SMALL_ERROR_CHECKSUM: return "the blob is damaged";
+    case ROBERTA_SMALL_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case ROBERTA_SMALL_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    default: return "no status of roberta_small";
+    }
 }
 
 #ifdef ROBERTA_SMALL_OPENMP

@@ -17,16 +17,47 @@ static int tiny_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, unsigned state)
 }
 #endif
 
-/* The best instruction set of this bundle that this CPU can run, or -1. */
-static int tiny_choose_isa(void)
+/* Whether this CPU can run the instruction set of that number. */
+static int tiny_can_run(int isa)
 {
+    switch (isa) {
+    case 0: return 1; /* scalar */
 #if defined(__x86_64__) || defined(__i386__)
-    if (tiny_cpu_has(0x18001000u, 0xc0030000u, 0xe6u))
-        return 2; /* avx512 */
-    if (tiny_cpu_has(0x18001000u, 0x00000020u, 0x06u))
-        return 1; /* avx2 */
+    case 1: return tiny_cpu_has(0x18001000u, 0x00000020u, 0x06u); /* avx2 */
+    case 2: return tiny_cpu_has(0x18001000u, 0xc0030000u, 0xe6u); /* avx512 */
 #endif
-    return 0;
+    default: return 0;
+    }
+}
+
+/* TINY_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+#if defined(TINY_ISA_FROM_ENVIRONMENT) && !defined(TINY_ISA)
+#include <stdlib.h>
+#define TINY_ISA getenv("TINY_ISA")
+#endif
+
+/* Finds the best instruction set of this bundle that this CPU can run, or the one that TINY_ISA names. */
+static int tiny_choose_isa(int *isa)
+{
+#if defined(TINY_ISA)
+    static const char names[3][7] = { "scalar", "avx2", "avx512" };
+    const char *name = TINY_ISA;
+
+    if (name && name[0] != '\0') {
+        for (*isa = 0; *isa < 3; ++*isa) {
+            unsigned k = 0;
+            while (name[k] != '\0' && name[k] == names[*isa][k])
+                ++k;
+            if (name[k] == names[*isa][k])
+                return tiny_can_run(*isa) ? TINY_OK : TINY_ERROR_CPU;
+        }
+        return TINY_ERROR_ISA;
+    }
+#endif
+    for (*isa = 2; *isa >= 0; --*isa)
+        if (tiny_can_run(*isa))
+            return TINY_OK;
+    return TINY_ERROR_CPU;
 }
 
 /* Checksum of little-endian 64-bit words. Each word changes the state one to one, so damage to a single word never goes
@@ -90,7 +121,10 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     if (*(const unsigned char *) &byte_order != 1)
         return TINY_ERROR_CPU;
 
-    const int isa = tiny_choose_isa();
+    int isa;
+    const int status = tiny_choose_isa(&isa);
+    if (status != TINY_OK)
+        return status;
     weights->isa = isa;
     /* sections, at the offsets at which `lookupc pack` places them */
     weights->projection = (const float *) (const void *) (header + 64);
@@ -99,6 +133,47 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights)
     weights->tables = (const float *) (const void *) (header + 16896);
     weights->bias = (const float *) (const void *) (header + 180736);
     return TINY_OK;
+}
+
+const tiny_description *tiny_sizes(void)
+{
+    static const tiny_description description = {
+        .model = "tiny",
+        .family = "lookup",
+        .digest = "f16892380916b8a91e3d5b98c5ba7b22",
+        .isas = "scalar,avx2,avx512",
+        .align = TINY_ALIGN,
+        .weights_bytes = TINY_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(tiny_weights),
+        .d = TINY_D,
+        .d_out = TINY_D_OUT,
+        .tables = TINY_TABLES,
+        .tau = TINY_TAU,
+        .neighbours = 1,
+        .scratch_bytes = TINY_SCRATCH_BYTES,
+        .x_type = "f32",
+        .y_type = "f32",
+        .tables_type = "f32",
+        .projection_type = "f32",
+    };
+    return &description;
+}
+
+const char *tiny_error(int status)
+{
+    switch (status) {
+    case TINY_OK: return "no error";
+    case TINY_ERROR_NULL: return "blob or weights is a null pointer";
+    case TINY_ERROR_ALIGNMENT: return "blob is not aligned";
+    case TINY_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case TINY_ERROR_MAGIC: return "not a blob of lookupc";
+    case TINY_ERROR_VERSION: return "a blob of another version";
+    case TINY_ERROR_MODEL: return "a blob of another model";
+    case TINY_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case TINY_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    default: return "no status of tiny";
+    }
 }
 
 #ifdef TINY_OPENMP

@@ -17,16 +17,47 @@ static int tiny_skipless_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, unsigne
 }
 #endif
 
-/* The best instruction set of this bundle that this CPU can run, or -1. */
-static int tiny_skipless_choose_isa(void)
+/* Whether this CPU can run the instruction set of that number. */
+static int tiny_skipless_can_run(int isa)
 {
+    switch (isa) {
+    case 0: return 1; /* scalar */
 #if defined(__x86_64__) || defined(__i386__)
-    if (tiny_skipless_cpu_has(0x18001000u, 0xc0030000u, 0xe6u))
-        return 2; /* avx512 */
-    if (tiny_skipless_cpu_has(0x18001000u, 0x00000020u, 0x06u))
-        return 1; /* avx2 */
+    case 1: return tiny_skipless_cpu_has(0x18001000u, 0x00000020u, 0x06u); /* avx2 */
+    case 2: return tiny_skipless_cpu_has(0x18001000u, 0xc0030000u, 0xe6u); /* avx512 */
 #endif
-    return 0;
+    default: return 0;
+    }
+}
+
+/* TINY_SKIPLESS_ISA is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+#if defined(TINY_SKIPLESS_ISA_FROM_ENVIRONMENT) && !defined(TINY_SKIPLESS_ISA)
+#include <stdlib.h>
+#define TINY_SKIPLESS_ISA getenv("TINY_SKIPLESS_ISA")
+#endif
+
+/* Finds the best instruction set of this bundle that this CPU can run, or the one that TINY_SKIPLESS_ISA names. */
+static int tiny_skipless_choose_isa(int *isa)
+{
+#if defined(TINY_SKIPLESS_ISA)
+    static const char names[3][7] = { "scalar", "avx2", "avx512" };
+    const char *name = TINY_SKIPLESS_ISA;
+
+    if (name && name[0] != '\0') {
+        for (*isa = 0; *isa < 3; ++*isa) {
+            unsigned k = 0;
+            while (name[k] != '\0' && name[k] == names[*isa][k])
+                ++k;
+            if (name[k] == names[*isa][k])
+                return tiny_skipless_can_run(*isa) ? TINY_SKIPLESS_OK : TINY_SKIPLESS_ERROR_CPU;
+        }
+        return TINY_SKIPLESS_ERROR_ISA;
+    }
+#endif
+    for (*isa = 2; *isa >= 0; --*isa)
+        if (tiny_skipless_can_run(*isa))
+            return TINY_SKIPLESS_OK;
+    return TINY_SKIPLESS_ERROR_CPU;
 }
 
 /* Checksum of little-endian 64-bit words. Each word changes the state one to one, so damage to a single word never goes
@@ -90,7 +121,10 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     if (*(const unsigned char *) &byte_order != 1)
         return TINY_SKIPLESS_ERROR_CPU;
 
-    const int isa = tiny_skipless_choose_isa();
+    int isa;
+    const int status = tiny_skipless_choose_isa(&isa);
+    if (status != TINY_SKIPLESS_OK)
+        return status;
     weights->isa = isa;
     /* sections, at the offsets at which `lookupc pack` places them */
     weights->k = (const float *) (const void *) (header + 64);
@@ -106,6 +140,49 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
     weights->cosines = (const float *) (const void *) (header + 282176);
     weights->sines = (const float *) (const void *) (header + 290368);
     return TINY_SKIPLESS_OK;
+}
+
+const tiny_skipless_description *tiny_skipless_sizes(void)
+{
+    static const tiny_skipless_description description = {
+        .model = "tiny_skipless",
+        .family = "transformer",
+        .digest = "e0f5c56e3fcd6a609dc9127380d64c97",
+        .isas = "scalar,avx2,avx512",
+        .align = TINY_SKIPLESS_ALIGN,
+        .weights_bytes = TINY_SKIPLESS_WEIGHTS_BYTES,
+        .struct_bytes = sizeof(tiny_skipless_weights),
+        .d = TINY_SKIPLESS_D,
+        .d_in = TINY_SKIPLESS_D,
+        .layers = TINY_SKIPLESS_LAYERS,
+        .heads = TINY_SKIPLESS_HEADS,
+        .kv_heads = TINY_SKIPLESS_KV_HEADS,
+        .context = TINY_SKIPLESS_CONTEXT,
+        .cache_bytes = TINY_SKIPLESS_CACHE_BYTES,
+        .scratch_bytes = TINY_SKIPLESS_SCRATCH_BYTES,
+        .weights_type = "f32",
+        .cache_type = "f32",
+        .decode_scratch_bytes = TINY_SKIPLESS_DECODE_SCRATCH_BYTES,
+    };
+    return &description;
+}
+
+const char *tiny_skipless_error(int status)
+{
+    switch (status) {
+    case TINY_SKIPLESS_OK: return "no error";
+    case TINY_SKIPLESS_ERROR_NULL: return "blob or weights is a null pointer";
+    case TINY_SKIPLESS_ERROR_ALIGNMENT: return "blob is not aligned";
+    case TINY_SKIPLESS_ERROR_SIZE: return "not as many bytes as this model's blob has";
+    case TINY_SKIPLESS_ERROR_MAGIC: return "not a blob of lookupc";
+    case TINY_SKIPLESS_ERROR_VERSION: return "a blob of another version";
+    case TINY_SKIPLESS_ERROR_MODEL: return "a blob of another model";
+    case TINY_SKIPLESS_ERROR_CHECKSUM: return "the blob is damaged";
+    case TINY_SKIPLESS_ERROR_CPU: return "this CPU or operating system cannot run these kernels";
+    case TINY_SKIPLESS_ERROR_ISA: return "an instruction set was asked for that this bundle has not";
+    case TINY_SKIPLESS_ERROR_POSITION: return "a position beyond the context";
+    default: return "no status of tiny_skipless";
+    }
 }
 
 static void tiny_skipless_run(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,

@@ -33,6 +33,12 @@
 #define TINY_SKIPLESS_DECODE_SCRATCH_BYTES 3392u /* that tiny_skipless_decode works in */
 #define TINY_SKIPLESS_WEIGHTS_BYTES 298560u /* of a blob */
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
+
 /* What the functions return. */
 #define TINY_SKIPLESS_OK 0 /* the blob is bound */
 #define TINY_SKIPLESS_ERROR_NULL 1 /* blob or weights is a null pointer */
@@ -43,11 +49,8 @@
 #define TINY_SKIPLESS_ERROR_MODEL 6 /* a blob of another model */
 #define TINY_SKIPLESS_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_SKIPLESS_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
+#define TINY_SKIPLESS_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
 #define TINY_SKIPLESS_ERROR_POSITION 9 /* a position beyond the context */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Where the parts of a blob lie; filled by tiny_skipless_bind, valid as long as the blob is. */
 typedef struct tiny_skipless_weights {
@@ -73,6 +76,34 @@ typedef struct tiny_skipless_weights {
    Returns TINY_SKIPLESS_OK or one of the codes above. Reads the whole blob once, for its checksum. */
 int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *weights);
 
+/* The model in numbers, for programs that do not see the macros. */
+typedef struct tiny_skipless_description {
+    const char *model; /* its name */
+    const char *family; /* its kind */
+    const char *digest; /* of the model, as blobs have it: 32 hexadecimal digits */
+    const char *isas; /* names of instruction sets, in the order of weights.isa */
+    size_t align; /* of all memory that a call takes as bytes */
+    size_t weights_bytes; /* of a blob */
+    size_t struct_bytes; /* of a tiny_skipless_weights */
+    size_t d; /* width of a token */
+    size_t d_in; /* width of a token's input */
+    size_t layers; /* blocks */
+    size_t heads; /* heads of q */
+    size_t kv_heads; /* heads of k and v */
+    size_t context; /* positions of a sequence */
+    size_t cache_bytes; /* of a cache */
+    size_t scratch_bytes; /* that a call works in */
+    const char *weights_type; /* of the weights */
+    const char *cache_type; /* of keys and values */
+    size_t decode_scratch_bytes; /* that a call for one token works in */
+} tiny_skipless_description;
+
+/* Those of this model: static, never null. */
+const tiny_skipless_description *tiny_skipless_sizes(void);
+
+/* What a status means: static text, never null, for any number. */
+const char *tiny_skipless_error(int status);
+
 /* The blocks for one token, which attends to the tokens before it and itself.
    weights   filled by tiny_skipless_bind
    cache     TINY_SKIPLESS_CACHE_BYTES bytes, TINY_SKIPLESS_ALIGN-byte aligned: filled for positions 0 … position - 1 by earlier
@@ -89,6 +120,8 @@ int tiny_skipless_decode(const tiny_skipless_weights *weights, void *cache, cons
    Returns TINY_SKIPLESS_OK, or TINY_SKIPLESS_ERROR_POSITION and writes nothing if first + tokens is beyond TINY_SKIPLESS_CONTEXT. */
 int tiny_skipless_prefill(const tiny_skipless_weights *weights, void *cache, const float *x, float *y, size_t first, size_t tokens,
     void *scratch);
+
+/* End of declarations. */
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@ local firmware = require "gen.emit.firmware"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local languages = require "gen.emit.languages"
 local leftovers = require "gen.model.leftovers"
 local model_file = require "gen.families.model_file"
 local target = require "gen.plan.target"
@@ -180,6 +181,8 @@ function bundle.check(directory, ignore)
         good, files = pcall(expected_firmware, p, manifest, digests, found)
     elseif manifest.profile == "web" then
         good, files = pcall(expected_page, p, manifest, digests)
+    elseif languages.get(manifest.profile) then
+        good, files = pcall(languages.files, p, manifest.profile)
     else
         good, files = pcall(emit.files, p, extras.recorded(manifest))
     end

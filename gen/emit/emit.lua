@@ -1,5 +1,6 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
+local dispatch = require "gen.emit.dispatch"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
@@ -10,13 +11,14 @@ local long_lines = require "gen.print.long_lines"
 local prologue = require "gen.print.prologue"
 local promise = require "gen.emit.promise"
 local single_file = require "gen.emit.single_file"
+local sizes = require "gen.families.sizes"
 local template = require "gen.print.template"
 
 local emit = {}
 
 -- What <model>_bind returns, in the order of the checks; in firmware, which knows its weights, only some of them.
 local statuses = {
-    { name = "OK", code = 0, doc = "the blob is bound", firmware = true },
+    { name = "OK", code = 0, doc = "the blob is bound", text = "no error", firmware = true },
     { name = "ERROR_NULL", code = 1, doc = "blob or weights is a null pointer", firmware = true },
     { name = "ERROR_ALIGNMENT", code = 2, doc = "blob is not aligned", firmware = true },
     { name = "ERROR_SIZE", code = 3, doc = "not as many bytes as this model's blob has", firmware = true },
@@ -25,6 +27,7 @@ local statuses = {
     { name = "ERROR_MODEL", code = 6, doc = "a blob of another model" },
     { name = "ERROR_CHECKSUM", code = 7, doc = "the blob is damaged", firmware = true },
     { name = "ERROR_CPU", code = 8, doc = "this CPU or operating system cannot run these kernels", firmware = true },
+    { name = "ERROR_ISA", code = 20, doc = "an instruction set was asked for that this bundle has not", choice = true },
 }
 
 local function render(path, values, more) return template.render(assert(host.resource(path)), path, values, more) end
@@ -86,14 +89,15 @@ local function finish_one(p, path, text) return finish(p, banner(path .. " and m
 local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end
 
 -- The kernels of variant `v` as one file: what they include, the header `more` too if there is one, then the texts
--- `kernels`.
-local function joined(p, v, kernels, more)
+-- `kernels`; `condition`: that of the preprocessor for CPUs that they are for, false: none.
+local function joined(p, v, kernels, condition, more)
     local parts = { kernels_banner(p, v) }
-    for i, line in ipairs(prologue(p, v.isa)) do
+    for i, line in ipairs(prologue(p, v.isa, condition)) do
         parts[#parts + 1] = line .. "\n"
         if i == 1 and more then parts[#parts + 1] = '#include "' .. more .. '"\n' end
     end
     table.move(kernels, 1, #kernels, #parts + 1, parts)
+    if condition then parts[#parts + 1] = "\n#endif\n" end
     return finish(p, table.concat(parts))
 end
 
@@ -108,8 +112,15 @@ function emit.sources(p, more, form)
         isa_list[i] = i - 1 .. " " .. v.isa.name
     end
     local values = with_common(p, family.print.api(p))
+    local conditions, guarded = {}, dispatch.guarded(isas)
+    for i, set in ipairs(isas) do
+        conditions[i] = guarded and dispatch.condition(set) or false
+    end
+    dispatch.check(isas)
     local own = {
         isas = isas,
+        choice = dispatch.plan(isas),
+        conditions = conditions,
         -- Firmware is for one instruction set, and short of memory.
         isa_list = not p.target and #isas > 0 and table.concat(isa_list, ", "),
         variants = p.variants,
@@ -120,6 +131,7 @@ function emit.sources(p, more, form)
         packed_bytes = p.packed_bytes,
         header_bytes = blob.header_bytes,
         format = blob.format,
+        sizes = sizes.of(p),
         digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
     }
     values.functions, values.inlines, values.returns_text =
@@ -133,7 +145,9 @@ function emit.sources(p, more, form)
     end
     local returned = {}
     for _, status in ipairs(statuses) do
-        if status.firmware or not p.target then returned[#returned + 1] = status end
+        if (status.firmware or not p.target) and (#isas > 1 or not status.choice) then
+            returned[#returned + 1] = status
+        end
     end
     values.statuses = table.move(values.statuses, 1, #values.statuses, #returned + 1, returned)
     local files, texts = {}, {}
@@ -149,7 +163,7 @@ function emit.sources(p, more, form)
     add(p.names.header, finish_one(p, values.header, rendered(values.header, values)), { public = true })
     add(p.names.source, finish_one(p, values.source, rendered(values.source, values)), {})
     local sections = {}
-    for _, v in ipairs(p.variants) do
+    for n, v in ipairs(p.variants) do
         local kernels, section = family.print.files(p, v), {}
         for i, kernel in ipairs(kernels) do
             if form ~= "apart" then kernel.values.prologue = {} end
@@ -160,31 +174,35 @@ function emit.sources(p, more, form)
             end
         end
         if not form then
-            add(p.names.kernels(not p.target and v.isa.name or nil), joined(p, v, section), { isa = v.isa })
+            add(
+                p.names.kernels(not p.target and v.isa.name or nil),
+                joined(p, v, section, conditions[n]),
+                { isa = v.isa }
+            )
         end
         if form == "single" then
             local text = table.concat(section)
             local called = helpers.own_lines(text, v.isa)
             texts[#texts + 1] = called
-            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text) }
+            sections[#sections + 1] = { isa = v.isa, text = finish(p, called .. text), condition = conditions[n] }
         end
     end
     if p.training then
         local header = family.training.header
         local own_values = with_common(p, family.training.api(p))
         add(p.names.train_header, finish_one(p, header, rendered(header, own_values)), { public = true })
-        for _, v in ipairs(p.variants) do
+        for n, v in ipairs(p.variants) do
             local kernels = {}
             for i, kernel in ipairs(family.training.files(p, v)) do
                 kernel.text = rendered(kernel.template, with_common(kernel.plan or p, kernel.values))
                 kernels[i] = from(kernel)
             end
             local name = p.names.train_kernels(v.isa.name)
-            add(name, joined(p, v, kernels, p.names.train_header), { isa = v.isa })
+            add(name, joined(p, v, kernels, conditions[n], p.names.train_header), { isa = v.isa })
         end
     end
     -- Last: it has the helpers that the other texts call.
-    values.helpers = helpers.lines(texts, form == "single" and {} or isas)
+    values.helpers = helpers.lines(texts, form == "single" and {} or isas, dispatch.shares_headers(isas))
     local runtime = "templates/bundle/runtime.h"
     if form == "single" then
         local source = finish(p, render(values.source, values))
@@ -237,15 +255,17 @@ end
 -- The manifest: all that decides the bytes of the bundle, and the digest of every file, of its text or as it is
 -- recorded; `more` are further fields.
 function emit.manifest(p, files, more)
-    local isas, list = {}, {}
+    local isas, list, sets = {}, {}, {}
     for i, v in ipairs(p.variants) do
-        isas[i] = v.isa.name
+        isas[i], sets[i] = v.isa.name, v.isa
     end
+    local guarded = dispatch.guarded(sets) -- who compiles must know which flags are for which CPUs
     for i, file in ipairs(files) do
         list[i] = {
             name = file.name,
             sha256 = file.sha256 or host.sha256(file.text),
             flags = file.isa and json.array(file.isa.flags) or nil,
+            architecture = guarded and file.isa and file.isa.architecture or nil,
         }
     end
     local options = { isa = json.array(isas) }

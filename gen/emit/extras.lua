@@ -5,12 +5,15 @@
 --            for it, and beside each C file of kernels a file of the compiler flags that it needs
 --   single_file   all kernels in <model>.c
 --   training   { <model>_train.h, <model>_train__<isa>.c }: forward and backward passes that train the weights
+--   cpp      <model>.hpp
 --   cmake, meson, make   CMakeLists.txt, meson.build, <model>.mk: how those build systems take the folder
+local dispatch = require "gen.emit.dispatch"
+local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed", "single_file", "training", "cmake", "meson", "make" }
+extras.keys = { "linked", "fixed", "single_file", "training", "cpp", "cmake", "meson", "make" }
 
 local function without_kernels(p, isa)
     return string.format(
@@ -29,6 +32,17 @@ function extras.add(p, files, wanted, align, text)
         add(p.names.linked, "templates/bundle/linked.h")
         add(p.names.linked_source, "templates/bundle/linked.c")
     end
+    if wanted.cpp then
+        local family, api = families.get(p.family), families.get(p.family).print.api(p)
+        local values = {
+            wrapper = family.wrapper,
+            input = api.input or family.input,
+            output = api.output or family.output,
+            facts = p.facts or false,
+            whole = p,
+        }
+        files[#files + 1] = { name = p.names.cpp_header, text = text(p, "templates/cpp/model.hpp", values) }
+    end
     local by_name = {}
     for _, file in ipairs(files) do
         by_name[file.name] = file
@@ -45,7 +59,11 @@ end
 
 -- Appends the files with which build systems take the folder as it is.
 function extras.add_build_files(p, files, wanted, text)
-    local sources, plain = {}, {}
+    local sources, plain, isas = {}, {}, {}
+    for i, v in ipairs(p.variants) do
+        isas[i] = v.isa
+    end
+    local guarded = dispatch.guarded(isas)
     for _, file in ipairs(files) do
         if file.name:find "%.c$" then
             local flags = file.isa and file.isa.flags or {}
@@ -53,6 +71,8 @@ function extras.add_build_files(p, files, wanted, text)
                 name = file.name,
                 stem = file.name:gsub("%.c$", ""),
                 flags = flags,
+                -- of CPUs that the flags are for, where not every one that compiles the file knows them
+                cpus = guarded and file.isa and isa_list.architectures[file.isa.architecture] or false,
                 joined = function(between) return table.concat(flags, between) end,
             }
             if not flags[1] then plain[#plain + 1] = file.name end
@@ -62,6 +82,7 @@ function extras.add_build_files(p, files, wanted, text)
         sources = sources,
         plain = table.concat(plain, "', '"),
         linked = wanted.linked and p.names.linked_source or false,
+        override = #isas > 1 and p.names.macro "ISA_FROM_ENVIRONMENT" or false,
     }
     for _, row in ipairs {
         { "cmake", "CMakeLists.txt", "cmake.txt" },

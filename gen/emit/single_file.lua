@@ -1,5 +1,7 @@
 -- One C file instead of several: the kernels of each instruction set between pragmas that take the place of compiler
 -- flags. gcc and clang.
+local isa_list = require "gen.isa.list"
+
 local single_file = {}
 
 -- The names that a section of C defines for itself, on lines that start a definition.
@@ -36,18 +38,61 @@ end
 
 -- The features that flags such as -mavx2 switch on, as gcc's and clang's attributes name them.
 local function features_of(isa)
+    if isa.attributes then return isa.attributes end
     local list = {}
     for i, flag in ipairs(isa.flags) do
         list[i] = flag:match "^%-m(.+)$" or error("no attribute for the compiler flag " .. flag)
     end
-    return table.concat(list, ",")
+    local names = table.concat(list, ",")
+    return { gcc = names, clang = names }
 end
 
--- The text of the file: `runtime` is what all kernels share, `sections` { {isa, text} } are kernels without includes,
--- `source` is what the bundle has in <model>.c. Their own includes are among `names`, which are left out.
+-- The lines that stop for what none of the kernels are for.
+local function stop(isas)
+    for _, isa in ipairs(isas) do
+        local architecture = isa_list.architectures[isa.architecture]
+        if architecture then
+            return "\n#if !("
+                .. architecture.condition
+                .. ')\n#error "kernels for '
+                .. architecture.title
+                .. ': lookupc emit --isa scalar is portable"\n#endif\n'
+        end
+    end
+    return ""
+end
+
+-- The include of a header of `isa`, with a stop for compilers that cannot do so without flags.
+local function include_of(header, isa)
+    local first, before = features_of(isa).clang_major, ""
+    if first then
+        before = string.format("#if defined(__clang__) && __clang_major__ < %d\n", first)
+            .. string.format('#error "%s needs clang %d or newer, or no --single-file"\n#endif\n', isa.name, first)
+    end
+    return before .. "#include " .. header .. "\n"
+end
+
+-- `text` between the lines that switch on what the instruction set `isa` needs.
+local function switched_on(text, isa)
+    local features = features_of(isa)
+    if features.gcc == "" then return text end
+    return table.concat {
+        '\n#if defined(__clang__)\n#pragma clang attribute push(__attribute__((target("',
+        features.clang,
+        '"))), apply_to = function)\n#else\n#pragma GCC push_options\n#pragma GCC target("',
+        features.gcc,
+        '")\n#endif\n',
+        text,
+        "\n#if defined(__clang__)\n#pragma clang attribute pop\n#else\n#pragma GCC pop_options\n#endif\n",
+    }
+end
+
+-- The text of the file: `runtime` is what all kernels share, `sections` { {isa, text, condition} } are kernels without
+-- includes and the condition of the preprocessor under which they are there, false: always; `source` is what the bundle
+-- has in <model>.c. Their own includes are among `names`, which are left out.
 function single_file.text(runtime, sections, source, names)
     told_apart(sections)
-    local parts, included, other_cpu = {}, {}, false
+    local parts, included, isas, guarded = {}, {}, {}, false
     local function add(...) parts[#parts + 1] = table.concat { ... } end
     local function without_own(text)
         for _, name in ipairs(names) do
@@ -55,40 +100,45 @@ function single_file.text(runtime, sections, source, names)
         end
         return text
     end
-    add(without_own(runtime))
-    for _, section in ipairs(sections) do
-        other_cpu = other_cpu or section.isa.guard ~= nil
+    -- `text` only under the condition `condition`.
+    local function only(condition, text)
+        if condition then return "\n#if " .. condition .. text .. "#endif\n" end
+        return text
+    end
+    for i, section in ipairs(sections) do
+        isas[i], guarded = section.isa, guarded or section.condition
         for _, header in ipairs(section.isa.includes) do
-            included[header] = included[header] or #parts
+            included[header] = section
         end
     end
-    if other_cpu then
-        add "\n#if !defined(__x86_64__) && !defined(__i386__)\n"
-        add '#error "kernels for x86: lookupc emit --isa scalar is portable"\n#endif\n'
+    if guarded then
+        add '#if defined(__clang__)\n#pragma clang diagnostic ignored "-Wunused-function"'
+        add " /* of kernels for other CPUs */\n#endif\n\n"
     end
+    add(without_own(runtime))
+    if not guarded then add(stop(isas)) end
     local headers = {}
     for header in pairs(included) do
         headers[#headers + 1] = header
     end
     table.sort(headers)
     for i, header in ipairs(headers) do
-        add(i == 1 and "\n" or "", "#include ", header, "\n")
+        local section = included[header]
+        local text = include_of(header, section.isa)
+        if section.condition then
+            add(only(section.condition, "\n" .. text))
+        else
+            add(i == 1 and "\n" or "", text)
+        end
     end
     for _, section in ipairs(sections) do
-        local features = features_of(section.isa)
-        add("\n/* Kernels for ", section.isa.name, ". */\n")
-        if features ~= "" then
-            add(
-                '\n#if defined(__clang__)\n#pragma clang attribute push(__attribute__((target("',
-                features,
-                '"))), apply_to = function)\n'
+        local text = switched_on(section.text, section.isa)
+        add(
+            only(
+                section.condition,
+                (section.condition and "\n" or "") .. "\n/* Kernels for " .. section.isa.name .. ". */\n" .. text
             )
-            add('#else\n#pragma GCC push_options\n#pragma GCC target("', features, '")\n#endif\n')
-        end
-        add(section.text)
-        if features ~= "" then
-            add "\n#if defined(__clang__)\n#pragma clang attribute pop\n#else\n#pragma GCC pop_options\n#endif\n"
-        end
+        )
     end
     add("\n/* Binding, and the choice of instruction set. */\n\n", without_own(source))
     return table.concat(parts)

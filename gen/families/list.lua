@@ -39,6 +39,8 @@
 --     files(p, v)     the kernels of <model>_train__<isa>.c, as those of print.files
 --   left_out(m, name)   why the model leaves a tensor of a checkpoint out, or what would help; behind it true, if that
 --                     explains why others are missing
+--   sizes(p)          what <model>_sizes() tells beside what all models have: rows as gen/families/sizes.lua takes them
+--   wrapper           name of its part of the packages for other languages, templates/{cpp,python,rust}/NAME.*
 --   web(p)            what its page in a browser calls and has to know (gen/emit/web.lua), nil: it has none
 local families = {}
 

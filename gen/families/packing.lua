@@ -76,7 +76,8 @@ local function job_of(p, files)
 end
 
 -- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
--- Returns the relative errors that rounding made, by section; raises one line.
+-- Returns the relative errors that rounding made, by section, and whether the blob is another one than before: if not,
+-- the file was left alone. Raises one line.
 function packing.pack(p, files) return assert(weights.pack(job_of(p, files))) end
 
 -- Raises the line that packing would raise for other tensors than those of plan `p`, without reading their values.

@@ -455,14 +455,19 @@ typedef struct {
     bool moved;
 } staged;
 
+/* Compares in pieces: weights may be as large as the memory that is left. */
 static bool has_bytes(const char *path, const files_output *output)
 {
-    char *bytes;
-    size_t size;
-    char ignored[1];
-    const bool same = files_read(path, output->size, &bytes, &size, ignored, sizeof ignored) && size == output->size &&
-                      memcmp(bytes, output->bytes, size) == 0;
-    free(bytes);
+    char piece[1 << 16], ignored[1];
+    files_source source;
+    if (!files_open(path, &source, ignored, sizeof ignored))
+        return false;
+    bool same = source.bytes == output->size;
+    for (size_t at = 0; same && at < output->size; at += sizeof piece) {
+        const size_t bytes = output->size - at < sizeof piece ? output->size - at : sizeof piece;
+        same = files_pread(&source, at, piece, bytes, ignored, sizeof ignored) && memcmp(piece, output->bytes + at, bytes) == 0;
+    }
+    files_close(&source);
     return same;
 }
 

@@ -185,18 +185,22 @@ static inline uint32_t $add_quads(uint32_t sum, uint32_t a, uint32_t b)
     },
 }
 
--- The lines of those of `set` that the C text `text` calls, for where its instructions are switched on: without guard.
+-- The lines of those of `set` that the C text `text` calls, and of those that these call, for where its instructions
+-- are switched on: without guard.
 function helpers.own_lines(text, set)
-    local lines = {}
-    for _, row in ipairs(set.helpers or {}) do
-        if text:find("%$" .. row.name .. "%f[^%w_]") then lines[#lines + 1] = "\n" .. row.text .. "\n" end
+    local lines, rows = {}, set.helpers or {}
+    for i = #rows, 1, -1 do
+        if text:find("%$" .. rows[i].name .. "%f[^%w_]") then
+            table.insert(lines, 1, "\n" .. rows[i].text .. "\n")
+            text = text .. rows[i].text
+        end
     end
     return table.concat(lines)
 end
 
 -- The lines of the helpers that the C texts in the list call, and of those that these call, for the instruction sets
--- `isas`; an empty line before each.
-function helpers.lines(texts, isas)
+-- `isas`; an empty line before each. `guarded`: headers are included only where the helper's instructions are there.
+function helpers.lines(texts, isas, guarded)
     local rows = { table.unpack(portable) }
     for _, set in ipairs(isas) do
         table.move(set.helpers or {}, 1, #(set.helpers or {}), #rows + 1, rows)
@@ -217,7 +221,10 @@ function helpers.lines(texts, isas)
         for _, header in ipairs(called[row.name] and row.includes or {}) do
             if not includes[header] then
                 if #lines == 0 then lines[1] = "" end
+                local guard = guarded and row.guard
+                if guard then lines[#lines + 1] = "#if " .. guard end
                 lines[#lines + 1] = "#include " .. header
+                if guard then lines[#lines + 1] = "#endif" end
                 includes[header] = true
             end
         end

@@ -5,11 +5,16 @@
 --   any_alignment            load and store take any alignment of floats, nil: that of a vector
 --   sizeless                 its vectors have no size for the compiler and cannot lie in arrays, nil: they have
 --   flags, guard             compiler flags of its files; the preprocessor condition that says they were given
+--   attributes               what stands for them in a file of several instruction sets: { gcc, clang, clang_major: the
+--                            first clang that can }, nil: what follows from the flags
 --   includes                 headers of its files
---   cpu                      bits of CPUID (leaf1_ecx, leaf7_ebx, leaf7_ecx) and XGETBV (xcr0) that must be set to run
---                            it, nil: any CPU
---   emulator                 the command that runs a program of it on another CPU of this architecture, nil: there is
---                            none
+--   architecture             of `isa.architectures`, nil: any
+--   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of CPUID (leaf1_ecx,
+--                            leaf7_ebx, leaf7_ecx) and XGETBV (xcr0) that must be set. aarch64: a list of fields of
+--                            four bits of its ID registers, { register, shift }, that must not be 0; vector_bytes of
+--                            SVE's vectors, at least
+--   emulator                 the command that runs a program of it on another CPU, nil: there is none
+--   other_emulators          such commands for CPUs with longer vectors, nil: none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
 --   vector, index, mask      C types of a vector of floats, of a vector of row numbers, and of a comparison of two
 --                            vectors
@@ -22,8 +27,30 @@
 -- and the words of gen/isa/words.lua.
 local isa = {}
 
+-- Kinds of CPUs: what people call them, the preprocessor condition that says which one is compiled for, the names that
+-- harness/base/cpu.c gives them; how CMake (a regular expression), meson and compilers (a pattern of make) call them.
+isa.architectures = {
+    x86 = {
+        title = "x86",
+        condition = "defined(__x86_64__) || defined(__i386__)",
+        names = { x86_64 = true, i386 = true },
+        cmake = "x86|X86|86$|amd64|AMD64",
+        meson = "['x86', 'x86_64']",
+        make = "x86_64% i386% i486% i586% i686%",
+    },
+    aarch64 = {
+        title = "AArch64",
+        condition = "defined(__aarch64__)",
+        names = { aarch64 = true },
+        cmake = "aarch64|arm64|ARM64",
+        meson = "['aarch64']",
+        make = "aarch64% arm64%",
+    },
+}
+
 -- One row an instruction set; `use` is who gets it without asking:
 --   bundle    every bundle, and the commands that run here
+--   here      the commands that run here: --isa names it for a bundle
 --   verify    only what proves it: --isa names it for a bundle
 --   firmware  targets of gen/plan/target.lua for other CPUs; it has the words of kernels for few tokens, wasm all
 isa.list = {
@@ -31,19 +58,23 @@ isa.list = {
     { name = "sse4", use = "verify" },
     { name = "avx2", use = "bundle" },
     { name = "avx512", use = "bundle" },
-    { name = "neon", use = "firmware" },
-    { name = "sve", use = "firmware" },
+    { name = "neon", use = "here" },
+    { name = "sve", use = "here" },
+    { name = "i8mm", use = "here" }, -- behind sve, which has no sums of integers
+    { name = "sve128", use = "firmware" },
     { name = "mve", use = "firmware" },
     { name = "rvv", use = "firmware" },
     { name = "wasm", use = "firmware" },
 }
 
--- Names: of the instruction sets of every bundle, of those that --isa takes, and of all.
-isa.bundled, isa.names, isa.all = {}, {}, {}
+-- Names: of the instruction sets of every bundle, of those that commands take where they run, of those that --isa
+-- takes, and of all.
+isa.bundled, isa.here, isa.names, isa.all = {}, {}, {}, {}
 for i, row in ipairs(isa.list) do
     isa.all[i] = row.name
     if row.use ~= "firmware" then isa.names[#isa.names + 1] = row.name end
     if row.use == "bundle" then isa.bundled[#isa.bundled + 1] = row.name end
+    if row.use == "bundle" or row.use == "here" then isa.here[#isa.here + 1] = row.name end
 end
 
 function isa.get(name) return (require("gen.isa." .. name)) end
@@ -53,6 +84,16 @@ local function contains(list, wanted)
         if item == wanted then return true end
     end
     return false
+end
+
+-- What CPUs of x86 must have for `set`, and for `needs`.
+local function with_bits(cpu, needs)
+    return {
+        leaf1_ecx = cpu.leaf1_ecx | (needs.leaf1_ecx or 0),
+        leaf7_ebx = cpu.leaf7_ebx,
+        leaf7_ecx = needs.leaf7_ecx or cpu.leaf7_ecx,
+        xcr0 = cpu.xcr0,
+    }
 end
 
 -- The instruction set `set` with what it needs for weights of one type.
@@ -67,12 +108,7 @@ local function with_type(set, type)
     if not contains(set.flags, needs.flags[1]) then
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })
         copy.guard = set.guard .. " && " .. needs.guard
-        copy.cpu = {
-            leaf1_ecx = set.cpu.leaf1_ecx | (needs.leaf1_ecx or 0),
-            leaf7_ebx = set.cpu.leaf7_ebx,
-            leaf7_ecx = needs.leaf7_ecx or set.cpu.leaf7_ecx,
-            xcr0 = set.cpu.xcr0,
-        }
+        copy.cpu = with_bits(set.cpu, needs)
     end
     return copy
 end
@@ -107,9 +143,23 @@ function isa.select(text)
     return list
 end
 
--- Whether a CPU whose bits are `has` (harness/base/cpu.c) runs the instruction set `set`.
+-- Whether the instruction set `set` is one of CPUs of the kind of which harness/base/cpu.c says `has`.
+function isa.is_for(set, has)
+    local architecture = isa.architectures[set.architecture]
+    return not architecture or architecture.names[has.architecture] == true
+end
+
+-- Whether such a CPU runs it.
 function isa.runs(set, has)
-    for key, bits in pairs(set.cpu or {}) do
+    local cpu = set.cpu or {}
+    if not isa.is_for(set, has) then return false end
+    if set.architecture == "aarch64" then
+        for _, field in ipairs(cpu) do
+            if (has[field.register] or 0) >> field.shift & 15 == 0 then return false end
+        end
+        return (has.vector_bytes or 0) >= (cpu.vector_bytes or 0)
+    end
+    for key, bits in pairs(cpu) do
         if has[key] & bits ~= bits then return false end
     end
     return true
@@ -118,7 +168,7 @@ end
 -- The names of what the types of weights need of such a CPU beside its instruction sets, and it has.
 function isa.features(has)
     local list = {}
-    for _, name in ipairs(isa.bundled) do
+    for _, name in ipairs(isa.here) do
         local set, types = isa.get(name), {}
         for type in pairs(set.type_needs or {}) do
             types[#types + 1] = type

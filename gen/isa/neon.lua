@@ -2,7 +2,7 @@
 
 local expression = require "gen.isa.expression"
 
-local at, call = expression.address, expression.call
+local at, call, cast = expression.address, expression.call, expression.cast
 local function f32(name, ...) return call(name .. "q_f32", ...) end
 
 local neon = {
@@ -10,7 +10,8 @@ local neon = {
     any_alignment = true,
     lanes = 4,
     registers = 32,
-    l2_bytes = 256 << 10,
+    l2_bytes = 1 << 20,
+    architecture = "aarch64",
     flags = {},
     guard = "defined(__aarch64__) && defined(__ARM_NEON)",
     includes = { "<arm_neon.h>" },
@@ -18,77 +19,131 @@ local neon = {
     index = "uint32x4_t",
     mask = "uint32x4_t",
     target = "aarch64",
+    emulator = { "qemu-aarch64-static", "-cpu", "cortex-a72" },
     helpers = {},
 }
 
--- The first n elements and zeros, where no instruction loads or stores so few.
-for _, row in ipairs {
-    { name = "", type = "float", result = "float32x4_t", lane = "float", make = "vld1q_f32(lane)" },
-    { name = "_words", type = "uint32_t", result = "uint32x4_t", lane = "uint32_t", make = "vld1q_u32(lane)" },
-    { name = "_halves", type = "uint16_t", result = "uint16x4_t", lane = "uint16_t", make = "vld1_u16(lane)" },
-    {
-        name = "_i8",
-        type = "int8_t",
-        result = "float32x4_t",
-        lane = "int32_t",
-        make = "vcvtq_f32_s32(vld1q_s32(lane))",
-    },
-    { name = "_e4m3", type = "uint8_t", result = "uint16x4_t", lane = "uint16_t", make = "vld1_u16(lane)" },
-} do
-    neon.helpers[#neon.helpers + 1] = {
-        name = "neon_load_first" .. row.name,
-        includes = neon.includes,
-        guard = neon.guard,
-        text = ([[
-static inline <result> $neon_load_first<name>(const <type> *from, unsigned n)
-{
-    <lane> lane[4] = { 0, 0, 0, 0 };
-    for (unsigned i = 0; i < n; ++i)
-        lane[i] = from[i];
-    return <make>;
-}]]):gsub("<(%l+)>", row),
-    }
+-- Words that take several instructions.
+local function helper(name, text)
+    neon.helpers[#neon.helpers + 1] =
+        { name = "neon_" .. name, includes = neon.includes, guard = neon.guard, text = text }
 end
-neon.helpers[#neon.helpers + 1] = {
-    name = "neon_store_first",
-    includes = neon.includes,
-    guard = neon.guard,
-    text = [[
-static inline void $neon_store_first(float *to, unsigned n, float32x4_t v)
+helper(
+    "bytes",
+    [[
+typedef uint32_t __attribute__((may_alias, aligned(1))) $neon_bytes; /* four bytes at any address */]]
+)
+helper(
+    "four_bytes",
+    [[
+/* Four bytes, and zeros. */
+static inline uint8x8_t $neon_four_bytes(const void *from)
 {
-    float lane[4];
-    vst1q_f32(lane, v);
-    for (unsigned i = 0; i < n; ++i)
-        to[i] = lane[i];
-}]],
-}
+    return vreinterpret_u8_u32(vset_lane_u32(*(const $neon_bytes *) from, vdup_n_u32(0), 0));
+}]]
+)
+helper(
+    "store_three",
+    [[
+static inline void $neon_store_three(float *to, float32x4_t v)
+{
+    vst1_f32(to, vget_low_f32(v));
+    vst1q_lane_f32(to + 2, v, 2);
+}]]
+)
+helper(
+    "load_i8",
+    [[
+static inline float32x4_t $neon_load_i8(const int8_t *from)
+{
+    const int16x8_t halves = vmovl_s8(vreinterpret_s8_u8($neon_four_bytes(from)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(halves)));
+}]]
+)
+helper(
+    "store_i8",
+    [[
+/* The nearest integers. */
+static inline void $neon_store_i8(int8_t *to, float32x4_t v)
+{
+    const int16x4_t halves = vqmovn_s32(vcvtnq_s32_f32(v));
+    const int8x8_t bytes = vqmovn_s16(vcombine_s16(halves, halves));
+    *($neon_bytes *) (void *) to = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
+}]]
+)
+helper(
+    "dot_i16",
+    [[
+/* sum + the products of both 16-bit integers in each word of a and of b. */
+static inline uint32x4_t $neon_dot_i16(uint32x4_t sum, uint32x4_t a, uint32x4_t b)
+{
+    const int16x4_t a_low = vreinterpret_s16_u16(vmovn_u32(a)), a_high = vreinterpret_s16_u16(vshrn_n_u32(a, 16));
+    const int16x4_t b_low = vreinterpret_s16_u16(vmovn_u32(b)), b_high = vreinterpret_s16_u16(vshrn_n_u32(b, 16));
+    const int32x4_t low = vmlal_s16(vreinterpretq_s32_u32(sum), a_low, b_low);
+    return vreinterpretq_u32_s32(vmlal_s16(low, a_high, b_high));
+}]]
+)
+helper(
+    "store_i16",
+    [[
+/* The nearest integers, those of a first. */
+static inline void $neon_store_i16(void *to, float32x4_t a, float32x4_t b)
+{
+    const int16x8_t halves = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
+    vst1q_u8((uint8_t *) to, vreinterpretq_u8_s16(halves));
+}]]
+)
+
+local function prefetch(locality)
+    return function(base, offset)
+        local line = cast("const char *", at(base, offset))
+        return call("__builtin_prefetch", line, 0, locality)
+    end
+end
+neon.prefetch_l1, neon.prefetch_l2, neon.prefetch_nta = prefetch(3), prefetch(2), prefetch(0)
 
 function neon.zero() return "vdupq_n_f32(0.0f)" end
 function neon.broadcast(s) return call("vdupq_n_f32", s) end
 function neon.load(base, offset) return f32("vld1", at(base, offset)) end
 neon.load_unaligned = neon.load
-function neon.load_partial(base, offset, n) return call("$neon_load_first", at(base, offset), n) end
+-- The first n of four elements, 1 to 3, and zeros; `type` as intrinsics call it.
+local function first_of_four(type, from, n)
+    local zeros = type == "f32" and "vdupq_n_f32(0.0f)" or "vdupq_n_" .. type .. "(0)"
+    if n == 1 then return call("vld1q_lane_" .. type, from, zeros, 0) end
+    local two = call("vcombine_" .. type, call("vld1_" .. type, from), (zeros:gsub("^vdupq", "vdup")))
+    return n == 2 and two or call("vld1q_lane_" .. type, at(from, 2), two, 2)
+end
+-- The first n elements and zeros of half a vector of smaller ones.
+local function first_of_half(type, from, n)
+    local vector = call("vdup_n_" .. type, 0)
+    for lane = 0, n - 1 do
+        vector = call("vld1_lane_" .. type, at(from, lane), vector, lane)
+    end
+    return vector
+end
+function neon.load_partial(base, offset, n) return first_of_four("f32", at(base, offset), n) end
 function neon.store(base, offset, v) return f32("vst1", at(base, offset), v) end
 neon.store_unaligned = neon.store
-function neon.store_partial(base, offset, n, v) return call("$neon_store_first", at(base, offset), n, v) end
+function neon.store_partial(base, offset, n, v)
+    local to = at(base, offset)
+    if n == 1 then return call("vst1q_lane_f32", to, v, 0) end
+    return n == 2 and call("vst1_f32", to, call("vget_low_f32", v)) or call("$neon_store_three", to, v)
+end
 for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
     neon[word] = function(a, b) return f32("v" .. word, a, b) end
 end
 function neon.abs(v) return f32("vabs", v) end
 function neon.fma(a, b, c) return f32("vfma", c, a, b) end
 function neon.reciprocal_root(v) return f32("vdiv", "vdupq_n_f32(1.0f)", f32("vsqrt", v)) end
-function neon.round_negative(v) return f32("vrndn", v) end
-function neon.power_of_two(n)
-    return call(
-        "vreinterpretq_f32_s32",
-        call("vshlq_n_s32", call("vaddq_s32", call("vcvtq_s32_f32", n), "vdupq_n_s32(127)"), "23")
-    )
+function neon.shifted_power(v)
+    return call("vreinterpretq_f32_u32", call("vshlq_n_u32", call("vreinterpretq_u32_f32", v), "23"))
 end
 function neon.less(a, b) return f32("vclt", a, b) end
 function neon.select(mask, a, b) return f32("vbsl", mask, a, b) end
 function neon.any(mask) return call("vmaxvq_u32", mask) .. " != 0" end
 function neon.index_zero() return "vdupq_n_u32(0)" end
 function neon.index_broadcast(n) return call("vdupq_n_u32", n) end
+function neon.index_add(a, b) return call("vaddq_u32", a, b) end
 function neon.index_xor(a, b) return call("veorq_u32", a, b) end
 function neon.index_select(mask, a, b) return call("vbslq_u32", mask, a, b) end
 function neon.index_or_if_positive(index, z, bit)
@@ -100,25 +155,53 @@ local function upper_half(halves) return call("vreinterpretq_f32_u32", call("vsh
 local function from_half(halves) return call("vcvt_f32_f16", call("vreinterpret_f16_u16", halves)) end
 function neon.load_bf16(base) return upper_half(call("vld1_u16", base)) end
 function neon.load_f16(base) return from_half(call("vld1_u16", base)) end
-function neon.load_i8(base) return call("$neon_load_first_i8", base, 4) end
-function neon.load_partial_bf16(base, n) return upper_half(call("$neon_load_first_halves", base, n)) end
-function neon.load_partial_f16(base, n) return from_half(call("$neon_load_first_halves", base, n)) end
-function neon.load_partial_i8(base, n) return call("$neon_load_first_i8", base, n) end
+function neon.load_i8(base) return call("$neon_load_i8", base) end
+function neon.load_partial_bf16(base, n) return upper_half(first_of_half("u16", base, n)) end
+function neon.load_partial_f16(base, n) return from_half(first_of_half("u16", base, n)) end
+function neon.load_partial_i8(base, n)
+    local halves = call("vget_low_s16", call("vmovl_s8", first_of_half("s8", base, n)))
+    return call("vcvtq_f32_s32", call("vmovl_s16", halves))
+end
 -- fp8 in 16 bits each, moved to where half precision has fraction and exponent, whose bias is larger by 8: 1/256 of
 -- each number, exactly. The sign is then one bit too low; added to itself it moves to its place.
 local function from_e4m3(bytes)
     local halves = call("vshl_n_u16", bytes, 7)
     return from_half(call("vadd_u16", halves, call("vand_u16", halves, call("vdup_n_u16", "0x4000"))))
 end
-function neon.load_partial_e4m3(base, n) return from_e4m3(call("$neon_load_first_e4m3", base, n)) end
-function neon.load_e4m3(base) return neon.load_partial_e4m3(base, 4) end
-function neon.load_words(base, offset) return call("vld1q_u32", at(base, offset)) end
-function neon.load_words_partial(base, offset, n) return call("$neon_load_first_words", at(base, offset), n) end
+local function low_halves(bytes) return call("vget_low_u16", call("vmovl_u8", bytes)) end
+function neon.load_partial_e4m3(base, n) return from_e4m3(low_halves(first_of_half("u8", base, n))) end
+function neon.load_e4m3(base) return from_e4m3(low_halves(call("$neon_four_bytes", base))) end
+-- As bytes: the elements in memory may be of any type.
+function neon.load_words(base, offset)
+    return call("vreinterpretq_u32_u8", call("vld1q_u8", cast("const uint8_t *", at(base, offset))))
+end
+function neon.store_words(base, offset, words)
+    return call("vst1q_u8", cast("uint8_t *", at(base, offset)), call("vreinterpretq_u8_u32", words))
+end
+function neon.load_words_partial(base, offset, n) return first_of_four("u32", at(base, offset), n) end
 function neon.unpack_bf16(words)
     return {
         call("vreinterpretq_f32_u32", call("vshlq_n_u32", words, "16")),
         call("vreinterpretq_f32_u32", call("vandq_u32", words, "vdupq_n_u32(0xffff0000u)")),
     }
+end
+
+function neon.store_f16(base, offset, v)
+    return call("vst1_u16", at(base, offset), call("vreinterpret_u16_f16", call("vcvt_f16_f32", v)))
+end
+function neon.store_i8(base, offset, v) return call("$neon_store_i8", at(base, offset), v) end
+function neon.store_i16(base, offset, a, b) return call("$neon_store_i16", at(base, offset), a, b) end
+local function nearest_integers(v) return call("vreinterpretq_u32_s32", call("vcvtnq_s32_f32", v)) end
+function neon.pack_i16(a, b) return call("vsliq_n_u32", nearest_integers(a), nearest_integers(b), "16") end
+function neon.dot_i16(sum, a, b) return call("$neon_dot_i16", sum, a, b) end
+function neon.float_of(index) return call("vcvtq_f32_s32", call("vreinterpretq_s32_u32", index)) end
+function neon.max_magnitude(magnitudes, v)
+    local bits = call("vreinterpretq_s32_f32", neon.abs(v))
+    return call("vreinterpretq_u32_s32", call("vmaxq_s32", call("vreinterpretq_s32_u32", magnitudes), bits))
+end
+function neon.reduce_magnitudes(magnitudes)
+    local largest = call("vdupq_n_u32", call("vmaxvq_u32", magnitudes))
+    return {}, call("vgetq_lane_f32", call("vreinterpretq_f32_u32", largest), "0")
 end
 
 -- Pairs of rows, then pairs of pairs.

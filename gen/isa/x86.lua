@@ -88,6 +88,7 @@ return function(bits)
         return call("packs_epi16", pair(a, b), pair(c, d))
     end
     return {
+        architecture = "x86",
         includes = { "<immintrin.h>" },
         register_barrier = true,
         stream = function(base, v) return call("stream_ps", base, v) end,

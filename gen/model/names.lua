@@ -46,6 +46,9 @@ function names.public(model)
         weights = model .. "_weights",
         bind = model .. "_bind",
         bind_linked = model .. "_bind_linked",
+        description = model .. "_description",
+        sizes = model .. "_sizes",
+        error = model .. "_error",
         selftest = model .. "_selftest",
         ffn = model .. "_ffn",
         decode = model .. "_decode",
@@ -63,6 +66,7 @@ function names.public(model)
         ranges = model .. "_ranges",
         range = model .. "_range",
         header = model .. ".h",
+        cpp_header = model .. ".hpp",
         source = model .. ".c",
         runtime = model .. "_runtime.h",
         -- The file of all kernels for the instruction set of that name, or of firmware, which has one.

@@ -126,7 +126,7 @@ target.list = {
         {
             name = "aarch64-sve",
             doc = "AArch64 with SVE",
-            isa = "sve",
+            isa = "sve128",
             doubles = true,
             pointer_bytes = 8,
             others = {

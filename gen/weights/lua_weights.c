@@ -27,6 +27,7 @@ typedef struct {
     bool blocks_in_out;
     unsigned char *blob;
     size_t blob_bytes;
+    bool changed; /* the file is another one than before */
     double *data, *vector, *raw;
     quantise_tally tally; /* of the section */
     char error[ERROR_SIZE];
@@ -600,17 +601,14 @@ static bool pack_all(packing *p, int job, int errors)
     lua_settop(L, sections - 1);
     write_header(p, job);
 
-    files_writer output;
-    if (!files_create(&output, field_string(L, job, "output"), p->error, sizeof p->error))
-        return false;
-    if (!files_append(&output, p->blob, p->blob_bytes, p->error, sizeof p->error)) {
-        files_discard(&output);
-        return false;
-    }
-    return files_finish(&output, p->error, sizeof p->error);
+    files_output output = {.path = field_string(L, job, "output"), .bytes = (const char *)p->blob, .size = p->blob_bytes};
+    const bool good = files_write(&output, 1, p->error, sizeof p->error);
+    p->changed = output.changed;
+    return good;
 }
 
-/* weights.pack(job) -> { section = relative error that rounding made in it } | nil, message. The job is blob.packing's of
+/* weights.pack(job) -> { section = relative error that rounding made in it }, whether the file is another one than before | nil, message.
+   The job is blob.packing's of
    gen/plan/blob.lua: weights (absent: no section comes from a checkpoint), output, prefix, blocks_in_out, tensors, sections, integer,
    bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. */
 static int weights_pack(lua_State *L)
@@ -627,7 +625,8 @@ static int weights_pack(lua_State *L)
     if (!ok)
         return host_fail(L, p.error);
     lua_settop(L, errors);
-    return 1;
+    lua_pushboolean(L, p.changed);
+    return 2;
 }
 
 static bool append_random(safetensors_writer *writer, lua_State *L, int tensor, size_t count, random_state *random, char *error)

@@ -6,16 +6,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 int luaopen_cpu(lua_State *L);
 
 typedef struct {
     char model[64], vendor[13];
-    int family, number, stepping;                   /* the vendor's numbers of this model */
-    bool virtual;                                   /* a hypervisor says that it is there */
-    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0; /* CPUID and XGETBV: what it can run */
-    int64_t l1d, l1i, l2, l3, l3_share;             /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
+    int family, number, stepping;                    /* the vendor's numbers of this model */
+    bool virtual;                                    /* a hypervisor says that it is there */
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0;  /* CPUID and XGETBV: what it can run */
+    uint64_t id_aa64pfr0, id_aa64isar1, id_aa64zfr0; /* ID registers of AArch64, likewise */
+    unsigned vector_bytes;                           /* of SVE, 0: none */
+    int64_t l1d, l1i, l2, l3, l3_share;              /* bytes, 0 when unknown; l3_share: L3 over the cores that share it */
 } cpu_facts;
 
 #if defined(__x86_64__)
@@ -138,6 +141,74 @@ static cpu_facts read_facts(void)
     return facts;
 }
 
+#elif defined(__aarch64__) && defined(__linux__)
+
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+/* The bytes of a cache as Linux tells them, 0 when it does not: index 0, 1, … of the first core's. */
+static int64_t read_cache(unsigned index, char type[16], unsigned *level)
+{
+    const char folder[] = "/sys/devices/system/cpu/cpu0/cache/index";
+    char path[96];
+    unsigned long long kib = 0;
+    const struct {
+        const char *file, *format;
+        void *value;
+    } values[] = {{"level", "%u", level}, {"type", "%15s", type}, {"size", "%lluK", &kib}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; ++i) {
+        snprintf(path, sizeof path, "%s%u/%s", folder, index, values[i].file);
+        FILE *file = fopen(path, "r");
+        const int count = file ? fscanf(file, values[i].format, values[i].value) : 0;
+        if (file)
+            fclose(file);
+        if (count != 1)
+            return 0;
+    }
+    return (int64_t)kib * 1024;
+}
+
+static void read_caches(cpu_facts *facts)
+{
+    for (unsigned index = 0; index < 8; ++index) {
+        char type[16] = "";
+        unsigned level = 0;
+        const int64_t bytes = read_cache(index, type, &level);
+        if (level == 1)
+            *(type[0] == 'I' ? &facts->l1i : &facts->l1d) = bytes;
+        if (level == 2)
+            facts->l2 = bytes;
+        if (level == 3)
+            facts->l3 = facts->l3_share = bytes;
+    }
+}
+
+/* ID registers can be read since Linux 4.11, which emulates the instruction and shows what it supports itself. */
+#define ID_REGISTER(name, value) __asm__("mrs %0, " name : "=r"(value))
+
+static cpu_facts read_facts(void)
+{
+    cpu_facts facts = {0};
+    uint64_t midr = 0;
+    if ((getauxval(AT_HWCAP) & HWCAP_CPUID) == 0)
+        return facts;
+    ID_REGISTER("midr_el1", midr);
+    ID_REGISTER("id_aa64pfr0_el1", facts.id_aa64pfr0);
+    ID_REGISTER("id_aa64isar1_el1", facts.id_aa64isar1);
+    if (facts.id_aa64pfr0 >> 32 & 15u) {
+        ID_REGISTER("s3_0_c0_c4_4", facts.id_aa64zfr0); /* ID_AA64ZFR0_EL1 */
+        const int length = prctl(PR_SVE_GET_VL);
+        facts.vector_bytes = length > 0 ? (unsigned)length & PR_SVE_VL_LEN_MASK : 0;
+    }
+    facts.family = (int)(midr >> 24 & 255u); /* the implementer */
+    facts.number = (int)(midr >> 4 & 0xFFFu);
+    facts.stepping = (int)((midr >> 16 & 0xF0u) | (midr & 15u));
+    snprintf(facts.vendor, sizeof facts.vendor, "0x%x", (unsigned)facts.family);
+    snprintf(facts.model, sizeof facts.model, "implementer 0x%x part 0x%x", (unsigned)facts.family, (unsigned)facts.number);
+    read_caches(&facts);
+    return facts;
+}
+
 #else
 
 static cpu_facts read_facts(void)
@@ -148,7 +219,7 @@ static cpu_facts read_facts(void)
 #endif
 
 /* cpu.describe() -> { architecture, model, vendor, family, number, stepping, virtual, leaf1_ecx, leaf7_ebx, leaf7_ecx, xcr0,
-   l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
+   id_aa64pfr0_el1, id_aa64isar1_el1, id_aa64zfr0_el1, vector_bytes, l1d, l1i, l2, l3, l3_share in bytes (absent when unknown) } */
 static int describe(lua_State *L)
 {
     const cpu_facts facts = read_facts();
@@ -164,9 +235,17 @@ static int describe(lua_State *L)
     const struct {
         const char *name;
         lua_Integer number;
-    } numbers[] = {
-        {"family", facts.family},       {"number", facts.number},       {"stepping", facts.stepping}, {"leaf1_ecx", facts.leaf1_ecx},
-        {"leaf7_ebx", facts.leaf7_ebx}, {"leaf7_ecx", facts.leaf7_ecx}, {"xcr0", facts.xcr0}};
+    } numbers[] = {{"family", facts.family},
+                   {"number", facts.number},
+                   {"stepping", facts.stepping},
+                   {"leaf1_ecx", facts.leaf1_ecx},
+                   {"leaf7_ebx", facts.leaf7_ebx},
+                   {"leaf7_ecx", facts.leaf7_ecx},
+                   {"xcr0", facts.xcr0},
+                   {"id_aa64pfr0_el1", (lua_Integer)facts.id_aa64pfr0},
+                   {"id_aa64isar1_el1", (lua_Integer)facts.id_aa64isar1},
+                   {"id_aa64zfr0_el1", (lua_Integer)facts.id_aa64zfr0},
+                   {"vector_bytes", facts.vector_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
         lua_pushinteger(L, numbers[i].number);
         lua_setfield(L, -2, numbers[i].name);

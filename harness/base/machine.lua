@@ -46,8 +46,8 @@ end
 -- What is known of this CPU.
 function machine.cpu()
     local facts = cpu.describe()
-    local usable = {} -- of what every bundle has: other instruction sets tell no CPUs apart
-    for _, name in ipairs(isa.bundled) do
+    local usable = {} -- of what is taken without asking: other instruction sets tell no CPUs apart
+    for _, name in ipairs(isa.here) do
         if isa.runs(isa.get(name), facts) then usable[#usable + 1] = name end
     end
     for _, feature in ipairs(isa.features(facts)) do

@@ -4,6 +4,7 @@
 
 #include <lauxlib.h>
 
+int luaopen_train(lua_State *L);
 int luaopen_transformer(lua_State *L);
 int luaopen_cpu(lua_State *L);
 int luaopen_integer(lua_State *L);

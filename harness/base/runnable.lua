@@ -6,14 +6,15 @@ local request = require "gen.bundle.request"
 
 local runnable = {}
 
--- The instruction sets of `text` (those of every bundle, if absent) that this CPU can run with weights of the types of
--- gen/plan/dtype.lua in the list, and the names of those it cannot. Raises one line if there are none.
-function runnable.sets(text, types)
+-- The instruction sets of `text` (of the names `default`, or of isa.here, if absent) that this CPU can run with weights
+-- of the types of gen/plan/dtype.lua in the list, and the names of those it cannot; of those for other architectures
+-- only what `text` names. Raises one line if there are none.
+function runnable.sets(text, types, default)
     local list, skipped, facts = {}, {}, cpu.describe()
-    for _, set in ipairs(isa.select(text)) do
+    for _, set in ipairs(isa.select(text or table.concat(default or isa.here, ","))) do
         if isa.runs(isa.with_types(set, types), facts) then
             list[#list + 1] = set
-        else
+        elseif text or isa.is_for(set, facts) then
             skipped[#skipped + 1] = set.name
         end
     end
@@ -22,7 +23,7 @@ function runnable.sets(text, types)
 end
 
 -- The same where all that --isa takes are meant, if `text` is absent: what no bundle has by itself is proven, too.
-function runnable.every(text, types) return runnable.sets(text or table.concat(isa.names, ","), types) end
+function runnable.every(text, types) return runnable.sets(text, types, isa.names) end
 
 -- One plan for each instruction set that `choose`, one of the functions above, gives for --isa, and the names of those
 -- that this CPU cannot run.

@@ -84,6 +84,13 @@ static int tokenizer_ids(lua_State *L)
     return text_push_ids(L, &t->text, t->weights);
 }
 
+/* t:packed(text) -> ids as a string of int32 | nil, message */
+static int tokenizer_packed(lua_State *L)
+{
+    const tokenizer *t = luaL_checkudata(L, 1, METATABLE);
+    return text_push_packed(L, &t->text, t->weights);
+}
+
 /* t:text_of(id) -> what it adds to a text | nil */
 static int tokenizer_text_of(lua_State *L)
 {
@@ -94,7 +101,7 @@ static int tokenizer_text_of(lua_State *L)
 int luaopen_tokenizer(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", tokenizer_open}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"ids", tokenizer_ids}, {"text_of", tokenizer_text_of}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"ids", tokenizer_ids}, {"packed", tokenizer_packed}, {"text_of", tokenizer_text_of}, {NULL, NULL}};
     luaL_newmetatable(L, METATABLE);
     lua_pushcfunction(L, tokenizer_close);
     lua_setfield(L, -2, "__gc");

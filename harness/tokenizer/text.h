@@ -20,6 +20,9 @@ void text_read(lua_State *L, int index, const char *where, text_functions *text)
 /* Pushes the list of ids of the text at index 2, or nil and a message. Returns how many values. */
 int text_push_ids(lua_State *L, const text_functions *text, const void *weights);
 
+/* The same as a string of int32_t, one id behind the other. */
+int text_push_packed(lua_State *L, const text_functions *text, const void *weights);
+
 /* Pushes what the id at index 2 adds to a text, or nil. Returns how many values. */
 int text_push_text_of(lua_State *L, const text_functions *text, const void *weights);
 

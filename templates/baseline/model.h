@@ -23,8 +23,6 @@ $(include("templates/bundle/binding.h"))
 /* x [tokens][$(shape.d)], y [tokens][$(shape.d_out)]; nothing may overlap. Cannot fail. */
 void $(names.ffn)(const $(names.weights) *weights, const $(input) *x, $(output) *y, size_t tokens, void *scratch);
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
 
 #endif

@@ -1,45 +1,115 @@
-//$ takes isas, digest_lines, header_bytes, format, sections
+//$ takes isas, choice, digest_lines, header_bytes, format, sections
 #include "$(names.runtime)"
 //$ if #isas > 1 then
+//$ local x86 = choice.x86
+//$ if x86 then
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-//$ local leaf7_ecx, bare = false, false -- bare: of CPUs without leaf 7 and XGETBV
-//$ for _, isa in ipairs(isas) do
-//$     leaf7_ecx = leaf7_ecx or isa.cpu and isa.cpu.leaf7_ecx
-//$     bare = bare or isa.cpu and isa.cpu.xcr0 == 0
-//$ end
-/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
-static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
+/* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 EBX$(x86.leaf7_ecx and " and ECX" or ""), and XGETBV's state bits. */
+static int $(model)_cpu_has(unsigned leaf1_ecx, unsigned leaf7_ebx, $(x86.leaf7_ecx and "unsigned leaf7_ecx, " or "")unsigned state)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & leaf1_ecx) != leaf1_ecx)
         return 0;
-//$ if bare then
+//$ if x86.bare then
     if (state == 0) /* no more is needed, and the CPU may have neither leaf 7 nor XGETBV */
         return 1;
 //$ end
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & leaf7_ebx) != leaf7_ebx$(x86.leaf7_ecx and " || (c & leaf7_ecx) != leaf7_ecx" or ""))
         return 0;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     return (a & state) == state;
 }
 #endif
+//$ end
+//$ for _, set in ipairs(choice.list) do
+//$ if set.has_own then
 
-/* The best instruction set of this bundle that this CPU can run, or -1. */
-static int $(model)_choose_isa(void)
+#if $(set.condition)
+/* Whether CPU and operating system offer $(set.name). Linux lets programs read the ID registers, since 4.11: it emulates the instruction
+   and shows what it supports itself. Elsewhere, and on Android, whose kernels may be older, the answer is no. */
+static int $(model)_has_$(set.name)(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-//$ for i = #isas, 1, -1 do
-//$ local cpu = isas[i].cpu
-//$ if cpu then
-    if ($(model)_cpu_has($(hex(cpu.leaf1_ecx, 8)), $(hex(cpu.leaf7_ebx, 8)), $(leaf7_ecx and hex(cpu.leaf7_ecx or 0, 8) .. ", " or "")$(hex(cpu.xcr0, 2))))
-        return $(i - 1); /* $(isas[i].name) */
+#if defined(__linux__) && !defined(__ANDROID__)
+//$ for i, field in ipairs(set.cpu) do
+    uint64_t $(field.name);
 //$ end
+//$ for i, field in ipairs(set.cpu) do
+
+    __asm__ volatile("mrs %0, $(field.register)" : "=r"($(field.name)));
+    if (($(field.name) >> $(field.shift) & 15u) == 0)
+        return 0;
 //$ end
+//$ if set.cpu.vector_bytes then
+
+    /* cntb x0: the bytes of a vector, in words that compilers without SVE know, too */
+    register uint64_t vector_bytes __asm__("x0");
+    __asm__ volatile(".inst 0x0420e3e0" : "=r"(vector_bytes));
+    return vector_bytes >= $(set.cpu.vector_bytes);
+//$ else
+    return 1;
+//$ end
+#else
+    return 0;
 #endif
-    return $(isas[1].cpu and -1 or 0);
+}
+#endif
+//$ end
+//$ end
+
+/* Whether this CPU can run the instruction set of that number. */
+static int $(model)_can_run(int isa)
+{
+    switch (isa) {
+//$ for _, set in ipairs(choice.list) do
+//$ if set.opens then
+#if $(set.condition)
+//$ end
+//$ if set.x86 then
+    case $(set.number): return $(model)_cpu_has($(hex(set.cpu.leaf1_ecx, 8)), $(hex(set.cpu.leaf7_ebx, 8)), $(x86.leaf7_ecx and hex(set.cpu.leaf7_ecx or 0, 8) .. ", " or "")$(hex(set.cpu.xcr0, 2))); /* $(set.name) */
+//$ elseif set.has_own then
+    case $(set.number): return $(model)_has_$(set.name)();
+//$ else
+    case $(set.number): return 1; /* $(set.name) */
+//$ end
+//$ if set.closes then
+#endif
+//$ end
+//$ end
+    default: return 0;
+    }
+}
+
+/* $(names.macro("ISA")) is the name of an instruction set, which then takes the place of the best one; a null pointer or "" is none. */
+#if defined($(names.macro("ISA_FROM_ENVIRONMENT"))) && !defined($(names.macro("ISA")))
+#include <stdlib.h>
+#define $(names.macro("ISA")) getenv("$(names.macro("ISA"))")
+#endif
+
+/* Finds the best instruction set of this bundle that this CPU can run, or the one that $(names.macro("ISA")) names. */
+static int $(model)_choose_isa(int *isa)
+{
+#if defined($(names.macro("ISA")))
+    static const char names[$(#isas)][$(choice.name_bytes)] = { $(choice.names_text) };
+    const char *name = $(names.macro("ISA"));
+
+    if (name && name[0] != '\0') {
+        for (*isa = 0; *isa < $(#isas); ++*isa) {
+            unsigned k = 0;
+            while (name[k] != '\0' && name[k] == names[*isa][k])
+                ++k;
+            if (name[k] == names[*isa][k])
+                return $(model)_can_run(*isa) ? $(names.macro("OK")) : $(names.macro("ERROR_CPU"));
+        }
+        return $(names.macro("ERROR_ISA"));
+    }
+#endif
+    for (*isa = $(#isas - 1); *isa >= 0; --*isa)
+        if ($(model)_can_run(*isa))
+            return $(names.macro("OK"));
+    return $(names.macro("ERROR_CPU"));
 }
 //$ end
 
@@ -104,11 +174,10 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return $(names.macro("ERROR_CPU"));
 //$ if #isas > 1 then
 
-    const int isa = $(model)_choose_isa();
-//$ if isas[1].cpu then
-    if (isa < 0)
-        return $(names.macro("ERROR_CPU"));
-//$ end
+    int isa;
+    const int status = $(model)_choose_isa(&isa);
+    if (status != $(names.macro("OK")))
+        return status;
     weights->isa = isa;
 //$ elseif isas[1] then
 
@@ -120,3 +189,5 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 //$ end
     return $(names.macro("OK"));
 }
+
+$(include("templates/bundle/sizes.c"))

@@ -1,10 +1,15 @@
-//$ takes storage, gathers
+//$ takes storage, gathers, neon
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
 #include <arm_mve.h>
 #endif
 #if defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
 #endif
+//$ if neon then
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+//$ end
 
 /* floor(value factor / 2^16) for 0 <= factor < 2^15, without a product of more than 32 bits where those are slow. */
 static inline int32_t $(model)_scale_by(int32_t value, int32_t factor)
@@ -75,6 +80,15 @@ static inline void $(model)_add_dots8(int32_t *sum, const int16_t *x, const $(st
 //$ for s = 0, 3 do
     sum[$(s)] = vmladavaq_s16(sum[$(s)], inputs, $(load)($(row(s, 0))));
 //$ end
+//$ if neon then
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+    const int16x8_t inputs = vld1q_s16(x);
+//$ for s = 0, 3 do
+//$     local address = row(s, 0)
+    const int16x8_t row$(s) = $(storage == "int16_t" and "vld1q_s16(" .. address .. ")" or "vmovl_s8(vld1_s8(" .. address .. "))");
+    sum[$(s)] += vaddvq_s32(vmlal_high_s16(vmull_s16(vget_low_s16(inputs), vget_low_s16(row$(s))), inputs, row$(s)));
+//$ end
+//$ end
 #else
 //$ for at = 0, 7, width do
 //$ for s = 0, 3 do
@@ -116,6 +130,39 @@ static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigne
     vst1q_s32(y + 8, vrshlq_s32(sums->part[2], vdupq_n_s32(-(int32_t) shift)));
     vst1q_s32(y + 12, vrshlq_s32(sums->part[3], vdupq_n_s32(-(int32_t) shift)));
 }
+//$ if neon then
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define $(names.macro("STRIP")) 16 /* columns of y that are summed together */
+
+typedef struct {
+    int32x4_t part[4];
+} $(model)_gather_sums;
+
+/* sums = bias */
+static inline void $(model)_gather_begin(const int32_t *bias, $(model)_gather_sums *sums)
+{
+    for (unsigned part = 0; part < 4; ++part)
+        sums->part[part] = vld1q_s32(bias + 4 * part);
+}
+
+/* sums += factor entry */
+static inline void $(model)_gather_add(int32_t factor, const int8_t *entry, $(model)_gather_sums *sums)
+{
+    const int8x16_t bytes = vld1q_s8(entry);
+    const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
+    sums->part[0] = vmlaq_n_s32(sums->part[0], vmovl_s16(vget_low_s16(low)), factor);
+    sums->part[1] = vmlaq_n_s32(sums->part[1], vmovl_high_s16(low), factor);
+    sums->part[2] = vmlaq_n_s32(sums->part[2], vmovl_s16(vget_low_s16(high)), factor);
+    sums->part[3] = vmlaq_n_s32(sums->part[3], vmovl_high_s16(high), factor);
+}
+
+/* y = round(sums / 2^shift) */
+static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigned shift, int32_t *y)
+{
+    for (unsigned part = 0; part < 4; ++part)
+        vst1q_s32(y + 4 * part, vrshlq_s32(sums->part[part], vdupq_n_s32(-(int32_t) shift)));
+}
+//$ end
 #else
 #define $(names.macro("STRIP")) 4 /* columns of y that are summed together */
 

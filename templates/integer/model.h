@@ -24,8 +24,8 @@ $(include("templates/bundle/binding.h"))
 
 $(include("templates/integer/ffn.h"))
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
+
+$(include("templates/integer/floats.h"))
 
 #endif

@@ -1,4 +1,4 @@
-//$ takes isas, variants
+//$ takes
 $(include("templates/bundle/bind.c"))
 
 #ifdef $(names.macro("OPENMP"))
@@ -23,14 +23,6 @@ void $(names.split)(void ffn(const $(names.weights) *, const float *, float *, s
 
 void $(names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
-//$ if #isas > 1 then
-    switch (weights->isa) {
-//$ for i = #variants, 2, -1 do
-    case $(i - 1): $(variants[i].names.ffn)(weights, x, y, tokens, scratch); break;
-//$ end
-    default: $(variants[1].names.ffn)(weights, x, y, tokens, scratch); break;
-    }
-//$ else
-    $(variants[1].names.ffn)(weights, x, y, tokens, scratch);
-//$ end
+//$ local function call(v) return v.names.ffn .. "(weights, x, y, tokens, scratch)" end
+$(include("templates/bundle/by_isa.c", { call = call }))
 }

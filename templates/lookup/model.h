@@ -26,8 +26,6 @@ $(include("templates/bundle/binding.h"))
 
 $(include("templates/lookup/ffn.h"))
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
 
 #endif

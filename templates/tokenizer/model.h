@@ -15,8 +15,6 @@ $(include("templates/bundle/binding.h"))
 
 $(include("templates/tokenizer/functions.h"))
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
 
 #endif

@@ -1,19 +1,11 @@
-//$ takes isas, variants, context, tokens_parameters, tile
+//$ takes context, tokens_parameters, tile
 //$ local given = shape.sequences and "offsets, sequences" or "first, tokens"
 $(include("templates/bundle/bind.c"))
 
 static void $(model)_run(const $(names.weights) *weights, void *cache, const float *x, float *y, $(tokens_parameters), void *scratch)
 {
-//$ if #isas > 1 then
-    switch (weights->isa) {
-//$ for i = #variants, 2, -1 do
-    case $(i - 1): $(variants[i].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch); break;
-//$ end
-    default: $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch); break;
-    }
-//$ else
-    $(variants[1].names.blocks)(weights, (unsigned char *) cache, x, y, $(given), scratch);
-//$ end
+//$ local function call(v) return v.names.blocks .. "(weights, (unsigned char *) cache, x, y, " .. given .. ", scratch)" end
+$(include("templates/bundle/by_isa.c", { call = call }))
 }
 
 //$ if shape.causal then

@@ -97,8 +97,6 @@ int $(names.encode_batch)(const $(names.weights) *weights, void *cache, const fl
 int $(names.encode)(const $(names.weights) *weights, void *cache, const float *x, float *y, size_t tokens, void *scratch);
 //$ end
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
 
 #endif

@@ -1,4 +1,4 @@
-//$ takes isas, variants, whole, context, facts, threads
+//$ takes whole, context, facts, threads
 //$ if threads then
 #ifdef $(names.macro("OPENMP"))
 /* Parts that `tokens` tokens are shared in: each chunk whole ones of `part` tokens, the last of them up to twice as many. */
@@ -38,16 +38,8 @@ static int $(model)_has_wrong(const int32_t *ids, size_t n)
 //$ local arguments = whole.causal and "state, ids, first, tokens, y, all" or "ids, offsets, sequences, y"
 static void $(model)_forward(const $(names.weights) *weights, $(parameters), void *scratch)
 {
-//$ if #isas > 1 then
-    switch (weights->isa) {
-//$ for i = #variants, 2, -1 do
-    case $(i - 1): $(variants[i].names.forward)(weights, $(arguments), scratch); break;
-//$ end
-    default: $(variants[1].names.forward)(weights, $(arguments), scratch); break;
-    }
-//$ else
-    $(variants[1].names.forward)(weights, $(arguments), scratch);
-//$ end
+//$ local function call(v) return v.names.forward .. "(weights, " .. arguments .. ", scratch)" end
+$(include("templates/bundle/by_isa.c", { call = call }))
 }
 
 //$ if whole.causal then

@@ -38,8 +38,6 @@ $(include("templates/bundle/binding.h"))
 
 $(include("templates/whole/calls.h"))
 
-#ifdef __cplusplus
-}
-#endif
+$(include("templates/bundle/closing.h"))
 
 #endif

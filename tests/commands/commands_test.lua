@@ -254,7 +254,7 @@ end
 -- Values whose rules depend on more than the command line.
 function test.wrong_lists()
     local o = folder .. "/never"
-    for _, text in ipairs { "neon", "scalar,neon", "", ",", "scalar,", "AVX2", "scalar avx2" } do
+    for _, text in ipairs { "mve", "scalar,mve", "", ",", "scalar,", "AVX2", "scalar avx2" } do
         refuses(1, "--isa: ", { "emit", tiny, "-o", o, "--isa", text })
     end
     for _, text in ipairs {
@@ -370,6 +370,20 @@ function test.emit_says_what_changed()
     refuses(1, "tiny.h: edited", { "check", bundle })
     check.equal(works({ "emit", tiny, "-o", bundle }):gsub("same  [^\n]*\n", ""), "EMIT  " .. bundle .. "/tiny.h\n")
     check.equal(works { "check", bundle }, bundle .. ": fresh\n")
+end
+
+function test.pack_leaves_a_blob_alone_that_did_not_change()
+    local folder = program.folder()
+    local weights, output = folder .. "/w.safetensors", folder .. "/tiny.bin"
+    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", output, ... }):match "^%S+ +" end
+    local function identity() return process.run({ "stat", "-c", "%i %y", output }).output end
+    works { "sample", tiny, "-o", weights }
+    check.equal(packed(), "wrote ")
+    local before = identity()
+    check.equal(packed(), "same  ")
+    check.equal(identity(), before)
+    check.equal(packed("--tables", "i8"), "wrote ")
+    check.equal(identity() ~= before, true)
 end
 
 function test.relative_paths_from_another_folder()

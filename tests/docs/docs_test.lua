@@ -142,7 +142,18 @@ function test.json_page_has_every_key_that_is_printed()
 end
 
 function test.blocks_are_run_or_say_why_not()
-    local languages = { c = true, lua = true, make = true, cmake = true, json = true, js = true, [""] = true }
+    local languages = {
+        c = true,
+        cpp = true,
+        lua = true,
+        make = true,
+        cmake = true,
+        json = true,
+        js = true,
+        python = true,
+        rust = true,
+        [""] = true,
+    }
     for _, path in ipairs(pages) do
         for _, block in ipairs(blocks_of(path)) do
             local language = block.info:match "^%S*"
@@ -297,7 +308,7 @@ function test.limits_are_those_of_the_code()
             path .. " " .. name .. " " .. limit:gsub(",", "")
         )
     end
-    check.equal(count, 18)
+    check.equal(count, 19)
 end
 
 function test.readme_is_short()

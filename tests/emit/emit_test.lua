@@ -650,4 +650,41 @@ function test.emission_into_the_folder_of_another_model_is_refused()
     check.equal(contents(folder), before)
 end
 
+-- One folder for x86 and AArch64: a file has kernels on its own architecture only. Bundles for x86 stop elsewhere.
+function test.a_bundle_for_two_architectures_leaves_out_what_is_for_the_other()
+    local function files_of(sets)
+        local by_name = {}
+        for _, file in ipairs(emit.files(plan.build(model.load(tiny_model), isa.select(sets)))) do
+            by_name[file.name] = file.text
+        end
+        return by_name, json.decode(by_name["MANIFEST.json"])
+    end
+    local both, manifest = files_of "scalar,avx2,neon,sve"
+    for name, condition in pairs {
+        avx2 = "defined(__x86_64__) || defined(__i386__)",
+        neon = "defined(__aarch64__)",
+        sve = "defined(__aarch64__)",
+    } do
+        local text = both["tiny__" .. name .. ".c"]
+        check.equal(text:match '"tiny_runtime%.h"\n\n#if ([^\n]*)\n\n#if !', condition)
+        check.matches(text, "\n#endif\n$")
+    end
+    check.equal(both["tiny__scalar.c"]:find "__aarch64__", nil)
+    check.matches(
+        both["tiny.c"],
+        "\n#if defined%(__aarch64__%)\n    case 3: tiny_ffn__sve%(.-\n#endif\n#if defined%(__x86_64__%)"
+    )
+    for _, file in ipairs(manifest.files) do
+        local set = file.name:match "__(%w+)%.c$"
+        check.equal(file.architecture, set and isa.get(set).architecture)
+    end
+    local x86, of_x86 = files_of "scalar,avx2"
+    check.equal(x86["tiny__avx2.c"]:find "__x86_64__", nil)
+    for _, file in ipairs(of_x86.files) do
+        check.equal(file.architecture, nil)
+    end
+    local good, message = pcall(files_of, "avx2,neon")
+    check.equal({ good, message }, { false, "--isa: avx2: a bundle for x86 and AArch64 needs scalar" })
+end
+
 return test

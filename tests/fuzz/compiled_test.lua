@@ -2,6 +2,7 @@
 -- instruction set that a compiler here knows, as gen/emit/promise.lua says it.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
+local cpu = require "harness.base.cpu"
 local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
 local fuzz = require "tests.fuzz.fuzz"
@@ -45,13 +46,20 @@ local function imports(nm, objects, model, known)
     return lines
 end
 
--- Compiles the sources at `paths`, each by itself, with the warnings and `flags` of a path. Returns the objects' paths
--- and what went wrong, a line each.
+-- The command of the compiler `cc` for the instruction set `set`.
+local function compiler_of(set, cc)
+    if set.architecture ~= "aarch64" or cpu.describe().architecture == "aarch64" then return { cc } end
+    if cc == "gcc" then return { "aarch64-linux-gnu-gcc" } end
+    return { cc, "--target=aarch64-linux-gnu", "-isystem", "/usr/aarch64-linux-gnu/include" }
+end
+
+-- Compiles the sources at `paths`, each by itself, by the command `cc` with the warnings and `flags` of a path. Returns
+-- the objects' paths and what went wrong, a line each.
 local function compiled(paths, cc, flags, more)
     local commands, objects, failures = {}, {}, {}
     for i, path in ipairs(paths) do
         objects[i] = path .. ".o"
-        commands[i] = compile.joined({ cc }, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
+        commands[i] = compile.joined(cc, warnings, more, flags[path] or {}, { "-c", path, "-o", objects[i] })
     end
     for i, failure in ipairs(compile.failures(commands, compile.timeout)) do
         if failure then failures[#failures + 1] = paths[i]:match "[^/]+$" .. ": " .. failure end
@@ -69,10 +77,11 @@ local function wrong(p, directory, cc, level, standard)
         if file.isa then flags[path] = file.isa.flags end
         if file.public then header = path end
     end
-    local objects, failures = compiled(paths, cc, flags, { level, standard })
+    local command = compiler_of(p.variants[1] and p.variants[1].isa or {}, cc)
+    local objects, failures = compiled(paths, command, flags, { level, standard })
     if p.openmp or p.threads then
         local openmp = { level, standard, "-fopenmp", "-D" .. p.names.macro "OPENMP" .. "=2", "-fsyntax-only" }
-        local _, more = compiled(paths, cc, flags, openmp)
+        local _, more = compiled(paths, command, flags, openmp)
         failures = compile.joined(failures, more)
     end
     if #failures > 0 then return failures end
@@ -80,8 +89,8 @@ local function wrong(p, directory, cc, level, standard)
     local text = string.format('#include "%s"\n#include "%s"\nint main() { return 0; }\n', header, header)
     assert(host.write_file(directory .. "/main.cc", text))
     local as_cxx = { cxx, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-align" }
-    local command = compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
-    failures[1] = compile.failures({ command })[1] or nil
+    local header_command = compile.joined(as_cxx, { "-Werror", "-fsyntax-only", directory .. "/main.cc" })
+    failures[1] = compile.failures({ header_command })[1] or nil
     return compile.joined(failures, imports("nm", objects, p.model.name))
 end
 
@@ -191,7 +200,7 @@ function test.firmware_has_no_warning_and_imports_nothing()
                 local checks, level = way[1], way[2]
                 local objects, wrong_files = compiled(
                     paths,
-                    target.compiler,
+                    { target.compiler },
                     flags,
                     compile.joined(target.flags, header_flags(target, directory), {
                         level,

@@ -35,6 +35,12 @@
 #endif
 #define TINY_WEIGHTS_BYTES 180992u /* of a blob */
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Declarations: what stands from here to the line that ends them, cffi takes as it is. */
+
 /* What tiny_bind returns. */
 #define TINY_OK 0 /* the blob is bound */
 #define TINY_ERROR_NULL 1 /* blob or weights is a null pointer */
@@ -45,10 +51,7 @@
 #define TINY_ERROR_MODEL 6 /* a blob of another model */
 #define TINY_ERROR_CHECKSUM 7 /* the blob is damaged */
 #define TINY_ERROR_CPU 8 /* this CPU or operating system cannot run these kernels */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define TINY_ERROR_ISA 20 /* an instruction set was asked for that this bundle has not */
 
 /* Where the parts of a blob lie; filled by tiny_bind, valid as long as the blob is. */
 typedef struct tiny_weights {
@@ -67,6 +70,33 @@ typedef struct tiny_weights {
    Returns TINY_OK or one of the codes above. Reads the whole blob once, for its checksum. */
 int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
 
+/* The model in numbers, for programs that do not see the macros. */
+typedef struct tiny_description {
+    const char *model; /* its name */
+    const char *family; /* its kind */
+    const char *digest; /* of the model, as blobs have it: 32 hexadecimal digits */
+    const char *isas; /* names of instruction sets, in the order of weights.isa */
+    size_t align; /* of all memory that a call takes as bytes */
+    size_t weights_bytes; /* of a blob */
+    size_t struct_bytes; /* of a tiny_weights */
+    size_t d; /* input width */
+    size_t d_out; /* output width */
+    size_t tables; /* hash tables */
+    size_t tau; /* bits of a code */
+    size_t neighbours; /* rows that a token takes of a table */
+    size_t scratch_bytes; /* that a call works in */
+    const char *x_type; /* of x */
+    const char *y_type; /* of y */
+    const char *tables_type; /* of the tables' elements */
+    const char *projection_type; /* of the projection's weights */
+} tiny_description;
+
+/* Those of this model: static, never null. */
+const tiny_description *tiny_sizes(void);
+
+/* What a status means: static text, never null, for any number. */
+const char *tiny_error(int status);
+
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail.
    weights  filled by tiny_bind
    x        [tokens][64] floats, any float alignment
@@ -75,6 +105,8 @@ int tiny_bind(const void *blob, size_t bytes, tiny_weights *weights);
    The squares of x - mean must not overflow float: keep |x| below 1e18.
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
 void tiny_ffn(const tiny_weights *weights, const float *x, float *y, size_t tokens, void *scratch);
+
+/* End of declarations. */
 
 #ifdef __cplusplus
 }

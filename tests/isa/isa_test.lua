@@ -774,7 +774,8 @@ end
 -- nil and why there are none.
 local function emulators(set, target)
     if not has(target.compiler) then return nil, target.compiler .. " is missing" end
-    local list = { target.emulator or set.emulator, table.unpack(target.others or {}) }
+    local list = { target.emulator, table.unpack(target.others or {}) }
+    if set.emulator then list = { set.emulator, table.unpack(set.other_emulators or {}) } end
     if target.object == "wasm" then list = { { "node", "tests/isa/run_wasm.cjs" } } end
     if not set.target and isa.runs(set, cpu.describe()) then list = { {} } end
     if #list == 0 then return nil, "this CPU does not run it, and no emulator does" end

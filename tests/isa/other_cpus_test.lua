@@ -1,36 +1,65 @@
--- On CPUs that lack what this one has, in emulation, a bundle chooses what they can run, and its kernels pass verify.
+-- On CPUs that are not this one, in emulation, a bundle chooses what they can run, and its kernels pass verify.
 local check = require "tests.support.check"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
+local effort = require "tests.effort"
+local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local lookup_plan = require "gen.families.lookup.plan"
+local model_file = require "gen.families.model_file"
 local process = require "process"
 
 local test = {}
 
-local function run(arguments) return assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } })) end
+-- build.sh makes it, with full effort: lookupc itself for AArch64.
+local lookupc_of_aarch64 = check.lookupc:gsub("[^/]*$", "aarch64/lookupc")
+local libraries_of_aarch64 = "/usr/aarch64-linux-gnu"
 
-local function call(arguments)
-    local result = run(arguments)
+local function run(arguments, more)
+    local environment = { LD_PRELOAD = "" }
+    for key, value in pairs(more or {}) do
+        environment[key] = value
+    end
+    return assert(process.run(arguments, { timeout = 600, env = environment }))
+end
+
+local function call(arguments, more)
+    local result = run(arguments, more)
     if result.status ~= 0 then error(table.concat(arguments, " ") .. ": " .. result.output, 0) end
     return result.output
 end
 
--- Whether the emulator of the command is there and knows its CPU; says so if not.
-local function can_emulate(emulator)
-    if cpu.describe().architecture ~= "x86_64" then
-        host.print("skipped: " .. table.concat(emulator, " ") .. ": runs programs of x86-64")
-        return false
-    end
-    if run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { check.lookupc, "--version" })).status ~= 0 then
-        host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here")
-        return false
-    end
-    return true
+-- Whether the emulator of the command is there, knows its CPU and runs `program` with --version; says so if not.
+local function can_emulate(emulator, program)
+    local works = run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program, "--version" })).status == 0
+    if not works then host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here") end
+    return works
 end
 
--- verify, with everything that it runs in emulation: it finds out by itself what the CPU has.
+-- The command that runs verify in the emulator of the instruction set `set`, or nil; says why. It finds out by itself
+-- what the CPU has.
+local function verifier(set, emulator)
+    local program, compiler = check.lookupc, {}
+    if set.architecture == "aarch64" then
+        program, compiler = lookupc_of_aarch64, { "--cc", "aarch64-linux-gnu-gcc" }
+        emulator = compile.joined(emulator, { "-L", libraries_of_aarch64 })
+        if not effort.full then return nil end
+    elseif cpu.describe().architecture ~= "x86_64" then
+        host.print("skipped: " .. table.concat(emulator, " ") .. ": runs programs of x86-64")
+        return nil
+    end
+    if not can_emulate(emulator, program) then return nil end
+    return function(arguments) return call(compile.joined(emulator, { program, "verify" }, arguments, compiler)) end
+end
+
+-- Whether `output`, of verify, says that kernels of the instruction set `name` were checked and are right.
+local function passed(output, name)
+    check.matches(output, "\n" .. name .. " +%a+ +ok ")
+    check.equal(output:find "FAILED", nil)
+end
+
 for _, name in ipairs(isa.names) do
     local set = isa.get(name)
     for _, case in
@@ -38,66 +67,156 @@ for _, name in ipairs(isa.names) do
             { "tiny" },
             { "tiny", "--tables", "i8", "--projection", "i16" },
             { "tiny", "--tables", "f16", "--projection", "bf16" },
+            { "tiny", "--tables", "e4m3" },
             { "tiny_skipless" },
             { "tiny_skipless", "--type", "f16", "--cache", "i8" },
             { "tiny_skipless", "--type", "i8", "--cache", "f16" },
+            { "gpt_nano_sort", "--type", "bf16" },
         } or {})
     do
         local title = table.concat(case, "_"):gsub("%-%-%a+_", "")
         test["verify_passes_on_a_CPU_of_" .. name .. "_" .. title] = function()
-            if not can_emulate(set.emulator) then return end
+            local verify = verifier(set, set.emulator)
+            if not verify then return end
             local model, options = "gen/models/" .. case[1] .. ".lua", table.move(case, 2, #case, 1, {})
-            local output =
-                call(compile.joined(set.emulator, { check.lookupc, "verify", model, "--isa", name }, options))
-            check.matches(output, "\n" .. name .. " +%a+ +ok ")
-            check.equal(output:find "FAILED", nil)
+            passed(verify(compile.joined({ model, "--isa", name }, options)), name)
         end
     end
 end
 
--- A bundle with all instruction sets, on CPUs that have some of them. Nehalem has no XGETBV, Conroe no SSE4.1.
+local emulated_mflop = 0.05 -- of a token: emulated calls of many tokens take seconds
+
+-- Random models, many and few tokens, in types that take turns.
+function test.random_models_pass_on_CPUs_of_AArch64()
+    local folder, sets = process.temporary_directory(), {}
+    for _, name in ipairs(isa.names) do
+        local set = isa.get(name)
+        for _, emulator in
+            ipairs(set.architecture == "aarch64" and { set.emulator, table.unpack(set.other_emulators or {}) } or {})
+        do
+            sets[#sets + 1] = { name = name, verify = verifier(set, emulator) }
+        end
+    end
+    local index, done = 0, 0
+    while done < effort.emulated_models do
+        index = index + 1
+        local set, given, tables, projection = sets[done % #sets + 1], fuzz.model(index)
+        if not set.verify then return end
+        local p =
+            lookup_plan.build(model_file.validate(given, "", given.name), { isa.get "scalar" }, nil, tables, projection)
+        if p.mflop.folded < emulated_mflop then
+            local path = string.format("%s/%d.lua", folder, index)
+            assert(host.write_file(path, fuzz.text(given)))
+            passed(set.verify { path, "--isa", set.name, "--tables", tables, "--projection", projection }, set.name)
+            done = done + 1
+        end
+    end
+end
+
+-- Dispatch --
+
+-- The instruction sets of a bundle for both architectures.
+local both = table.concat(isa.names, ",")
+
+-- Makes the program tests/isa/dispatch.c of a bundle in `folder` with the compiler `cc`, for the architecture of that
+-- name; `macros`: of the compiler, for the bundle's choice.
+local function build(folder, cc, architecture, macros)
+    local program = folder .. "/" .. architecture .. table.concat(macros):gsub("%W", "_")
+    local objects, commands = {}, {}
+    local function add(source, flags)
+        objects[#objects + 1] = program .. #objects .. ".o"
+        commands[#commands + 1] = compile.joined(
+            { cc, "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
+            flags,
+            { "-c", source, "-o", objects[#objects] }
+        )
+    end
+    add("tests/isa/dispatch.c", {})
+    for _, file in ipairs(json.decode(assert(host.read(folder .. "/tiny/MANIFEST.json"))).files) do
+        if file.name:find "%.c$" then
+            local flags = (file.architecture or architecture) == architecture and file.flags or {}
+            add(folder .. "/tiny/" .. file.name, file.name == "tiny.c" and macros or flags)
+        end
+    end
+    for _, failure in ipairs(compile.failures(commands)) do
+        if failure then error(failure, 0) end
+    end
+    call(compile.joined({ cc, "-static", "-o", program }, objects))
+    return program
+end
+
+-- CPUs, and what of a bundle of everything they run; the last one is the best. The emulator has no AVX-512.
+local cpus = {
+    { "x86", "Conroe", "scalar" }, -- no SSE4.1, no XGETBV
+    { "x86", "Nehalem", "scalar sse4" }, -- no XGETBV
+    { "x86", "Haswell", "scalar sse4 avx2" },
+    { "x86", "Skylake-Server", "scalar sse4 avx2" },
+    { "aarch64", "cortex-a72", "scalar neon" },
+    { "aarch64", "neoverse-n1", "scalar neon" },
+    { "aarch64", "neoverse-v1", "scalar neon sve i8mm" },
+    { "aarch64", "a64fx", "scalar neon sve" },
+    { "aarch64", "max,sve=off", "scalar neon i8mm" },
+    { "aarch64", "max,sve128=on", "scalar neon i8mm" },
+    { "aarch64", "max,sve256=on", "scalar neon sve i8mm" },
+    { "aarch64", "max,sve512=on", "scalar neon sve i8mm" },
+}
+
+-- One bundle for both architectures: what it takes on each CPU, what it does when it is told what to take.
 function test.a_bundle_chooses_what_the_CPU_runs()
     local folder = process.temporary_directory()
     local model, weights, blob = "gen/models/tiny.lua", folder .. "/w.safetensors", folder .. "/w.bin"
     call { check.lookupc, "sample", model, "-o", weights }
     call { check.lookupc, "pack", model, "--weights", weights, "-o", blob }
-    call { check.lookupc, "emit", model, "--isa", table.concat(isa.names, ","), "-o", folder .. "/tiny" }
-    local objects = { folder .. "/dispatch.o" }
-    call {
-        "gcc",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I" .. folder .. "/tiny",
-        "-c",
-        "tests/isa/dispatch.c",
-        "-o",
-        objects[1],
-    }
-    for _, file in ipairs(json.decode(assert(host.read(folder .. "/tiny/MANIFEST.json"))).files) do
-        if file.name:find "%.c$" then
-            objects[#objects + 1] = folder .. "/" .. file.name .. ".o"
-            call(compile.joined({ "gcc", "-O1", "-ffp-contract=off" }, file.flags or {}, {
-                "-c",
-                folder .. "/tiny/" .. file.name,
-                "-o",
-                objects[#objects],
-            }))
+    call { check.lookupc, "emit", model, "--isa", both, "-o", folder .. "/tiny" }
+    local programs, native = {}, cpu.describe()
+    if native.architecture == "x86_64" then
+        programs.x86 = build(folder, "gcc", "x86", { "-DTINY_ISA_FROM_ENVIRONMENT" })
+    end
+    if run({ "sh", "-c", "echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E -" }).status == 0 then
+        programs.aarch64 = build(folder, "aarch64-linux-gnu-gcc", "aarch64", { "-DTINY_ISA_FROM_ENVIRONMENT" })
+    end
+    -- The number of the chosen instruction set is its place among the names; or what bind says.
+    local function chosen(emulator, program, wanted)
+        local output = call(compile.joined(emulator, { program, blob }), { TINY_ISA = wanted or "" })
+        local number = output:match "(%d+) right\n$"
+        return number and isa.names[math.tointeger(tonumber(number)) + 1] or output:match "(error %d+)\n$" or output
+    end
+    if programs.x86 then check.equal(chosen({}, programs.x86), native.isa[#native.isa]) end
+    for _, case in ipairs(cpus) do
+        local architecture, name, runs = table.unpack(case)
+        local emulator = { architecture == "x86" and "qemu-x86_64-static" or "qemu-aarch64-static", "-cpu", name }
+        local program = programs[architecture]
+        if not program then
+            host.print("skipped: " .. name .. ": no compiler for it")
+        elseif run(compile.joined({ "sh", "-c", '"$@"', "sh" }, emulator, { program })).status ~= 2 then
+            host.print("skipped: " .. table.concat(emulator, " ") .. ": does not run here")
+        else
+            -- Told to take one that it can run it does; ERROR_CPU for others, ERROR_ISA for a name that is none.
+            local found, columns = chosen(emulator, program), {}
+            for i, wanted in
+                ipairs(effort.full and { "scalar", "sse4", "avx2", "neon", "sve", "i8mm", "mmx" } or { "sve", "mmx" })
+            do
+                local can = wanted == "scalar" or (" " .. runs .. " "):find(" " .. wanted .. " ", 1, true)
+                local instead = wanted == "mmx" and "error 20" or "error 8"
+                columns[i] = chosen(emulator, program, wanted)
+                check.equal({ name, wanted, columns[i] }, { name, wanted, can and wanted or instead })
+            end
+            host.print(string.format("%-16s %-8s told to take others: %s", name, found, table.concat(columns, ", ")))
+            check.equal({ name, found }, { name, runs:match "%w+$" })
         end
     end
-    call(compile.joined({ "gcc", "-static", "-o", folder .. "/dispatch" }, objects))
-    local function chosen(emulator)
-        local number, result = call(compile.joined(emulator, { folder .. "/dispatch", blob })):match "(%d+) (%a+)\n$"
-        check.equal(result, "right")
-        return isa.names[math.tointeger(tonumber(number)) + 1]
-    end
-    local facts = cpu.describe()
-    check.equal(chosen {}, facts.isa[#facts.isa])
-    for _, case in ipairs { { "Conroe", "scalar" }, { "Nehalem", "sse4" }, { "Haswell", "avx2" } } do
-        local emulator = { "qemu-x86_64-static", "-cpu", case[1] }
-        if can_emulate(emulator) then check.equal({ case[1], chosen(emulator) }, case) end
-    end
+end
+
+-- The macro says it at compile time, whatever the environment says.
+function test.a_macro_names_the_instruction_set()
+    if cpu.describe().architecture ~= "x86_64" then return end
+    local folder = process.temporary_directory()
+    local model, weights, blob = "gen/models/tiny.lua", folder .. "/w.safetensors", folder .. "/w.bin"
+    call { check.lookupc, "sample", model, "-o", weights }
+    call { check.lookupc, "pack", model, "--weights", weights, "-o", blob }
+    call { check.lookupc, "emit", model, "--isa", "scalar,sse4", "-o", folder .. "/tiny" }
+    local program = build(folder, "gcc", "x86", { '-DTINY_ISA="scalar"', "-DTINY_ISA_FROM_ENVIRONMENT" })
+    check.equal(call({ program, blob }, { TINY_ISA = "sse4" }), "0 right\n")
 end
 
 return test

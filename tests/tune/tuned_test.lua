@@ -165,8 +165,8 @@ local damages = {
     { "schedules = {.*", "schedules = {} }", ": schedules: has no schedule" },
     {
         "schedules = {.*",
-        "schedules = { neon = {} } }",
-        ": schedules.neon = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
+        "schedules = { mve = {} } }",
+        ": schedules.mve = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
     },
     {
         "schedules = {.*",

@@ -42,6 +42,7 @@ local folders = {
     "harness/firmware",
     "harness/web",
     "harness/tune",
+    "harness/train",
     "commands",
 }
 

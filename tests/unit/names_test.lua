@@ -130,6 +130,10 @@ function test.public_names()
         source = "tiny_1.c",
         runtime = "tiny_1_runtime.h",
         train_header = "tiny_1_train.h",
+        cpp_header = "tiny_1.hpp",
+        description = "tiny_1_description",
+        sizes = "tiny_1_sizes",
+        error = "tiny_1_error",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",
@@ -318,10 +322,14 @@ function test.the_public_header_shows_no_variant()
             if kind ~= "macro" then public[#public + 1] = kind .. " " .. name end
         end
         table.sort(public)
-        check.equal(
-            public,
-            { "function " .. m.name .. "_bind", "function " .. m.name .. "_ffn", "type " .. m.name .. "_weights" }
-        )
+        check.equal(public, {
+            "function " .. m.name .. "_bind",
+            "function " .. m.name .. "_error",
+            "function " .. m.name .. "_ffn",
+            "function " .. m.name .. "_sizes",
+            "type " .. m.name .. "_description",
+            "type " .. m.name .. "_weights",
+        })
     end
 end
 

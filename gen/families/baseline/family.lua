@@ -10,6 +10,7 @@ local family = {
     types = { "projection" },
     print = require "gen.families.baseline.print",
     pack_options = " --baseline",
+    wrapper = "ffn",
     input = "float",
     output = "float",
     exact = false,
@@ -23,6 +24,22 @@ function family.build(m, isas, options)
 end
 
 function family.isa_types() return {} end
+
+function family.sizes(p)
+    local integer = p.arithmetic ~= nil
+    local list = {
+        { "d", "input width" },
+        { "d_out", "output width" },
+        { "scratch_bytes", "that a call works in" },
+        { "x_type", "of x", text = integer and "i16" or "f32" },
+        { "y_type", "of y", text = integer and "i32" or "f32" },
+    }
+    if integer then
+        list[#list + 1] = { "x_scale", "x stands for x times this", kind = "number" }
+        list[#list + 1] = { "y_scale", "y stands for y times this", kind = "number" }
+    end
+    return list
+end
 
 function family.left_out(_, name)
     if name:find "LayerNorm%.%a+$" then return "gain and offset of the norm are part of ffn.first" end

@@ -28,6 +28,7 @@ function dense_ffn_kernels.api(p)
     values.constants = p.constants
     if values.integer then
         values.functions, values.storage, values.gathers = "templates/integer/functions.h", p.projection.storage, false
+        values.neon = integer_kernels.neon(p)
     end
     return values
 end

@@ -12,6 +12,7 @@ local family = {
     types = { "tables", "projection" },
     print = require "gen.families.integer.print",
     pack_options = " --arithmetic integer",
+    wrapper = "ffn",
     input = "int16_t",
     output = "int32_t",
     exact = true,
@@ -35,6 +36,21 @@ family.describe = describe.with(
         add("integers", string.format("x int16 in units of %g, y int32 in units of 2^-%d", p.unit, p.fraction))
     end
 )
+
+function family.sizes(p)
+    return {
+        { "d", "input width" },
+        { "d_out", "output width" },
+        { "tables", "hash tables" },
+        { "tau", "bits of a code" },
+        { "scratch_bytes", "that a call works in" },
+        { "x_type", "of x", text = "i16" },
+        { "y_type", "of y", text = "i32" },
+        { "x_scale", "x stands for x times this", kind = "number" },
+        { "y_scale", "y stands for y times this", kind = "number" },
+        { "projection_type", "of the projection's weights", text = p.projection.name },
+    }
+end
 
 function family.summary(_, make)
     local p = make()

@@ -5,6 +5,9 @@ local literal = require "gen.print.literal"
 
 local integer_kernels = {}
 
+-- Whether the functions are also written with NEON's instructions, which every AArch64 CPU has.
+function integer_kernels.neon(p) return not p.target or p.target.name:find "^aarch64" ~= nil end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function integer_kernels.api(p)
     return {
@@ -19,7 +22,7 @@ function integer_kernels.api(p)
         output = "int32_t",
         layer_text = "templates/integer/layer.h",
         shape_text = "templates/integer/shape.h",
-        calls_text = "templates/integer/ffn.h",
+        calls_text = "templates/integer/calls.h",
         sizes_text = false,
         formula = kernels.formula(p),
         x_scale = literal.float(p.unit),
@@ -29,6 +32,7 @@ function integer_kernels.api(p)
         functions = "templates/integer/functions.h",
         storage = p.projection.storage,
         gathers = true,
+        neon = integer_kernels.neon(p),
         constants = p.constants,
     }
 end

@@ -27,6 +27,7 @@ local family = {
     print = require "gen.families.lookup.print",
     training = require "gen.families.lookup.print_training",
     pack_options = "",
+    wrapper = "ffn",
     input = "float",
     output = "float",
     exact = false,
@@ -55,6 +56,21 @@ end
 function family.isa_types(options) return { dtype.get(options.tables), dtype.get(options.projection, "projection") } end
 
 family.firmware = firmware.of(function(target) return target.isa end)
+
+function family.sizes(p)
+    return {
+        { "d", "input width" },
+        { "d_out", "output width" },
+        { "tables", "hash tables" },
+        { "tau", "bits of a code" },
+        { "neighbours", "rows that a token takes of a table", value = p.shape.neighbours == 1 and "1" or nil },
+        { "scratch_bytes", "that a call works in" },
+        { "x_type", "of x", text = "f32" },
+        { "y_type", "of y", text = "f32" },
+        { "tables_type", "of the tables' elements", text = p.tables.name },
+        { "projection_type", "of the projection's weights", text = p.projection.name },
+    }
+end
 
 function family.summary(_, make)
     local p, variants = make(), {}

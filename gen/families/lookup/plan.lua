@@ -336,10 +336,10 @@ local function firmware_of(m, shape, isa, choices)
             0
         )
     end
-    if isa.sizeless and m.neighbours > 1 then
+    if m.neighbours > 1 and words.missing(isa, "masks") then
         error(
             string.format(
-                "%s: neighbours = %d: must be 1 for %s, whose vectors cannot lie in arrays",
+                "%s: neighbours = %d: must be 1 for %s, which has no words to compare vertices",
                 m.name,
                 m.neighbours,
                 isa.name
@@ -389,8 +389,7 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
         end
         isas = sets
     end
-    local tiers =
-        { "few", not target and "many" or "few", m.neighbours > 1 and not isas[1].sizeless and "masks" or "few" }
+    local tiers = { "few", target and "few" or "many", m.neighbours > 1 and not target and "masks" or "few" }
     tiers[4], tiers[5] = shape.tables.name, shape.projection.name
     local word = shape.projection.word
     if word.integers then

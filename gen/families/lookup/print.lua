@@ -29,6 +29,14 @@ function kernels.inlines(p)
     return false
 end
 
+-- Whether kernels keep sums of integers in their registers by a macro.
+function kernels.register_barriers(p)
+    for _, v in ipairs(p.variants) do
+        if v.isa.register_barrier then return p.tables.scaled or p.projection.word.rows > 1 end
+    end
+    return false
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function kernels.api(p)
     local integers = false
@@ -49,9 +57,7 @@ function kernels.api(p)
         projection_parameters = kernels.projection_parameters,
         openmp = p.openmp,
         makes_codes = p.makes_codes,
-        register_barriers = p.variants[#p.variants].isa.register_barrier
-                and (p.tables.scaled or p.projection.word.rows > 1)
-            or false,
+        register_barriers = kernels.register_barriers(p),
         inlines = kernels.inlines(p),
         integers = integers,
         max_threads = cost.max_threads,

@@ -18,10 +18,43 @@ local function add_texts(values, shape, lanes)
     end
 end
 
+-- Lists of vectors in memory, as C: `floats` or `integers` is the type of their elements; put, get, put_index and
+-- get_index an element of the list of that name; at, its address. Vectors without a size lie there as their lanes.
+local function lists_of(isa)
+    if not isa.sizeless then
+        local function get(list, i) return list .. "[" .. i .. "]" end
+        local function put(list, i, value) return get(list, i) .. " = " .. value end
+        local function at(list, i) return list .. " + " .. i end
+        return {
+            floats = isa.vector,
+            integers = isa.index,
+            get = get,
+            get_index = get,
+            put = put,
+            put_index = put,
+            at = at,
+        }
+    end
+    local function lanes_before(i)
+        if math.type(i) then return i * isa.lanes end
+        return literal.times(i:find "%W" and "(" .. i .. ")" or i, isa.lanes)
+    end
+    return {
+        floats = "float",
+        integers = "uint32_t",
+        get = function(list, i) return isa.load(list, lanes_before(i)) end,
+        get_index = function(list, i) return isa.load_words(list, lanes_before(i)) end,
+        put = function(list, i, value) return isa.store(list, lanes_before(i), value) end,
+        put_index = function(list, i, value) return isa.store_words(list, lanes_before(i), value) end,
+        at = function(list, i) return list .. " + " .. lanes_before(i) end,
+    }
+end
+
 -- Adds to `values` what the template of the hash of `v` reads beside what kernels have in common.
 return function(p, v, values)
     local shape, lanes = p.shape, v.isa.lanes
     values.used, values.transposes = steps.used, steps.transposes(shape.tau, lanes)
+    values.list = lists_of(v.isa)
     values.step = v.regime == "few" and lanes or v.tile
     add_texts(values, shape, lanes)
     values.bits_floats = shape.tau * lanes

@@ -10,6 +10,7 @@ local family = {
     options = { "facts" }, -- no command has it: a manifest records it, so that C can be checked without the file
     types = {},
     pack_options = "",
+    wrapper = "tokenizer",
     input = "char",
     output = "int32_t",
     exact = true,
@@ -21,6 +22,19 @@ function family.takes(options) return not options.baseline and options.arithmeti
 function family.build(m, _, options) return plan.build(m, options.facts) end
 
 function family.isa_types() return {} end
+
+function family.sizes(p)
+    local scratch = p.names.macro "TOKENIZE_SCRATCH"
+    return {
+        { "pieces", "of the tokenizer: its ids are 0 to this less 1" },
+        { "tokenize_scratch", "enough scratch for a text without bytes", value = scratch .. "(0)" },
+        {
+            "tokenize_scratch_more",
+            "and for each byte so much more",
+            value = scratch .. "(1) - " .. scratch .. "(0)",
+        },
+    }
+end
 
 family.print = {
     -- The templates of the model's own files, and what they read beside the plan.

@@ -13,6 +13,7 @@ local family = {
     space = require "gen.families.transformer.schedule",
     print = require "gen.families.transformer.print",
     pack_options = "",
+    wrapper = "blocks",
     input = "float",
     output = "float",
     exact = false,
@@ -26,6 +27,24 @@ function family.takes(options) return not options.baseline and options.arithmeti
 
 function family.build(m, isas, options, wanted)
     return plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted })
+end
+
+function family.sizes(p)
+    local shape = p.shape
+    local list = {
+        { "d", "width of a token" },
+        { "d_in", "width of a token's input", value = shape.input == shape.d and p.names.macro "D" or nil },
+        { "layers", "blocks" },
+        { "heads", "heads of q" },
+        { "kv_heads", "heads of k and v" },
+        { "context", "positions of a sequence" },
+        { "cache_bytes", "of a cache" },
+        { "scratch_bytes", "that a call works in" },
+        { "weights_type", "of the weights", text = shape.type.name },
+        { "cache_type", "of keys and values", text = shape.cache.type.name },
+    }
+    if shape.causal then list[#list + 1] = { "decode_scratch_bytes", "that a call for one token works in" } end
+    return list
 end
 
 -- Integers are summed as floats: they need nothing.

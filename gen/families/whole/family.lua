@@ -5,6 +5,7 @@ local firmware = require "gen.families.whole.firmware"
 local plan = require "gen.families.whole.plan"
 local print_training = require "gen.families.whole.print_training"
 local training = require "gen.families.whole.training"
+local tokenizer = require "gen.families.tokenizer.family"
 local transformer = require "gen.families.transformer.family"
 local web = require "gen.families.whole.web"
 
@@ -18,6 +19,7 @@ local family = {
     space = transformer.space,
     print = require "gen.families.whole.print",
     pack_options = "",
+    wrapper = "whole",
     input = "int32_t",
     output = "float",
     exact = false,
@@ -36,6 +38,24 @@ local family = {
 }
 
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
+
+function family.sizes(p)
+    local list = {
+        { "vocab", "ids are 0 to this less 1" },
+        { "d_out", "values of a row" },
+        { "context", "tokens of a sequence" },
+        { "layers", "blocks" },
+        { "scratch_bytes", "that a call works in" },
+        { "weights_type", "of the weights", text = p.type.name },
+        { "cache_type", "of keys and values", text = p.options.cache },
+    }
+    if p.causal then
+        list[#list + 1] = { "state_bytes", "of a sequence" }
+        list[#list + 1] = { "step_scratch_bytes", "that a call for one token works in" }
+    end
+    if p.facts then table.move(tokenizer.sizes(p), 1, 3, #list + 1, list) end
+    return list
+end
 
 function family.build(m, isas, options, wanted)
     local target, one_by_one = options.firmware, nil

@@ -69,13 +69,16 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 /* Makes $(part.columns) columns of y: y = base + unit * sums. */
 $(inline) void $(helper)_finish_y$(part.suffix)(const $(helper)_sums *sums, $(isa.vector) unit, const float *base, float *y$(v.stream and ", int streams" or ""))
 {
-//$     local joined = {}
+//$     local joined, all = {}, {}
 //$     for n = 0, 3 do
 //$         joined[n + 1] = "sum" .. n
-    const $(isa.vector) sum$(n) = $(isa.float_of(words.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")));
+//$         all[n + 1] = { name = "sum" .. n, value = isa.float_of(words.join("sums->high[" .. n .. "]", "sums->low[" .. n .. "]")) }
 //$     end
 //$     local steps, ordered = words.order(joined)
-//$     for _, step in ipairs(used(steps, ordered, #part.vectors)) do
+//$     for _, step in ipairs(steps) do
+//$         all[#all + 1] = step
+//$     end
+//$     for _, step in ipairs(used(all, ordered, #part.vectors)) do
     const $(isa.vector) $(step.name) = $(step.value);
 //$     end
 //$     for n, vector in ipairs(part.vectors) do

@@ -1,4 +1,4 @@
-//$ takes isa, helper, score, step, hash, group_text, vertex_text
+//$ takes isa, list, helper, score, step, hash, group_text, vertex_text
 $(include("templates/math/exp.c"))
 
 /* Codes and scores of all $(shape.rows) vertices, in the order of codes, of $(group_text),
@@ -9,16 +9,16 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
     const $(isa.vector) none = $(isa.zero());
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
-    $(isa.vector) *share = ($(isa.vector) *) vertices;
+    $(list.floats) *share = ($(list.floats) *) vertices;
 //$ if score.along then
-    $(isa.vector) *along = ($(isa.vector) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.along)));
+    $(list.floats) *along = ($(list.floats) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.along)));
 //$ end
     $(isa.vector) product = one;
 
     /* Each bit, the least significant first, doubles the list: vertices without it, then with it. */
-    share[0] = one;
+    $(list.put("share", 0, "one"));
 //$ if score.along then
-    along[0] = none;
+    $(list.put("along", 0, "none"));
 //$ end
     for (size_t bit = $(shape.tau), count = 1; bit > 0; --bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "(bit - 1) * " .. step));
@@ -30,11 +30,11 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
         const $(isa.vector) with = $(isa.select("positive", "one", "other"));
         product = $(isa.fma("product", "other", "product"));
         for (size_t i = 0; i < count; ++i) {
-            share[count + i] = $(isa.mul("share[i]", "with"));
-            share[i] = $(isa.mul("share[i]", "without"));
+            $(list.put("share", "count + i", isa.mul(list.get("share", "i"), "with")));
+            $(list.put("share", "i", isa.mul(list.get("share", "i"), "without")));
 //$ if score.along then
-            along[count + i] = $(isa.add("along[i]", "z_bit"));
-            along[i] = $(isa.sub("along[i]", "z_bit"));
+            $(list.put("along", "count + i", isa.add(list.get("along", "i"), "z_bit")));
+            $(list.put("along", "i", isa.sub(list.get("along", "i"), "z_bit")));
 //$ end
         }
     }
@@ -42,10 +42,10 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
     const $(isa.vector) best = $(isa.div("one", "product"));
     for (size_t n = 0; n < $(shape.rows); ++n) {
         const $(isa.index) vertex = $(isa.index_broadcast("n"));
-        const $(isa.vector) weight = $(isa.mul("share[n]", "best"));
+        const $(isa.vector) weight = $(isa.mul(list.get("share", "n"), "best"));
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then
-        $(isa.store_unaligned("score", "n * " .. step, isa.mul("weight", "along[n]")));
+        $(isa.store_unaligned("score", "n * " .. step, isa.mul("weight", list.get("along", "n"))));
 //$ else
         $(isa.store_unaligned("score", "n * " .. step, "weight"));
 //$ end

@@ -1,25 +1,25 @@
-//$ takes isa, helper, score, step, hash, group_text, vertex_text, lists_text
+//$ takes isa, list, helper, score, step, hash, group_text, vertex_text, lists_text
 //$ if score.share then
 $(include("templates/math/exp.c"))
 //$ end
 
 /* $(lists_text): cost is the sum of |z| of the bits in which a vertex differs from the best one,
    flips has these bits. Puts the cheaper of two vertices first. */
-static inline void $(helper)_order_vertices($(isa.vector) *cost, $(isa.index) *flips, size_t first, size_t second)
+static inline void $(helper)_order_vertices($(list.floats) *cost, $(list.integers) *flips, size_t first, size_t second)
 {
-    const $(isa.vector) first_cost = cost[first];
-    const $(isa.vector) second_cost = cost[second];
-    const $(isa.index) first_flips = flips[first];
-    const $(isa.index) second_flips = flips[second];
+    const $(isa.vector) first_cost = $(list.get("cost", "first"));
+    const $(isa.vector) second_cost = $(list.get("cost", "second"));
+    const $(isa.index) first_flips = $(list.get_index("flips", "first"));
+    const $(isa.index) second_flips = $(list.get_index("flips", "second"));
     const $(isa.mask) swap = $(isa.less("second_cost", "first_cost"));
-    cost[first] = $(isa.select("swap", "second_cost", "first_cost"));
-    cost[second] = $(isa.select("swap", "first_cost", "second_cost"));
-    flips[first] = $(isa.index_select("swap", "second_flips", "first_flips"));
-    flips[second] = $(isa.index_select("swap", "first_flips", "second_flips"));
+    $(list.put("cost", "first", isa.select("swap", "second_cost", "first_cost")));
+    $(list.put("cost", "second", isa.select("swap", "first_cost", "second_cost")));
+    $(list.put_index("flips", "first", isa.index_select("swap", "second_flips", "first_flips")));
+    $(list.put_index("flips", "second", isa.index_select("swap", "first_flips", "second_flips")));
 }
 
 /* Sorts `count` vertices, a power of two, whose costs rise and then fall: the merge of Batcher's bitonic sort. */
-static inline void $(helper)_merge_vertices($(isa.vector) *cost, $(isa.index) *flips, size_t count)
+static inline void $(helper)_merge_vertices($(list.floats) *cost, $(list.integers) *flips, size_t count)
 {
     for (size_t gap = count / 2; gap > 0; gap /= 2)
         for (size_t block = 0; block < count; block += 2 * gap)
@@ -29,13 +29,14 @@ static inline void $(helper)_merge_vertices($(isa.vector) *cost, $(isa.index) *f
 
 //$ if hash.grown < shape.tau then
 /* Another vertex in place of one of the list where it is cheaper. */
-static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
+static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integers) *flips, $(isa.vector) other_cost, $(isa.index) other_flips)
 {
-    const $(isa.vector) own_cost = *cost;
-    const $(isa.index) own_flips = *flips;
+    const $(isa.vector) own_cost = $(isa.sizeless and list.get("cost", 0) or "*cost");
+    const $(isa.index) own_flips = $(isa.sizeless and list.get_index("flips", 0) or "*flips");
     const $(isa.mask) cheaper = $(isa.less("other_cost", "own_cost"));
-    *cost = $(isa.select("cheaper", "other_cost", "own_cost"));
-    *flips = $(isa.index_select("cheaper", "other_flips", "own_flips"));
+//$ local cost, flips = isa.select("cheaper", "other_cost", "own_cost"), isa.index_select("cheaper", "other_flips", "own_flips")
+    $(isa.sizeless and list.put("cost", 0, cost) or "*cost = " .. cost);
+    $(isa.sizeless and list.put_index("flips", 0, flips) or "*flips = " .. flips);
 }
 
 //$ end
@@ -46,20 +47,20 @@ static inline void $(helper)_replace_vertex($(isa.vector) *cost, $(isa.index) *f
 //$ end
 static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.share and ", float *score" or ""), void *vertices)
 {
-    $(isa.vector) *cost = ($(isa.vector) *) vertices;
-    $(isa.index) *flips = ($(isa.index) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
+    $(list.floats) *cost = ($(list.floats) *) vertices;
+    $(list.integers) *flips = ($(list.integers) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
 $(include("templates/lookup/shared/hash_bits.c"))
 
     /* All vertices that differ in $(hash.grown > 1 and "some of the first " .. hash.grown .. " bits" or "the first bit") only. */
-    cost[0] = $(isa.zero());
-    flips[0] = $(isa.index_zero());
+    $(list.put("cost", 0, isa.zero()));
+    $(list.put_index("flips", 0, isa.index_zero()));
     for (size_t bit = 0, count = 1; bit < $(hash.grown); ++bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
         const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0; i < count; ++i) {
-            cost[2 * count - 1 - i] = $(isa.add("cost[i]", "magnitude"));
-            flips[2 * count - 1 - i] = $(isa.index_xor("flips[i]", "flip"));
+            $(list.put("cost", "2 * count - 1 - i", isa.add(list.get("cost", "i"), "magnitude")));
+            $(list.put_index("flips", "2 * count - 1 - i", isa.index_xor(list.get_index("flips", "i"), "flip")));
         }
         $(helper)_merge_vertices(cost, flips, 2 * count);
     }
@@ -71,12 +72,12 @@ $(include("templates/lookup/shared/hash_bits.c"))
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
         const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
         for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
-            const $(isa.vector) i_cost = $(isa.add("cost[j]", "magnitude"));
-            const $(isa.vector) j_cost = $(isa.add("cost[i]", "magnitude"));
-            const $(isa.index) i_flips = $(isa.index_xor("flips[j]", "flip"));
-            const $(isa.index) j_flips = $(isa.index_xor("flips[i]", "flip"));
-            $(helper)_replace_vertex(cost + i, flips + i, i_cost, i_flips);
-            $(helper)_replace_vertex(cost + j, flips + j, j_cost, j_flips);
+            const $(isa.vector) i_cost = $(isa.add(list.get("cost", "j"), "magnitude"));
+            const $(isa.vector) j_cost = $(isa.add(list.get("cost", "i"), "magnitude"));
+            const $(isa.index) i_flips = $(isa.index_xor(list.get_index("flips", "j"), "flip"));
+            const $(isa.index) j_flips = $(isa.index_xor(list.get_index("flips", "i"), "flip"));
+            $(helper)_replace_vertex($(list.at("cost", "i")), $(list.at("flips", "i")), i_cost, i_flips);
+            $(helper)_replace_vertex($(list.at("cost", "j")), $(list.at("flips", "j")), j_cost, j_flips);
         }
         $(helper)_merge_vertices(cost, flips, $(hash.count));
     }
@@ -87,9 +88,9 @@ $(include("templates/lookup/shared/hash_bits.c"))
     const $(isa.vector) best = $(isa.div("one", "product"));
 //$ end
     for (size_t n = 0; n < $(shape.neighbours); ++n) {
-        const $(isa.index) vertex = $(isa.index_xor("row", "flips[n]"));
+        const $(isa.index) vertex = $(isa.index_xor("row", list.get_index("flips", "n")));
 //$ if score.share then
-        const $(isa.vector) loss = $(isa.mul("minus_two", "cost[n]"));
+        const $(isa.vector) loss = $(isa.mul("minus_two", list.get("cost", "n")));
         const $(isa.vector) share = $(isa.mul(helper .. "_exp(loss)", "best"));
 //$ end
         $(isa.index_store("code", "n * " .. step, "vertex"));

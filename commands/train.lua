@@ -1,0 +1,54 @@
+-- The commands that make weights: tokenizer and train.
+local figures = require "gen.plan.figures"
+local file_rules = require "commands.file_rules"
+local host = require "host"
+local tokenizer = require "harness.train.tokenizer"
+local training = require "harness.train.train"
+
+local commands = {}
+
+function commands.tokenizer(_, options)
+    if options.kind == "bytes" then
+        error('--kind: bytes: needs no training: the model file says tokenizer = { kind = "bytes" }', 0)
+    end
+    local coverage = tonumber(options.coverage)
+    if not coverage or coverage < 0.9 or coverage > 1 then
+        error("--coverage: " .. options.coverage .. ": must be a number from 0.9 to 1", 0)
+    end
+    if options.pieces < 4 or options.pieces > 1 << 20 then
+        error(string.format("--pieces: %d: must be an integer from 4 to %d", options.pieces, 1 << 20), 0)
+    end
+    if not options.o:find "%.model$" then error("-o: " .. options.o .. ": must end in .model", 0) end
+    file_rules.not_over("-o", options.o, options.text)
+    assert(host.check_output(options.o))
+    local record = tokenizer.train(options)
+    host.print(string.format("wrote %s, %s pieces of %s", options.o, figures.grouped(#record.pieces), record.kind))
+    return 0
+end
+
+function commands.train(arguments, options)
+    local path, files = arguments[1], training.files(options)
+    local inputs = { path }
+    for _, list in ipairs { { options.tokenizer }, options.text, options.valid or {} } do
+        table.move(list, 1, #list, #inputs + 1, inputs)
+    end
+    for _, output in ipairs { { "-o", files.output }, { "--log", files.log }, { "--html", files.html } } do
+        if output[2] then
+            file_rules.not_over(output[1], output[2], inputs)
+            assert(host.check_output(output[2]))
+        end
+    end
+    local last = training.run(path, options)
+    if not last then return 0 end
+    host.print(
+        string.format(
+            "wrote %s%s%s",
+            options.o,
+            last.tokens and string.format(": %s tokens, loss %.4f", figures.grouped(last.tokens), last.loss) or "",
+            last.validation and string.format(", validation %.4f", last.validation) or ""
+        )
+    )
+    return 0
+end
+
+return commands

@@ -1,0 +1,807 @@
+/* The Lua module `train`: an emitted training library with its parameters, its optimiser and its text, on threads.
+
+   train.open(job) -> run | nil, message. job = { library; step, loss, workspace (names of functions); parameters, gradients, table_rows,
+   listed (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
+   (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
+   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, listed_at, rate (factor), decays,
+   mean, deviation } }
+   }. Methods:
+
+     initialise()              random weights; everything else as before the first step
+     step(n, rate, table_rate) -> cross-entropy a token in nats, length of the gradient; step n = 1, 2, ...
+     windows()                 -> windows of the text, and of the text for validation
+     validate(most)            -> cross-entropy a token of at most so many windows, as far apart as can be, and tokens
+     uses()                    -> by tensor, nil: no tables: { { rows used, entropy of the uses in bits }, ... by table } since the last
+   call not_finite()              -> name of a tensor with a value that is no number, or nil save(path, text)          -> true | nil,
+   message: all that the next steps depend on, and a text load(path)                -> true | nil, message export(path)              -> true
+   | nil, message: the weights, as a checkpoint of the model
+
+   train.text(path) -> the text that save wrote | nil, message. train.hold(): SIGINT, SIGTERM and SIGHUP wait. train.interrupted() ->
+   whether one does. train.release(): they take their effect. */
+#include "harness/train/abi.h"
+#include "harness/train/batches.h"
+#include "harness/train/optimiser.h"
+#include "harness/train/ranks.h"
+
+#include "gen/host/fields.h"
+#include "gen/host/files.h"
+#include "gen/host/host.h"
+#include "gen/host/progress.h"
+#include "gen/weights/random.h"
+#include "gen/weights/safetensors.h"
+#include "harness/base/memory.h"
+#include "harness/base/modules.h"
+
+#include <lauxlib.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define METATABLE "train.run"
+
+static const char where[] = "train: ";
+
+enum {
+    ERROR_SIZE = 4096 + 256,
+    CHUNK = 16384 /* elements that a thread updates at a time */
+    ,
+    MOST_THREADS = 1024,
+    LARGEST_TEXT = 65536
+};
+
+typedef struct {
+    safetensors_description as; /* in a checkpoint; its name is the tensor's */
+    size_t at, rows, columns, pitch;
+    size_t table_rows, state_at, listed_at; /* of tables; 0 for others */
+    float rate;
+    bool decays;
+    double mean, deviation;
+} tensor;
+
+/* A piece of a tensor that has a gradient. */
+typedef struct {
+    size_t tensor, at, count;
+} chunk;
+
+typedef struct {
+    void *library;
+    train_function *step, *loss;
+    size_t parameter_count, gradient_count, row_count, listed_count;
+    float *constants, *first, *second; /* the averages of AdamW */
+    tensor *tensors;
+    size_t tensor_count;
+    chunk *chunks;
+    double *squares; /* of each chunk's gradient */
+    size_t chunk_count;
+    batches train, valid;
+    batches_masks masks;
+    size_t batch, threads; /* batch: of this rank */
+    const ranks *ranks;    /* NULL: there are no others */
+    train_apply *apply;
+    ranks_table *tables;
+    size_t table_count;
+    int32_t *ids, *targets;
+    void *workspace;
+    float decay, beta1, beta2, epsilon, clip;
+    train_call call; /* what every thread's call starts from */
+    pthread_barrier_t barrier;
+} run_state;
+
+/* The other processes that train, once they are joined. */
+static const ranks *all_ranks;
+
+static run_state *run_at(lua_State *L)
+{
+    return luaL_checkudata(L, 1, METATABLE);
+}
+
+static int run_close(lua_State *L)
+{
+    run_state *r = run_at(L);
+    free(r->call.parameters);
+    free(r->call.gradients);
+    free(r->call.table_state);
+    free(r->call.row_uses);
+    free(r->call.rows);
+    free(r->call.row_counts);
+    free(r->call.row_gradients);
+    free(r->tables);
+    free(r->constants);
+    free(r->first);
+    free(r->second);
+    free(r->tensors);
+    free(r->chunks);
+    free(r->squares);
+    free(r->ids);
+    free(r->targets);
+    free(r->workspace);
+    if (r->library)
+        dlclose(r->library);
+    *r = (run_state){0};
+    return 0;
+}
+
+static bool find(lua_State *L, void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, field_text(L, 1, where, name, NULL));
+    if (address)
+        memcpy(function, &address, sizeof address);
+    return address != NULL;
+}
+
+/* The tensor in the table at the top of the stack, which stays there. */
+static tensor read_tensor(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    tensor t = {
+        .at = field_size(L, top, where, "at"),
+        .rows = field_size(L, top, where, "rows"),
+        .columns = field_size(L, top, where, "columns"),
+        .pitch = field_size(L, top, where, "pitch"),
+        .table_rows = field_size(L, top, where, "tables"),
+        .state_at = field_size(L, top, where, "state_at"),
+        .listed_at = field_size(L, top, where, "listed_at"),
+        .rate = (float)field_number(L, top, where, "rate"),
+        .decays = field_flag(L, top, "decays"),
+        .mean = field_number(L, top, where, "mean"),
+        .deviation = field_number(L, top, where, "deviation"),
+    };
+    t.as = (safetensors_description){.name = field_text(L, top, where, "name", NULL), .dtype = DTYPE_F32};
+    t.as.rank = field_dimensions(L, top, "shape", t.as.shape, SAFETENSORS_MAX_RANK);
+    return t;
+}
+
+/* The tensors of the job, and the chunks of those with gradients. The table keeps their names. */
+static bool read_tensors(lua_State *L, run_state *r)
+{
+    lua_getfield(L, 1, "tensors");
+    luaL_checktype(L, -1, LUA_TTABLE);
+    r->tensor_count = (size_t)luaL_len(L, -1);
+    r->tensors = calloc(r->tensor_count + 1, sizeof *r->tensors);
+    r->chunks = calloc(r->gradient_count / CHUNK + r->tensor_count + 1, sizeof *r->chunks);
+    r->squares = calloc(r->gradient_count / CHUNK + r->tensor_count + 1, sizeof *r->squares);
+    if (!r->tensors || !r->chunks || !r->squares)
+        return false;
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        tensor *t = &r->tensors[i];
+        *t = read_tensor(L);
+        lua_pop(L, 1);
+        const size_t size = t->rows ? (t->rows - 1) * t->pitch + t->columns : 0;
+        if (t->pitch < t->columns || t->at + size > r->parameter_count || (t->table_rows == 0 && t->at + size > r->gradient_count) ||
+            (t->table_rows && (t->state_at + t->rows > r->row_count || t->listed_at + t->rows * t->columns > r->listed_count)))
+            luaL_error(L, "%s%s: lies outside of its memory", where, t->as.name);
+        for (size_t at = 0; t->table_rows == 0 && at < size; at += CHUNK)
+            r->chunks[r->chunk_count++] = (chunk){i, t->at + at, smaller(CHUNK, size - at)};
+    }
+    lua_setiuservalue(L, 2, 1);
+    return true;
+}
+
+/* The ids in the string of the job's field, which the user value number `keep` keeps. */
+static batches read_ids(lua_State *L, const char *name, int keep)
+{
+    size_t bytes;
+    lua_getfield(L, 1, name);
+    const char *data = luaL_checklstring(L, -1, &bytes);
+    batches b = {.ids = (const int32_t *)(const void *)data, .count = bytes / sizeof(int32_t)};
+    b.length = field_size(L, 1, where, "context");
+    lua_setiuservalue(L, 2, keep);
+    return b;
+}
+
+/* As aligned_memory; large ones ask for pages of 2 MiB, as rows of tables are far apart. */
+static void *large_memory(size_t bytes)
+{
+    const size_t page = (size_t)2 << 20, rounded = round_up(bytes + 1, page);
+    if (bytes < page)
+        return aligned_memory(bytes);
+    void *memory = aligned_alloc(page, rounded);
+    if (memory) {
+        madvise(memory, rounded, MADV_HUGEPAGE); /* where there are none, it is slower */
+        memset(memory, 0, rounded);
+    }
+    return memory;
+}
+
+/* What ranks need to tell each other of rows of tables. */
+static bool prepare_ranks(run_state *r)
+{
+    for (size_t i = 0; i < r->tensor_count; ++i)
+        r->table_count += r->tensors[i].table_rows ? r->tensors[i].rows / r->tensors[i].table_rows : 0;
+    r->tables = calloc(r->table_count + 1, sizeof *r->tables);
+    r->call.rows = large_memory(r->row_count * sizeof(uint32_t));
+    r->call.row_counts = large_memory(r->table_count * sizeof(uint32_t));
+    r->call.row_gradients = large_memory(r->listed_count * sizeof(float));
+    if (!r->tables || !r->call.rows || !r->call.row_counts || !r->call.row_gradients)
+        return false;
+    for (size_t i = 0, number = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        for (size_t row = 0; t->table_rows && row < t->rows; row += t->table_rows, ++number) {
+            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->state_at + row, t->listed_at + row * t->columns};
+        }
+    }
+    return true;
+}
+
+static void wait_for_others(void *context)
+{
+    pthread_barrier_wait(context);
+}
+
+static int run_open(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    run_state *r = lua_newuserdatauv(L, sizeof *r, 3);
+    *r = (run_state){
+        .parameter_count = field_size(L, 1, where, "parameters"),
+        .gradient_count = field_size(L, 1, where, "gradients"),
+        .row_count = field_size(L, 1, where, "table_rows"),
+        .listed_count = field_size(L, 1, where, "listed"),
+        .batch = field_size(L, 1, where, "batch"),
+        .threads = field_size(L, 1, where, "threads"),
+        .decay = (float)field_number(L, 1, where, "decay"),
+        .beta1 = (float)field_number(L, 1, where, "beta1"),
+        .beta2 = (float)field_number(L, 1, where, "beta2"),
+        .epsilon = (float)field_number(L, 1, where, "epsilon"),
+        .clip = (float)field_number(L, 1, where, "clip"),
+        .masks = {.mask = (int32_t)field_size(L, 1, where, "mask"),
+                  .vocab = (uint32_t)field_size(L, 1, where, "vocab"),
+                  .share = field_number(L, 1, where, "masked")},
+    };
+    luaL_setmetatable(L, METATABLE);
+    luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
+    const char *path = field_text(L, 1, where, "library", NULL);
+    r->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!r->library)
+        return host_fail(L, dlerror());
+    train_workspace *workspace;
+    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
+        return luaL_error(L, "%s: lacks a function", path);
+    r->train = read_ids(L, "train", 2);
+    r->valid = read_ids(L, "valid", 3);
+    r->train.seed = r->call.seed = (uint64_t)field_size(L, 1, where, "seed");
+    r->valid.seed = UINT64_MAX;
+    const size_t tokens = r->batch * r->train.length;
+    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
+    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
+    r->call.table_state = large_memory(r->row_count * sizeof(float));
+    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
+    r->first = large_memory(r->gradient_count * sizeof(float));
+    r->second = large_memory(r->gradient_count * sizeof(float));
+    r->ids = large_memory(tokens * sizeof *r->ids);
+    r->targets = large_memory(tokens * sizeof *r->targets);
+    r->workspace = large_memory(workspace(r->batch, r->train.length, r->threads));
+    size_t bytes;
+    lua_getfield(L, 1, "constants");
+    const char *constants = luaL_checklstring(L, -1, &bytes);
+    r->constants = large_memory(bytes);
+    r->ranks = all_ranks;
+    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
+    if (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply))
+        return luaL_error(L, "%s: lacks a function", path);
+    if (!read_tensors(L, r) || (r->ranks && !prepare_ranks(r)) || !r->call.parameters || !r->call.gradients || !r->call.table_state ||
+        !r->call.row_uses || !r->first || !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
+        return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
+    memcpy(r->constants, constants, bytes);
+    r->call.constants = bytes ? r->constants : NULL;
+    r->call.table_epsilon = (float)field_number(L, 1, where, "table_epsilon");
+    r->call.dropout = (float)field_number(L, 1, where, "dropout");
+    r->call.barrier = wait_for_others;
+    r->call.context = &r->barrier;
+    lua_getfield(L, 1, "product");
+    void *product = lua_touserdata(L, -1);
+    memcpy(&r->call.product, &product, sizeof product);
+    lua_settop(L, 2);
+    return 1;
+}
+
+static int run_initialise(lua_State *L)
+{
+    run_state *r = run_at(L);
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        random_state random = random_seed(r->train.seed + 0x51ed270b * ((uint64_t)i + 1));
+        for (size_t row = 0; row < t->rows; ++row)
+            random_fill(&random, r->call.parameters + t->at + row * t->pitch, t->columns, t->mean, t->deviation);
+    }
+    memset(r->first, 0, r->gradient_count * sizeof(float));
+    memset(r->second, 0, r->gradient_count * sizeof(float));
+    memset(r->call.table_state, 0, r->row_count * sizeof(float));
+    memset(r->call.row_uses, 0, r->row_count * sizeof(uint32_t));
+    return 0;
+}
+
+/* What the threads of a step or a validation share. */
+typedef struct {
+    run_state *r;
+    size_t sequences, parts;
+    size_t step; /* 0: of a validation */
+    float rate;
+    double nats, norm;    /* results */
+    pthread_mutex_t gate; /* held until all threads are there */
+    bool given_up;        /* they are not, and nobody begins */
+} task;
+
+typedef struct {
+    task *of;
+    size_t part;
+} worker;
+
+/* Sums over all ranks what step or loss gave, and of a step gradients and rows. */
+static void sum_over_ranks(task *t)
+{
+    run_state *r = t->r;
+    r->ranks->sum_doubles(&t->nats, 1);
+    if (t->step == 0)
+        return;
+    r->ranks->sum(r->call.gradients, r->gradient_count);
+    if (!ranks_merge(r->ranks, r->tables, r->table_count, r->call.rows, r->call.row_counts, r->call.row_gradients))
+        r->ranks->give_up();
+}
+
+/* Updates every parts-th chunk, with gradients clipped. */
+static void update(task *t, size_t part)
+{
+    run_state *r = t->r;
+    double sum = 0;
+    for (size_t i = 0; i < r->chunk_count; ++i)
+        sum += r->squares[i];
+    const double norm = sqrt(sum);
+    if (part == 0)
+        t->norm = norm;
+    if (!isfinite(norm))
+        return;
+    const float scale = r->clip > 0 && norm > (double)r->clip ? (float)((double)r->clip / norm) : 1.0f;
+    for (size_t i = part; i < r->chunk_count; i += t->parts) {
+        const chunk *c = &r->chunks[i];
+        const tensor *of = &r->tensors[c->tensor];
+        const adam_step s = adam_at(t->step, t->rate * of->rate, of->decays ? r->decay : 0, r->beta1, r->beta2, r->epsilon);
+        adam_update(&s, scale, r->call.parameters + c->at, r->call.gradients + c->at, r->first + c->at, r->second + c->at, c->count);
+    }
+}
+
+static void *work(void *argument)
+{
+    const worker *w = argument;
+    task *t = w->of;
+    run_state *r = t->r;
+    pthread_mutex_lock(&t->gate);
+    const bool begins = !t->given_up;
+    pthread_mutex_unlock(&t->gate);
+    if (!begins)
+        return NULL;
+    train_call call = r->call;
+    call.part = w->part;
+    call.parts = t->parts;
+    if (t->step == 0)
+        call.gradients = NULL;
+    for (size_t i = w->part; t->step && i < r->chunk_count; i += t->parts)
+        memset(call.gradients + r->chunks[i].at, 0, r->chunks[i].count * sizeof(float));
+    wait_for_others(&r->barrier);
+    const double nats = (t->step ? r->step : r->loss)(&call, r->ids, r->targets, t->sequences, r->train.length, r->workspace);
+    wait_for_others(&r->barrier);
+    if (w->part == 0) {
+        t->nats = nats;
+        if (r->ranks)
+            sum_over_ranks(t);
+    }
+    wait_for_others(&r->barrier);
+    if (t->step == 0)
+        return NULL;
+    if (r->apply)
+        r->apply(&call);
+    for (size_t i = w->part; i < r->chunk_count; i += t->parts)
+        r->squares[i] = sum_of_squares(call.gradients + r->chunks[i].at, r->chunks[i].count);
+    wait_for_others(&r->barrier);
+    update(t, w->part);
+    return NULL;
+}
+
+/* Does the task on its threads. Returns false if there are none to be had. */
+static bool do_task(task *t)
+{
+    pthread_t threads[MOST_THREADS];
+    worker workers[MOST_THREADS];
+    size_t started = 1;
+    if (pthread_barrier_init(&t->r->barrier, NULL, (unsigned)t->parts) != 0)
+        return false;
+    for (size_t i = 0; i < t->parts; ++i)
+        workers[i] = (worker){t, i};
+    pthread_mutex_init(&t->gate, NULL);
+    pthread_mutex_lock(&t->gate);
+    while (started < t->parts && pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
+        ++started;
+    t->given_up = started < t->parts;
+    pthread_mutex_unlock(&t->gate);
+    work(&workers[0]);
+    for (size_t i = 1; i < started; ++i)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&t->gate);
+    pthread_barrier_destroy(&t->r->barrier);
+    return !t->given_up;
+}
+
+/* How many of targets[count] count. */
+static size_t counted(const int32_t *targets, size_t count)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < count; ++i)
+        sum += targets[i] >= 0;
+    return sum;
+}
+
+/* The sum of a number of every rank. */
+static size_t over_ranks(const run_state *r, size_t number)
+{
+    double sum = (double)number;
+    if (r->ranks)
+        r->ranks->sum_doubles(&sum, 1);
+    return (size_t)sum;
+}
+
+static void next_window(const run_state *r, const batches *b, uint64_t index, size_t place)
+{
+    int32_t *ids = r->ids + place * b->length, *targets = r->targets + place * b->length;
+    if (r->masks.share > 0)
+        batches_masked(b, &r->masks, index, ids, targets);
+    else
+        batches_next(b, index, ids, targets);
+}
+
+static int run_step(lua_State *L)
+{
+    run_state *r = run_at(L);
+    const size_t n = (size_t)luaL_checkinteger(L, 2), all = r->batch * (r->ranks ? r->ranks->count : 1);
+    for (size_t i = 0; i < r->batch; ++i)
+        next_window(r, &r->train, (uint64_t)(n - 1) * all + r->call.first_sequence + i, i);
+    const size_t targets = over_ranks(r, counted(r->targets, r->batch * r->train.length));
+    r->call.step = n;
+    r->call.table_rate = (float)luaL_checknumber(L, 4);
+    r->call.gradient_scale = targets ? 1.0f / (float)targets : 0;
+    task t = {.r = r, .sequences = r->batch, .parts = r->threads, .step = n, .rate = (float)luaL_checknumber(L, 3)};
+    if (!do_task(&t))
+        return luaL_error(L, "--threads: %d: this machine gives no more", (int)r->threads);
+    lua_pushnumber(L, targets ? t.nats / (double)targets : 0);
+    lua_pushnumber(L, t.norm);
+    return 2;
+}
+
+static int run_windows(lua_State *L)
+{
+    const run_state *r = run_at(L);
+    lua_pushinteger(L, (lua_Integer)batches_windows(&r->train));
+    lua_pushinteger(L, r->valid.count ? (lua_Integer)((r->valid.count - 1) / r->valid.length) : 0);
+    return 2;
+}
+
+static int run_validate(lua_State *L)
+{
+    run_state *r = run_at(L);
+    const batches *b = &r->valid;
+    const size_t all = b->count ? (b->count - 1) / b->length : 0, windows = smaller(all, (size_t)luaL_checkinteger(L, 2));
+    const size_t number = r->ranks ? r->ranks->number : 0, count = r->ranks ? r->ranks->count : 1;
+    double nats = 0;
+    size_t tokens = 0;
+    for (size_t done = 0; done < windows; done += count * r->batch) {
+        const size_t first = done + number * r->batch, sequences = first < windows ? smaller(r->batch, windows - first) : 0;
+        for (size_t i = 0; i < sequences; ++i) {               /* in order, with masks that are always the same */
+            const size_t window = (first + i) * all / windows; /* all over the text */
+            const batches one = {b->ids + window * b->length, b->length + 1, b->length, b->seed + window};
+            next_window(r, &one, 0, i);
+        }
+        task t = {.r = r, .sequences = sequences, .parts = smaller(r->threads, sequences)};
+        if (sequences == 0) /* the others have the last ones */
+            sum_over_ranks(&t);
+        else if (!do_task(&t))
+            return luaL_error(L, "--threads: %d: this machine gives no more", (int)r->threads);
+        nats += t.nats;
+        tokens += over_ranks(r, counted(r->targets, sequences * b->length));
+    }
+    lua_pushnumber(L, tokens ? nats / (double)tokens : 0);
+    lua_pushinteger(L, (lua_Integer)tokens);
+    return 2;
+}
+
+/* Pushes { rows used, entropy in bits } of uses[count], which become 0. */
+static void push_uses(lua_State *L, uint32_t *uses, size_t count)
+{
+    double total = 0, entropy = 0;
+    lua_Integer used = 0;
+    for (size_t i = 0; i < count; ++i)
+        total += uses[i];
+    for (size_t i = 0; i < count; ++i) {
+        used += uses[i] > 0;
+        if (uses[i])
+            entropy -= uses[i] / total * log2(uses[i] / total);
+        uses[i] = 0;
+    }
+    lua_createtable(L, 2, 0);
+    lua_pushinteger(L, used);
+    lua_rawseti(L, -2, 1);
+    lua_pushnumber(L, entropy);
+    lua_rawseti(L, -2, 2);
+}
+
+static int run_uses(lua_State *L)
+{
+    run_state *r = run_at(L);
+    lua_createtable(L, (int)r->tensor_count, 0);
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        if (t->table_rows == 0)
+            continue;
+        lua_newtable(L);
+        for (size_t k = 0; k < t->rows / t->table_rows; ++k) {
+            push_uses(L, r->call.row_uses + t->state_at + k * t->table_rows, t->table_rows);
+            lua_rawseti(L, -2, (lua_Integer)k + 1);
+        }
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+static int run_not_finite(lua_State *L)
+{
+    const run_state *r = run_at(L);
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        float sum = 0; /* of what is 0 for numbers only */
+        for (size_t row = 0; row < t->rows; ++row)
+            for (size_t k = 0; k < t->columns; ++k)
+                sum += r->call.parameters[t->at + row * t->pitch + k] * 0.0f;
+        if (sum != 0.0f || sum != sum) {
+            lua_pushstring(L, t->as.name);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A row of tensors of a file: floats from the memory of a run. */
+typedef struct {
+    safetensors_description as;
+    float *at;
+    size_t rows, columns, pitch;
+} stored;
+
+/* Adds the stored form of `t` in memory[...], called prefix and the tensor's name; the stack keeps that name. */
+static stored stored_tensor(lua_State *L, const char *prefix, const tensor *t, float *memory)
+{
+    stored s = {.as = t->as, .at = memory + t->at, .rows = t->rows, .columns = t->columns, .pitch = t->pitch};
+    s.as.name = lua_pushfstring(L, "%s%s", prefix, t->as.name);
+    return s;
+}
+
+static stored stored_floats(const char *name, float *memory, size_t count)
+{
+    const safetensors_description as = {.name = name, .rank = 1, .shape = {(int64_t)count}, .dtype = DTYPE_F32};
+    return (stored){.as = as, .at = memory, .rows = 1, .columns = count, .pitch = count};
+}
+
+/* Fills list[...] with all that a run is resumed from but the text; returns how many. Pushes their names. */
+static size_t all_state(lua_State *L, run_state *r, stored *list)
+{
+    size_t count = 0;
+    luaL_checkstack(L, (int)(3 * r->tensor_count) + 8, "too many tensors");
+    for (size_t i = 0; i < r->tensor_count; ++i) {
+        const tensor *t = &r->tensors[i];
+        list[count++] = stored_tensor(L, "weights.", t, r->call.parameters);
+        if (t->table_rows)
+            continue;
+        list[count++] = stored_tensor(L, "first.", t, r->first);
+        list[count++] = stored_tensor(L, "second.", t, r->second);
+    }
+    if (r->row_count) {
+        list[count++] = stored_floats("table_state", r->call.table_state, r->row_count);
+        list[count++] = stored_floats("row_uses", (float *)(void *)r->call.row_uses, r->row_count); /* their bits */
+    }
+    return count;
+}
+
+/* Writes `list` into a file, all or nothing. */
+static bool write_stored(const char *path, const stored *list, size_t count, char *error)
+{
+    safetensors_description *descriptions = calloc(count + 1, sizeof *descriptions);
+    if (!descriptions)
+        return files_error(error, ERROR_SIZE, "%s: not enough memory", path);
+    for (size_t i = 0; i < count; ++i)
+        descriptions[i] = list[i].as;
+    safetensors_writer *writer = safetensors_create(path, descriptions, count, error, ERROR_SIZE);
+    free(descriptions);
+    if (!writer)
+        return false;
+    for (size_t i = 0; i < count; ++i) {
+        const stored *s = &list[i];
+        const bool whole = s->pitch == s->columns;
+        for (size_t row = 0; row < (whole ? 1 : s->rows); ++row)
+            if (!safetensors_append(writer, s->at + row * s->pitch, (whole ? s->rows : 1) * s->columns * sizeof(float), error,
+                                    ERROR_SIZE)) {
+                safetensors_abandon(writer);
+                return false;
+            }
+    }
+    return safetensors_finish(writer, error, ERROR_SIZE);
+}
+
+static int run_save(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    run_state *r = run_at(L);
+    size_t length;
+    const char *path = luaL_checkstring(L, 2), *text = luaL_checklstring(L, 3, &length);
+    luaL_argcheck(L, length <= LARGEST_TEXT, 3, "too long");
+    stored *list = lua_newuserdatauv(L, (3 * r->tensor_count + 4) * sizeof *list, 0);
+    float *letters = lua_newuserdatauv(L, (length + 1) * sizeof *letters, 0); /* one a byte: the format has floats only */
+    for (size_t i = 0; i < length; ++i)
+        letters[i] = (float)(unsigned char)text[i];
+    size_t count = all_state(L, r, list);
+    list[count++] = stored_floats("run", letters, length);
+    if (!write_stored(path, list, count, error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int run_export(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    run_state *r = run_at(L);
+    const char *path = luaL_checkstring(L, 2);
+    stored *list = lua_newuserdatauv(L, (r->tensor_count + 1) * sizeof *list, 0);
+    luaL_checkstack(L, (int)r->tensor_count + 8, "too many tensors");
+    for (size_t i = 0; i < r->tensor_count; ++i)
+        list[i] = stored_tensor(L, "", &r->tensors[i], r->call.parameters);
+    if (!write_stored(path, list, r->tensor_count, error))
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static bool read_stored(const safetensors *file, const stored *s, char *error)
+{
+    const safetensors_tensor *t = safetensors_expect(file, "", s->as.name, s->as.shape, s->as.rank, error, ERROR_SIZE);
+    if (!t)
+        return false;
+    if (t->dtype != DTYPE_F32)
+        return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), s->as.name);
+    for (size_t row = 0; row < s->rows; ++row)
+        if (!safetensors_read_bytes(file, t, row * s->columns, s->columns, s->at + row * s->pitch, error, ERROR_SIZE))
+            return false;
+    return true;
+}
+
+/* train.text(path) -> the text that run:save wrote there | nil, message */
+static int train_text(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    float letters[4096];
+    safetensors *file = safetensors_open(luaL_checkstring(L, 1), error, sizeof error);
+    if (!file)
+        return host_fail(L, error);
+    const safetensors_tensor *t = safetensors_expect(file, "", "run", NULL, 1, error, sizeof error);
+    bool good = t != NULL;
+    if (good && (t->dtype != DTYPE_F32 || t->count > LARGEST_TEXT))
+        good = files_error(error, sizeof error, "%s: run: must be at most %d F32", safetensors_path(file), LARGEST_TEXT);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    for (size_t at = 0; good && at < t->count; at += 4096) {
+        const size_t count = smaller(4096, t->count - at);
+        good = safetensors_read_bytes(file, t, at, count, letters, error, sizeof error);
+        for (size_t i = 0; good && i < count; ++i)
+            luaL_addchar(&text, letters[i] >= 0 && letters[i] < 256 ? (char)(unsigned char)letters[i] : '?');
+    }
+    safetensors_close(file);
+    luaL_pushresult(&text);
+    return good ? 1 : host_fail(L, error);
+}
+
+static int run_load(lua_State *L)
+{
+    char error[ERROR_SIZE];
+    run_state *r = run_at(L);
+    stored *list = lua_newuserdatauv(L, (3 * r->tensor_count + 4) * sizeof *list, 0);
+    safetensors *file = safetensors_open(luaL_checkstring(L, 2), error, sizeof error);
+    if (!file)
+        return host_fail(L, error);
+    const size_t count = all_state(L, r, list);
+    bool good = true;
+    for (size_t i = 0; good && i < count; ++i)
+        good = read_stored(file, &list[i], error);
+    safetensors_close(file);
+    if (!good)
+        return host_fail(L, error);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* train.join(path) -> number of this rank, number of ranks | nil, message: joins the processes that mpirun started, by the module at path.
+   train.together(number) -> the sum over all ranks. train.leave(): waits for them, and ends what was joined. */
+static int train_join(lua_State *L)
+{
+    void *module = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_GLOBAL); /* MPI loads modules of its own, which look for it */
+    void *function = module ? dlsym(module, RANKS_JOIN) : NULL;
+    if (!function)
+        return host_fail(L, dlerror());
+    ranks_join *join;
+    memcpy(&join, &function, sizeof join);
+    all_ranks = join();
+    lua_pushinteger(L, (lua_Integer)all_ranks->number);
+    lua_pushinteger(L, (lua_Integer)all_ranks->count);
+    return 2;
+}
+
+static int train_together(lua_State *L)
+{
+    double value = luaL_checknumber(L, 1);
+    if (all_ranks)
+        all_ranks->sum_doubles(&value, 1);
+    lua_pushnumber(L, value);
+    return 1;
+}
+
+static int train_leave(lua_State *L)
+{
+    (void)L;
+    if (all_ranks)
+        all_ranks->leave();
+    all_ranks = NULL;
+    return 0;
+}
+
+static sigset_t held, before;
+
+static int train_hold(lua_State *L)
+{
+    (void)L;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
+    return 0;
+}
+
+static int train_interrupted(lua_State *L)
+{
+    lua_pushboolean(L, progress_interrupted());
+    return 1;
+}
+
+static int train_release(lua_State *L)
+{
+    (void)L;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return 0;
+}
+
+int luaopen_train(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"open", run_open},
+                                         {"text", train_text},
+                                         {"join", train_join},
+                                         {"together", train_together},
+                                         {"leave", train_leave},
+                                         {"hold", train_hold},
+                                         {"interrupted", train_interrupted},
+                                         {"release", train_release},
+                                         {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"initialise", run_initialise}, {"step", run_step}, {"windows", run_windows}, {"validate", run_validate}, {"uses", run_uses},
+        {"not_finite", run_not_finite}, {"save", run_save}, {"load", run_load},       {"export", run_export},     {NULL, NULL}};
+    luaL_newmetatable(L, METATABLE);
+    lua_pushcfunction(L, run_close);
+    lua_setfield(L, -2, "__gc");
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,218 @@
+-- A training run: steps, validations, checkpoints and the log, until it is done, interrupted or no longer makes sense.
+local figures = require "gen.plan.figures"
+local host = require "host"
+local json = require "json"
+local log = require "harness.train.log"
+local page = require "harness.train.page"
+local process = require "process"
+local rates = require "harness.train.rates"
+local tables = require "harness.train.tables"
+local train = require "train"
+
+local run = {}
+run.__index = run
+
+local validations = 20 -- of a run
+local lines = 500 -- of the log, about
+local least_windows, most_windows = 16, 4096 -- of a validation
+local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one
+local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
+local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
+
+local function grouped(value) return figures.grouped(math.tointeger(math.floor(value + 0.5))) end
+
+local function finite(value) return value == value and math.abs(value) < math.huge end
+
+local function duration(seconds)
+    if seconds < 90 then return string.format("%.0f s", seconds) end
+    if seconds < 5400 then return string.format("%.0f min", seconds / 60) end
+    return string.format("%.1f h", seconds / 3600)
+end
+
+-- The types of the fields of a position, and of those of its settings that the options may leave open.
+local types = { step = "integer", counted = "integer", seconds = "float", nats = "float" }
+local types_of_settings = { steps = "integer", evaluate = "integer" }
+
+local function has_types(object, fields)
+    for name, type in pairs(fields) do
+        if math.type(object[name]) ~= type then return false end
+    end
+    return true
+end
+
+-- What the checkpoint `path` says of its run: { settings, step, seconds, nats, counted }; nats, counted: sum and number
+-- of the losses since the last line of the log. Raises one line.
+function run.position(path)
+    local position = json.decode(assert(train.text(path)))
+    local settings = type(position) == "table" and position.settings
+    if type(settings) ~= "table" or not has_types(position, types) or not has_types(settings, types_of_settings) then
+        error(path .. ": run: is not what lookupc train writes", 0)
+    end
+    return position
+end
+
+-- How many steps fit into own.seconds: the first ones are timed, and forgotten.
+function run:steps_within(settings)
+    local seconds, begun = self.own.seconds, process.clock()
+    local tried, first, enough = 0, nil, false
+    repeat
+        tried = tried + 1
+        self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate)
+        first = first or process.clock() -- which has touched all memory
+        enough = tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
+    until train.together(enough and 1 or 0) > 0
+    local each = (process.clock() - first) / (tried - 1)
+    self.state:initialise()
+    local steps = math.max(1, math.floor(share_of_steps * (seconds - (process.clock() - begun)) / each))
+    return math.tointeger(train.together(self.own.rank == 0 and steps or 0))
+end
+
+-- The line of an error that ends the run, and where to go on from.
+function run:give_up(step, words)
+    local saved = self.saved_step
+            and string.format("the last good checkpoint is of step %d: %s", self.saved_step, self.files.checkpoint)
+        or "there is no checkpoint yet"
+    error(string.format("step %d: %s; %s", step, words, saved), 0)
+end
+
+-- Writes the checkpoint.
+function run:save()
+    local position = self.position
+    position.seconds = process.clock() - self.base
+    local bad = self.state:not_finite()
+    if bad then self:give_up(position.step, bad .. " has a value that is no number") end
+    if self.own.rank == 0 then
+        assert(self.state:save(self.files.checkpoint, assert(json.encode(position, "compact"))))
+    end
+    self.saved, self.saved_step = process.clock(), position.step
+end
+
+-- What a validation says, of at most so many windows, as a part of a line of the log. Warns of tables that collapse.
+function run:validate(most)
+    local step = self.position.step
+    local entry = { tables = json.array(tables.summary(self.tensors, self.state:uses())) }
+    if self.windows > 0 then
+        entry.validation = self.state:validate(most)
+        if not finite(entry.validation) then self:give_up(step, "the loss of the validation is no number") end
+    end
+    for _, row in ipairs(entry.tables) do
+        local warning = tables.warning(row)
+        if
+            warning
+            and self.own.rank == 0
+            and not self.warned[row.layer]
+            and step > rates.warm_up * self.settings.steps
+        then
+            self.warned[row.layer] = true
+            host.note("lookupc: step " .. step .. ": " .. warning)
+        end
+    end
+    return entry
+end
+
+-- Adds what the last steps were like to the log, and if `validated` to the page and to standard output.
+function run:tell(entry, validated)
+    local position, s = self.position, self.settings
+    local now = process.clock()
+    entry.step, entry.tokens = position.step, position.step * s.batch * s.context
+    entry.loss = position.nats / position.counted
+    entry.seconds = now - self.base
+    entry.tokens_per_second = position.counted * s.batch * s.context / math.max(self.busy, 1e-9)
+    position.nats, position.counted, self.busy = 0.0, 0, 0.0
+    self.last = entry
+    if self.own.rank ~= 0 then return end
+    self.log.add(entry)
+    if not validated then return end
+    if self.files.html then assert(host.write_file(self.files.html, page.of(self.log.first, self.log.records))) end
+    host.print(
+        string.format(
+            "step %s of %s, %s tokens: loss %.4f%s, %s tokens/s",
+            grouped(entry.step),
+            grouped(s.steps),
+            grouped(entry.tokens),
+            entry.loss,
+            entry.validation and string.format(", validation %.4f", entry.validation) or "",
+            grouped(entry.tokens_per_second)
+        )
+    )
+end
+
+function run:show(nats)
+    local s, step = self.settings, self.position.step
+    local each = (process.clock() - self.base) / step
+    host.status(
+        string.format(
+            "step %d of %d  loss %.4f  %s tokens/s  %s left",
+            step,
+            s.steps,
+            nats,
+            grouped(s.batch * s.context / each),
+            duration(each * (s.steps - step))
+        )
+    )
+end
+
+-- One step, and what is due after it.
+function run:go_on()
+    local s, position = self.settings, self.position
+    local step = position.step + 1
+    local factor, begun = rates.at(step, s.steps), process.clock()
+    local nats, norm = self.state:step(step, s.rate * factor, s.table_rate * factor)
+    self.busy = self.busy + process.clock() - begun
+    if not finite(nats) then self:give_up(step, "the loss is no number") end
+    if not finite(norm) then self:give_up(step, "the gradient is no number") end
+    position.step, position.nats, position.counted = step, position.nats + nats, position.counted + 1
+    local validates = step % s.evaluate == 0 or step == s.steps
+    if validates or step % math.max(1, s.steps // lines) == 0 then
+        local entry = validates and self:validate(step == s.steps and most_windows or self.few_windows) or {}
+        entry.rate, entry.norm = s.rate * factor, norm
+        self:tell(entry, validates)
+    end
+    self:show(nats)
+    local interrupted = train.together(train.interrupted() and 1 or 0) > 0
+    if validates or interrupted or process.clock() - self.saved > self.own.save_seconds then self:save() end
+    if interrupted then
+        host.status ""
+        if self.own.rank == 0 then
+            host.note(string.format("lookupc: interrupted at step %d of %d; --resume goes on", step, s.steps))
+        end
+        train.release() -- which ends the program
+    end
+end
+
+-- Trains. job: of train.open (harness/train/lua_train.c); settings, own: of harness/train/settings.lua; files: {
+-- output, checkpoint, log, html }; facts: for the first line of the log; position: of a run to be resumed, or nil.
+-- Returns the last line of the log. Raises one line when it cannot go on; then the last checkpoint stays.
+function run.train(job, settings, own, files, facts, position)
+    local self = setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, busy = 0.0 }, run)
+    self.state = assert(train.open(job))
+    train.hold()
+    if position then
+        assert(self.state:load(files.checkpoint))
+        settings = position.settings
+        self.saved_step = position.step
+    else
+        self.state:initialise()
+        settings.steps = settings.steps or self:steps_within(settings)
+        settings.evaluate = settings.evaluate or math.max(1, math.ceil(settings.steps / validations))
+    end
+    self.settings, facts.settings = settings, settings
+    self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
+    self.base, self.saved = process.clock() - self.position.seconds, process.clock()
+    if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
+    self.windows = select(2, self.state:windows())
+    self.few_windows = math.max(least_windows, math.floor(share_of_validation * settings.evaluate * settings.batch))
+    while self.position.step < settings.steps do
+        self:go_on()
+    end
+    host.status ""
+    if own.rank == 0 then
+        assert(self.state:export(files.output))
+        host.remove(files.checkpoint)
+    end
+    train.leave()
+    train.release()
+    return self.last or self.log and self.log.records[#self.log.records] or {} -- resumed at its end
+end
+
+return run

@@ -1,0 +1,109 @@
+-- What a run does, from the options of the command: everything that its results depend on, as data.
+local process = require "process"
+local rates = require "harness.train.rates"
+
+local settings = {}
+
+local units = { s = 1, m = 60, h = 3600, d = 86400 }
+
+-- The number in options[name], or `otherwise`; raises one line if `holds` is false of it.
+local function number(options, name, otherwise, words, holds)
+    if options[name] == nil then return otherwise end
+    local value = tonumber(options[name])
+    if not value or value ~= value or not holds(value) then
+        error(string.format("--%s: %s: must be %s", name, options[name], words), 0)
+    end
+    return value + 0.0
+end
+
+local function integer(options, name, otherwise, first, last)
+    local value = options[name]
+    if value == nil then return otherwise end
+    if value < first or value > last then
+        error(string.format("--%s: %d: must be an integer from %d to %d", name, value, first, last), 0)
+    end
+    return value
+end
+
+-- The seconds of a text such as 90s, 5m, 1h.
+local function seconds(option, text)
+    local count, unit = text:match "^(%d+%.?%d*)([smhd]?)$"
+    local value = count and tonumber(count) * (units[unit] or 1)
+    if not value or value <= 0 then error(option .. ": " .. text .. ": must be a time such as 90s, 5m or 1h", 0) end
+    return value
+end
+
+local lengths = { "steps", "tokens", "time" }
+
+-- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on
+-- there are `seconds` (of --time), `threads` and `save_seconds`.
+function settings.of(options, most_context)
+    local given
+    for _, name in ipairs(lengths) do
+        if options[name] and given then error(string.format("--%s: cannot be given beside --%s", name, given), 0) end
+        given = options[name] and name or given
+    end
+    if not given then error("--steps is missing, or --tokens or --time", 0) end
+    local function positive(value) return value > 0 and value <= 100 end
+    local function share(value) return value >= 0 and value < 1 end
+    local s = {
+        context = integer(options, "context", most_context, 2, most_context),
+        batch = integer(options, "batch", 16, 1, 1 << 16),
+        rate = number(options, "rate", rates.base, "a number above 0, at most 100", positive),
+        table_rate = number(options, "table-rate", rates.tables, "a number above 0, at most 100", positive),
+        projection_rate = number(
+            options,
+            "projection-rate",
+            nil,
+            "a number from 0 to 100",
+            function(v) return v == 0 or positive(v) end
+        ),
+        dropout = number(options, "dropout", 0.0, "a number from 0 to below 1", share),
+        masked = number(options, "masked", nil, "a number above 0 and below 1", function(v) return v > 0 and v < 1 end),
+        seed = options.seed,
+    }
+    local window = s.batch * s.context
+    s.steps = integer(options, "steps", nil, 1, 1 << 31)
+    if options.tokens then
+        local tokens = number(options, "tokens", nil, "a number of tokens, at least 1", function(v) return v >= 1 end)
+        s.steps = math.max(1, math.ceil(tokens / window))
+    end
+    s.evaluate = integer(options, "evaluate", nil, 1, 1 << 31)
+    local own = {
+        seconds = options.time and seconds("--time", options.time),
+        threads = math.min(integer(options, "threads", process.cpu_count(), 1, 1024), s.batch),
+        save_seconds = options["save-every"] and seconds("--save-every", options["save-every"]) or 60,
+    }
+    return s, own
+end
+
+-- Raises one line for a setting in which the run that is resumed differs from the options. `path`: its checkpoint.
+function settings.check(path, wanted, saved)
+    local names = {}
+    for name in pairs(wanted) do
+        names[#names + 1] = name
+    end
+    for name in pairs(saved) do
+        if wanted[name] == nil then names[#names + 1] = name end
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local given, own = wanted[name], saved[name]
+        -- --time leaves these to the run
+        local open = given == nil and (name == "steps" or name == "evaluate")
+        if given ~= own and not open then
+            error(
+                string.format(
+                    "--resume: %s: %s: is %s here, but %s in the run that it continues",
+                    path,
+                    name,
+                    tostring(given),
+                    tostring(own)
+                ),
+                0
+            )
+        end
+    end
+end
+
+return settings

@@ -1,0 +1,217 @@
+-- The command train: a whole model from text, with the training code that lookupc emits for it.
+local compile = require "harness.base.compile"
+local constants = require "gen.families.whole.training_constants"
+local corpus = require "harness.train.corpus"
+local emit = require "gen.emit.emit"
+local host = require "host"
+local model_file = require "gen.families.model_file"
+local process = require "process"
+local rates = require "harness.train.rates"
+local request = require "gen.bundle.request"
+local run = require "harness.train.run"
+local runnable = require "harness.base.runnable"
+local settings = require "harness.train.settings"
+local train = require "train"
+local tokenizer = require "harness.families.tokenizer.family"
+
+local training = {}
+
+local patience = 3 -- seconds
+local masked = 0.15 -- share of tokens that an encoder has to find
+
+local function refuse(path, key, rule) error(string.format("%s: %s: %s", path, key, rule), 0) end
+
+-- Joins the processes that mpirun started: the number of this one from 0, and how many there are. Without any: 0, 1.
+local function join()
+    if not (process.variable "OMPI_COMM_WORLD_SIZE" or process.variable "PMI_SIZE") then return 0, 1 end
+    local path = process.executable():gsub("[^/]*$", "lookupc-mpi.so")
+    if host.kind(path) ~= "file" then
+        error(path .. ": is missing: training under mpirun needs it; build lookupc with cmake -DLOOKUPC_MPI=ON", 0)
+    end
+    return assert(train.join(path))
+end
+
+-- The files of a run whose weights become `output`.
+function training.files(options)
+    return {
+        output = options.o,
+        checkpoint = options.o .. ".resume",
+        log = options.log or options.o:gsub("%.safetensors$", "") .. ".jsonl",
+        html = options.html,
+    }
+end
+
+-- The plan of the model file for the best instruction set of this CPU, with its training code.
+local function plan_of(path, options)
+    local m, family = request.model(path, {})
+    if not family.training or not m.output then
+        error(string.format("%s: is a %s: train takes whole models with output.head", path, family.noun), 0)
+    end
+    local sets = runnable.sets(options.isa, family.isa_types {})
+    local p = request.plan(path, { sets[#sets] }, {})
+    if not (p.model.output and p.model.output.head) then
+        refuse(path, "output.head", "is missing: a model learns by the logits of a head")
+    end
+    emit.add_training(p)
+    return p
+end
+
+-- The tokenizer of model `m`, or of --tokenizer, and its plan.
+local function tokenizer_of(m, path, options)
+    local own, where = m, path
+    if options.tokenizer and m.tokenizer then
+        refuse("--tokenizer", options.tokenizer, "cannot be given beside tokenizer of " .. path)
+    elseif options.tokenizer then
+        local file = assert(host.absolute(options.tokenizer))
+        own = model_file.validate({ name = m.name, tokenizer = { file = file } }, "", options.tokenizer)
+        where = options.tokenizer
+    elseif not m.tokenizer then
+        refuse(path, "tokenizer", 'is missing, or --tokenizer: text needs one, such as tokenizer = { kind = "bytes" }')
+    end
+    local opened, p = tokenizer.opened(own, where, options)
+    if p.facts.pieces > m.vocab then
+        refuse(path, "vocab = " .. m.vocab, "the tokenizer has " .. p.facts.pieces .. " pieces")
+    end
+    return opened, p
+end
+
+-- The tensors of `p` as train.open wants them.
+local function tensors_of(p, s)
+    local projection = p.model.ffn.projection and p.model.ffn.projection.kind
+    local list = {}
+    for i, tensor in ipairs(p.training.tensors) do
+        local how = rates.of(tensor.kind, projection, s.projection_rate)
+        list[i] = {
+            name = tensor.name,
+            shape = tensor.shape,
+            at = tensor.at,
+            rows = tensor.rows,
+            columns = tensor.columns,
+            pitch = tensor.pitch or tensor.columns,
+            tables = tensor.kind == "tables" and tensor.shape[2] or 0,
+            state_at = tensor.state_at or 0,
+            listed_at = tensor.listed_at or 0,
+            rate = how.factor,
+            decays = how.decays,
+            mean = tensor.init.mean or 0.0,
+            deviation = tensor.init.deviation,
+            layer = tensor.layer,
+        }
+    end
+    return list
+end
+
+local function job_of(p, s, own, texts, library)
+    local names = p.variants[1].training.names
+    local job = {
+        library = library,
+        step = names.step,
+        loss = names.loss,
+        workspace = names.workspace,
+        apply = names.apply,
+        parameters = p.training.parameters,
+        gradients = p.training.gradients,
+        table_rows = p.training.table_rows,
+        listed = p.training.listed,
+        constants = constants.bytes(p),
+        context = s.context,
+        batch = s.batch // own.ranks,
+        threads = own.threads,
+        seed = s.seed,
+        train = texts.train,
+        valid = texts.valid,
+        mask = s.mask or 0,
+        vocab = p.model.vocab,
+        masked = s.masked or 0.0,
+        dropout = s.dropout,
+        decay = rates.decay,
+        tensors = tensors_of(p, s),
+    }
+    for key, value in pairs(rates.optimiser) do
+        job[key] = value
+    end
+    return job
+end
+
+-- The id that stands for a token to be found: that of --mask-id, or the first one that is no piece of the tokenizer.
+local function mask_of(p, path, options, pieces)
+    local mask, vocab = options["mask-id"] or pieces, p.model.vocab
+    if mask < vocab then return mask end
+    if options["mask-id"] then
+        error(string.format("--mask-id: %d: must be below vocab = %d of %s", mask, vocab, path), 0)
+    end
+    refuse(path, "vocab = " .. vocab, "leaves no id for masked tokens: one more than the tokenizer has, or --mask-id")
+end
+
+-- The texts of the options as ids, and how many pieces the tokenizer has; raises one line for too short ones.
+local function texts_of(p, path, options, s)
+    local opened, of = tokenizer_of(p.model, path, options)
+    local texts = corpus.read(opened, of.facts, of.ends and of.ends[1], options)
+    if #texts.train // 4 <= s.context then
+        error(
+            string.format(
+                "--text: %s: has %d tokens to train on: must be more than --context = %d",
+                options.text[1],
+                #texts.train // 4,
+                s.context
+            ),
+            0
+        )
+    end
+    return texts, of.facts.pieces
+end
+
+local function trained(path, options, rank, ranks)
+    local files = training.files(options)
+    local p = plan_of(path, options)
+    local s, own = settings.of(options, p.context)
+    own.rank, own.ranks = rank, ranks
+    if s.batch % own.ranks ~= 0 then
+        error(string.format("--batch: %d: must be a multiple of the %d ranks", s.batch, own.ranks), 0)
+    end
+    own.threads = math.min(own.threads, s.batch // own.ranks)
+    if not options.resume and host.kind(files.checkpoint) then
+        error(files.checkpoint .. ": is of an unfinished run: --resume goes on with it; or remove the file", 0)
+    end
+    if options.resume and not host.kind(files.checkpoint) then
+        error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
+    end
+    local position = options.resume and run.position(files.checkpoint) or nil
+    local texts, pieces = texts_of(p, path, options, s)
+    if p.training.table_rows > 0 then s.threads, s.ranks = own.threads, own.ranks end -- sums depend on them
+    s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
+    if not p.causal then
+        s.masked = s.masked or masked
+        s.mask = mask_of(p, path, options, pieces)
+    elseif s.masked or options["mask-id"] then
+        local option = s.masked and "masked" or "mask-id"
+        error(string.format("--%s: %s: is for encoders: %s predicts the next token", option, options[option], path), 0)
+    end
+    if position then settings.check(files.checkpoint, s, position.settings) end
+    host.status "compiling"
+    local library = compile.library({ p }, process.temporary_directory(), options.cc, options.cflags)
+    host.status ""
+    local facts = {
+        model = p.model.name,
+        lookupc = host.version,
+        parameters = p.training.parameters,
+        isa = p.variants[1].isa.name,
+        threads = own.threads,
+        ranks = own.ranks,
+        tokens = #texts.train // 4,
+        validation_tokens = #texts.valid // 4,
+    }
+    return run.train(job_of(p, s, own, texts, library), s, own, files, facts, position)
+end
+
+-- Trains the model of the file `path`. Returns the last line of the log, or nil where another rank says it.
+function training.run(path, options)
+    local rank, ranks = join()
+    if rank == 0 then return trained(path, options, rank, ranks) end
+    local good, message = pcall(trained, path, options, rank, ranks)
+    if good then return nil end
+    process.run { "sleep", tostring(patience) } -- the first rank has mostly the same to say, and ends this one
+    error(message, 0)
+end
+
+return training

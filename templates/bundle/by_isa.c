@@ -1,0 +1,18 @@
+//$ takes isas, variants, conditions, call
+//$ -- The call of the kernels of the instruction set that bind has chosen.
+//$ if #isas > 1 then
+    switch (weights->isa) {
+//$ for i = #variants, 2, -1 do
+//$ if conditions[i] and (i == #variants or conditions[i + 1] ~= conditions[i]) then
+#if $(conditions[i])
+//$ end
+    case $(i - 1): $(call(variants[i])); break;
+//$ if conditions[i] and (i == 2 or conditions[i - 1] ~= conditions[i]) then
+#endif
+//$ end
+//$ end
+    default: $(call(variants[1])); break;
+    }
+//$ else
+    $(call(variants[1]));
+//$ end

@@ -1,0 +1,6 @@
+//$ takes
+/* End of declarations. */
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,13 @@
+//$ takes sizes
+/* The model in numbers, for programs that do not see the macros. */
+typedef struct $(names.description) {
+//$ for _, row in ipairs(sizes) do
+    $(row.declared); /* $(row.doc) */
+//$ end
+} $(names.description);
+
+/* Those of this model: static, never null. */
+const $(names.description) *$(names.sizes)(void);
+
+/* What a status means: static text, never null, for any number. */
+const char *$(names.error)(int status);

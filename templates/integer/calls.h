@@ -1,0 +1,4 @@
+//$ takes
+$(include("templates/integer/ffn.h"))
+
+$(include("templates/integer/floats.h"))

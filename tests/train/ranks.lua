@@ -1,0 +1,28 @@
+-- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences. BIGRAM names the file of the
+-- losses, which rank 0 writes, and of the weights.
+local bigram = require "tests.train.bigram"
+local host = require "host"
+local process = require "process"
+local train = require "train"
+
+local test = {}
+
+function test.trains()
+    local number, count = 0, 1
+    if process.variable "LOOKUPC_MPI" then
+        number, count = assert(train.join(process.variable "LOOKUPC_MPI"))
+    end
+    local state = assert(train.open(bigram.job { batch = 12 // count, threads = 2 }))
+    state:initialise()
+    local losses = {}
+    for step = 1, 50 do
+        losses[step] = string.format("%.9g %.9g", state:step(step, 0.01, 0.04))
+    end
+    losses[51] = string.format("%.9g %d", state:validate(1000))
+    local path = process.variable "BIGRAM"
+    assert(state:export(path .. "." .. number)) -- all ranks have the same weights
+    if number == 0 then assert(host.write_file(path, table.concat(losses, "\n") .. "\n")) end
+    train.leave()
+end
+
+return test

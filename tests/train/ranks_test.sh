@@ -1,0 +1,60 @@
+#!/bin/bash
+# Training on 2 and 4 ranks gives the losses of one, to 1e-4 over 50 steps, and all ranks the same weights; a rank that dies ends the others.
+set -euo pipefail
+module=$(dirname "$LOOKUPC")/lookupc-mpi.so
+if [[ ! -e $module ]] || ! command -v mpirun >/dev/null; then
+    echo "skipped: built without LOOKUPC_MPI, or mpirun is missing"
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+fail() {
+    echo "FAILED $*" >&2
+    exit 1
+}
+
+# under_mpirun N COMMAND...
+under_mpirun() {
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none mpirun --oversubscribe -np "$@"
+}
+
+# ranks N: trains on N ranks; the losses are in $folder/N.
+ranks() {
+    LOOKUPC_MPI=$module BIGRAM=$folder/$1 under_mpirun "$1" "$(dirname "$LOOKUPC")/lua_runner" . "$LOOKUPC" tests/train/ranks.lua \
+        >"$folder/log" 2>&1 || fail "$1 ranks: $(cat "$folder/log")"
+}
+
+BIGRAM=$folder/one "$(dirname "$LOOKUPC")/lua_runner" . "$LOOKUPC" tests/train/ranks.lua >"$folder/log" || fail "$(cat "$folder/log")"
+for count in 1 2 4; do
+    ranks $count
+    paste "$folder/one" "$folder/$count" | awk -v n=$count '
+        function off(a, b) { return a > b ? a - b : b - a }
+        off($1, $3) > 1e-4 || off($2, $4) > 1e-4 { print n " ranks, step " NR ": " $0; bad = 1 }
+        END { exit bad || NR != 51 }' || fail "$count ranks give other losses"
+    for ((rank = 1; rank < count; ++rank)); do
+        cmp "$folder/$count.0" "$folder/$count.$rank" || fail "rank $rank of $count has other weights"
+    done
+done
+cmp "$folder/one.0" "$folder/1.0" || fail "one rank is not a process alone"
+
+# The command: a model without tables; the log of one process and that of two, and the checkpoint of two ranks goes on with one.
+cat >"$folder/model.lua" <<'END'
+return {
+    name = "tiny_lm", d = 16, heads = 2, layers = 1, vocab = 256, positions = 16, skip = true,
+    norm = { kind = "layernorm" }, attention = { context = 16 },
+    ffn = { kind = "mlp", f = 32, activation = "gelu" },
+    embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
+    tokenizer = { kind = "bytes" }, checkpoint = "mingpt",
+}
+END
+train=("$LOOKUPC" train "$folder/model.lua" --text README.md --steps 50 --batch 4 --isa scalar)
+losses() { sed -nE 's/.*"loss":([^,]*).*/\1/p' "$1"; }
+"${train[@]}" -o "$folder/alone.safetensors" >"$folder/log"
+under_mpirun 2 "${train[@]}" -o "$folder/two.safetensors" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+[[ $(grep -c '^wrote' "$folder/log") == 1 ]] || fail "two ranks say: $(<"$folder/log")"
+paste <(losses "$folder/alone.jsonl") <(losses "$folder/two.jsonl") | awk '
+    { off = $1 - $2; if (off > 1e-4 || off < -1e-4) bad = 1 } END { exit bad || NR != 50 }' || fail "the command has other losses on two ranks"
+under_mpirun 3 "${train[@]}" -o "$folder/three.safetensors" >"$folder/log" 2>&1 && fail "3 ranks share a batch of 4"
+[[ $(grep '^lookupc' "$folder/log") == 'lookupc: --batch: 4: must be a multiple of the 3 ranks' ]] || fail "$(<"$folder/log")"
+echo "1, 2 and 4 ranks: the same losses"

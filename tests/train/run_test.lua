@@ -1,0 +1,223 @@
+-- Runs with training code by hand (tests/train/bigram.c): what they learn, what they write, and that a resumed run is
+-- the undisturbed one byte for byte.
+local bigram = require "tests.train.bigram"
+local check = require "tests.support.check"
+local host = require "host"
+local json = require "json"
+local program = require "tests.support.program"
+local run = require "harness.train.run"
+local settings = require "harness.train.settings"
+local train = require "train"
+
+local test = {}
+
+local job, vocab = bigram.job, bigram.vocab
+
+local function bytes(path) return assert(host.read(path)) end
+
+-- The loss after `steps` steps, the bytes of the weights, and the run.
+local function trained(j, steps)
+    local state, loss = assert(train.open(j)), nil
+    state:initialise()
+    for step = 1, steps do
+        loss = state:step(step, 0.01, 0.04)
+    end
+    local path = program.folder() .. "/w.safetensors"
+    assert(state:export(path))
+    return loss, bytes(path), state
+end
+
+function test.a_run_learns()
+    local first = trained(job(), 1)
+    local last, _, state = trained(job(), 150)
+    local validation, tokens = state:validate(1000)
+    check.near(first, math.log(vocab), 0.1)
+    check.equal(last < 1.6 and validation < 1.6, true)
+    check.equal(tokens, (400 - 1) // 12 * 12)
+    local uses = state:uses()
+    check.equal(#uses[2], 2)
+    check.equal(uses[2][1][1], 8)
+    check.equal(uses[2][1][2] > 2.5 and uses[2][1][2] <= 3, true)
+    check.equal(state:uses()[2][1][1], 0)
+end
+
+function test.threads_change_no_byte()
+    local _, one = trained(job(), 20)
+    for _, threads in ipairs { 2, 3, 5 } do
+        local _, many = trained(job { threads = threads }, 20)
+        check.equal(many == one, true)
+    end
+    local _, other = trained(job { seed = 2 }, 20)
+    check.equal(other == one, false)
+end
+
+function test.a_loaded_state_goes_on_as_if_nothing_had_happened()
+    local _, whole = trained(job(), 20)
+    local _, _, half = trained(job(), 9)
+    local path = program.folder() .. "/state"
+    assert(half:save(path, "a text \xff"))
+    check.equal(train.text(path), "a text \xff")
+    local state = assert(train.open(job { threads = 2 }))
+    assert(state:load(path))
+    for step = 10, 20 do
+        state:step(step, 0.01, 0.04)
+    end
+    assert(state:export(path .. ".w"))
+    check.equal(bytes(path .. ".w") == whole, true)
+end
+
+function test.damaged_checkpoints_are_one_line()
+    local _, _, state = trained(job(), 2)
+    local path = program.folder() .. "/state"
+    assert(state:save(path, "text"))
+    local good = bytes(path)
+    for _, length in ipairs { 0, 7, 100, #good // 2, #good - 1 } do
+        assert(host.write_file(path, good:sub(1, length)))
+        check.fails_with(path, state.load, state, path)
+        check.fails_with(path, train.text, path)
+    end
+    assert(state:export(path)) -- the weights are no checkpoint
+    check.fails_with(path, state.load, state, path)
+    check.fails_with(path, train.text, path)
+end
+
+function test.a_checkpoint_of_something_else_is_one_line()
+    local _, _, state = trained(job(), 1)
+    local path = program.folder() .. "/state"
+    for _, text in ipairs {
+        "",
+        "7",
+        "{}",
+        '{"settings":{},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
+        '{"settings":{"steps":3,"evaluate":"x"},"step":1,"counted":0,"nats":0.0,"seconds":0.0}',
+    } do
+        assert(state:save(path, text))
+        check.fails_with(path .. ": run: is not what lookupc train writes", run.position, path)
+    end
+end
+
+function test.a_value_that_is_no_number_is_found()
+    local j = job()
+    j.tensors[2].mean = 0 / 0
+    local state = assert(train.open(j))
+    state:initialise()
+    check.equal(state:not_finite(), "tables")
+    local loss = state:step(1, 0.01, 0.04)
+    check.equal(loss ~= loss, true)
+end
+
+local function files_in(folder)
+    return {
+        output = folder .. "/w.safetensors",
+        checkpoint = folder .. "/w.safetensors.resume",
+        log = folder .. "/w.jsonl",
+        html = folder .. "/w.html",
+    }
+end
+
+local own = { threads = 1, save_seconds = 1e9, rank = 0 }
+local function few_steps()
+    return {
+        steps = 40,
+        evaluate = 10,
+        batch = 6,
+        context = 12,
+        rate = 0.01,
+        table_rate = 0.04,
+    }
+end
+
+-- Trains in silence.
+local function quietly(...)
+    local printed = {}
+    local print_before, note_before = host.print, host.note
+    host.print = function(text) printed[#printed + 1] = text end
+    host.note = host.print
+    local result = table.pack(pcall(run.train, ...))
+    host.print, host.note = print_before, note_before
+    return printed, table.unpack(result, 1, result.n)
+end
+
+function test.a_run_writes_weights_log_and_page()
+    local files = files_in(program.folder())
+    local printed, good, last = quietly(job(), few_steps(), own, files, { model = "bigram" })
+    check.equal(good, true)
+    check.equal(#printed, 4)
+    check.matches(printed[4], "^step 40 of 40, 2,880 tokens: loss 1%.%d+, validation 1%.%d+, [%d,]+ tokens/s$")
+    check.equal(host.kind(files.checkpoint), nil)
+    check.equal(last.step, 40)
+    local lines = {}
+    for line in bytes(files.log):gmatch "[^\n]+" do
+        lines[#lines + 1] = assert(json.decode(line))
+    end
+    check.equal(#lines, 41)
+    check.equal(lines[1].model, "bigram")
+    check.equal(lines[1].settings.steps, 40)
+    check.equal(lines[11].tables[1].tables, 2)
+    check.matches(program.page(files.html, 5), "Entropy of codes")
+end
+
+-- Every step of an interrupted run as the others; what the log had behind the checkpoint is said once.
+function test.a_resumed_run_is_the_undisturbed_one()
+    local files, again = files_in(program.folder()), files_in(program.folder())
+    quietly(job(), few_steps(), own, files, { model = "bigram" })
+    local stopped = job()
+    local write = host.write_file
+    host.write_file = function(path, text) -- the third page cannot be written
+        if path == again.html and text:find "step 30" then error("no room", 0) end
+        return write(path, text)
+    end
+    local _, good, message = quietly(stopped, few_steps(), own, again, { model = "bigram" })
+    host.write_file = write
+    check.equal({ good, message }, { false, "no room" })
+    local position = run.position(again.checkpoint)
+    check.equal(position.step, 20)
+    settings.check("w", few_steps(), position.settings)
+    check.fails_with("batch: is 7 here, but 6", function()
+        local other = few_steps()
+        other.batch = 7
+        settings.check("w", other, position.settings)
+    end)
+    local _, resumed = quietly(job(), few_steps(), own, again, { model = "bigram" }, position)
+    check.equal(resumed, true)
+    check.equal(bytes(again.output) == bytes(files.output), true)
+    local function steps_of(path)
+        local list = {}
+        for line in bytes(path):gmatch "[^\n]+" do
+            local record = json.decode(line)
+            list[#list + 1] = string.format("%s %s %s", record.step, record.loss, record.validation)
+        end
+        return table.concat(list, "\n")
+    end
+    check.equal(steps_of(again.log), steps_of(files.log))
+end
+
+function test.no_number_ends_a_run_with_its_last_good_checkpoint()
+    local files = files_in(program.folder())
+    local wild = few_steps()
+    wild.rate, wild.evaluate = 1e37, 1
+    local _, good, message = quietly(job(), wild, own, files, { model = "bigram" })
+    check.equal(good, false)
+    check.matches(message, "^step %d+: [^\n]*no number; [^\n]*checkpoint")
+end
+
+function test.settings_are_checked()
+    local function of(options)
+        return function()
+            options.seed = 1
+            return settings.of(options, 64)
+        end
+    end
+    check.fails_with("--steps is missing", of {})
+    check.fails_with("--tokens: cannot be given beside --steps", of { steps = 3, tokens = "4" })
+    check.fails_with("--context: 65: must be an integer from 2 to 64", of { steps = 3, context = 65 })
+    check.fails_with("--rate: fast: must be a number", of { steps = 3, rate = "fast" })
+    check.fails_with("--time: 5x: must be a time", of { time = "5x" })
+    check.fails_with("--dropout: 1: must be", of { steps = 3, dropout = "1" })
+    check.fails_with("--batch: 0: must be", of { steps = 3, batch = 0 })
+    local s, others = settings.of({ tokens = "2e4", batch = 5, seed = 9, time = nil }, 64)
+    check.equal(s.steps, 63)
+    check.equal(others.save_seconds, 60)
+end
+
+return test

@@ -1,0 +1,102 @@
+#!/bin/bash
+# lookupc train: a run that is killed at any moment and resumed ends with the bytes of the undisturbed one, whatever the number of threads;
+# damaged files, wrong text and full disks end in one line, and nothing is lost.
+set -euo pipefail
+kills=$(lua5.4 tests/effort.lua train_kills)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cp README.md "$folder/text.txt"
+cd "$folder"
+
+fail() {
+    echo "FAILED $*" >&2
+    exit 1
+}
+
+# says STATUS WORDS COMMAND...: it ends with that status and one line on standard error that holds these words.
+says() {
+    local status=0 wanted=$1 words=$2
+    shift 2
+    "$@" >printed 2>errors || status=$?
+    [[ $status == "$wanted" && $(wc -l <errors) == 1 && $(<errors) == *"$words"* ]] || fail "$*: status $status: $(<errors)"
+}
+
+cat >model.lua <<'END'
+return {
+    name = "tiny_lm", d = 16, heads = 2, layers = 1, vocab = 256, positions = 16, skip = true,
+    norm = { kind = "layernorm" }, attention = { context = 16 },
+    ffn = { kind = "mlp", f = 32, activation = "gelu" },
+    embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
+    tokenizer = { kind = "bytes" }, checkpoint = "mingpt",
+}
+END
+
+# The run that all are.
+train=("$LOOKUPC" train model.lua --text text.txt --steps 100 --batch 3 --rate 5e-3 --dropout 0.1 --isa scalar)
+
+"${train[@]}" -o whole.safetensors --threads 1 --html whole.html >log
+[[ $(wc -l <log) == 21 && $(tail -1 log) == 'wrote whole.safetensors: 4,800 tokens, loss '* ]] || fail "$(<log)"
+[[ ! -e whole.safetensors.resume ]] || fail "the checkpoint of a finished run is there"
+grep -q '<title>Training of tiny_lm</title>' whole.html || fail "no page"
+learnt=$(awk '{ sub(",", "", $8); print $8 }' log | sed -n '1p;20p' | tr '\n' ' ')
+awk -v l="$learnt" 'BEGIN { split(l, loss); exit !(loss[2] < loss[1] - 0.5) }' || fail "nothing is learnt: $learnt"
+
+# kill -9 whenever it wants, until it is done.
+killed=0
+more=()
+while ((killed < kills)); do
+    "${train[@]}" -o killed.safetensors --threads 2 --save-every 0.001s "${more[@]}" >log 2>&1 &
+    sleep "0.$((RANDOM % 8))"
+    if ! kill -9 $! 2>/dev/null; then break; fi
+    wait $! 2>/dev/null || true
+    killed=$((killed + 1))
+    [[ ! -e killed.safetensors.resume ]] || more=(--resume)
+    [[ ! -e killed.safetensors ]] || break
+done
+[[ -e killed.safetensors ]] || "${train[@]}" -o killed.safetensors --threads 3 "${more[@]}" >log
+cmp whole.safetensors killed.safetensors || fail "a killed run makes other weights"
+steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$1"; }
+cmp <(steps whole.jsonl) <(steps killed.jsonl) || fail "the log of a killed run is another one"
+
+# An interrupt saves first. A background job of a script ignores SIGINT, so this is SIGTERM.
+"$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa scalar -o stopped.safetensors >log 2>errors &
+until [[ -s stopped.jsonl ]] && grep -q loss stopped.jsonl; do sleep 0.02; done
+kill -TERM $!
+status=0
+wait $! || status=$?
+[[ $status == 143 && $(<errors) =~ ^'lookupc: interrupted at step '[0-9]+' of 10000; --resume goes on'$ ]] || fail "$status: $(<errors)"
+[[ -e stopped.safetensors.resume && ! -e stopped.safetensors ]] || fail "nothing was saved"
+
+# What cannot be resumed, or started.
+again=("$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o stopped.safetensors)
+says 1 'stopped.safetensors.resume: is of an unfinished run' "${again[@]}" --steps 10000
+says 1 'stopped.safetensors.resume: steps: is 7 here, but 10000 in the run' "${again[@]}" --steps 7 --resume
+says 1 'rate: is 0.5 here, but 0.002 in the run' "${again[@]}" --steps 10000 --rate 0.5 --resume
+cp text.txt kept.txt
+echo more >>text.txt
+says 1 'text: is ' "${again[@]}" --steps 10000 --resume
+mv kept.txt text.txt
+size=$(stat -c %s stopped.safetensors.resume)
+for cut in 5 $((size / 2)) $((size - 1)); do
+    head -c "$cut" stopped.safetensors.resume >cut.safetensors.resume
+    says 1 'cut.safetensors.resume: ' "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o cut.safetensors --steps 10000 --resume
+    [[ $(stat -c %s cut.safetensors.resume) == "$cut" ]] || fail "the damaged checkpoint was changed"
+done
+says 1 'none.safetensors.resume: is missing' "$LOOKUPC" train model.lua --text text.txt -o none.safetensors --steps 5 --resume
+printf 'good\nbad \xff\n' >latin.txt
+: >empty.txt
+says 1 '--text: latin.txt: byte 10, in line 2: is not UTF-8' "$LOOKUPC" train model.lua --text latin.txt -o none.safetensors --steps 5
+says 1 '--text: empty.txt: is empty' "$LOOKUPC" train model.lua --text text.txt empty.txt -o none.safetensors --steps 5
+says 1 '--valid: latin.txt' "$LOOKUPC" train model.lua --text text.txt --valid latin.txt -o none.safetensors --steps 5
+echo few >few.txt
+says 1 'tokens to train on: must be more than --context = 16' "$LOOKUPC" train model.lua --text few.txt -o none.safetensors --steps 5
+says 1 'is the input text.txt' "$LOOKUPC" train model.lua --text text.txt -o text.txt --steps 5
+cmp text.txt "$OLDPWD/README.md"
+[[ ! -e none.safetensors && ! -e none.safetensors.resume ]] || fail "something was written"
+
+# A disk that fills up: the last checkpoint stays, and goes on elsewhere.
+says 1 'File too large' bash -c 'trap "" XFSZ; ulimit -f 100; exec "$@"' _ \
+    "${train[@]}" -o full.safetensors
+[[ ! -e full.safetensors ]] || fail "half-written weights"
+
+echo "$killed times killed: the same bytes"
