@@ -963,14 +963,16 @@ function test.compilers_that_fail()
     refuses(1, "gcc: exit status 1", verify("--cflags", "-fno-such-flag"))
 end
 
-function test.bench_for_machines()
-    local found =
-        assert(json.decode(works { "bench", tiny, "--isa", "scalar", "--batch", "3", "--repetitions", "1", "--json" }))
+function test.bench_for_machines_and_as_a_page()
+    local page = folder .. "/page.html"
+    local words =
+        { "bench", tiny, "--isa", "scalar", "--batch", "1,3,200", "--repetitions", "1", "--html", page, "--json" }
+    local found = assert(json.decode(works(words)))
     for _, key in ipairs { "cpu", "isa", "compiler", "flags" } do
         check.equal(found.host[key] ~= nil and key, key)
     end
-    check.equal(#found.results, 1)
-    local r = found.results[1]
+    check.equal(#found.results, 3)
+    local r = found.results[2]
     check.equal(
         { r.model, r.batch, r.threads, r.isa, r.table_dtype, r.projection_dtype },
         { "tiny", 3, 1, "scalar", "f32", "f32" }
@@ -995,11 +997,6 @@ function test.bench_for_machines()
     end
     check.near(r.limit_share, r.limit_us / r.us_per_token, 1e-6 * r.limit_share)
     check.equal(r.limit_us > 0, true)
-end
-
-function test.bench_as_a_page()
-    local page = folder .. "/page.html"
-    works { "bench", tiny, "--isa", "scalar", "--batch", "1,3,200", "--repetitions", "1", "--html", page }
     local text = program.page(page, 3)
     for _, name in ipairs { "tiny", "tokens a call", "GFLOP/s", "times as fast", "scalar", "share of limit" } do
         check.matches(text, name)
@@ -1014,17 +1011,6 @@ function test.a_page_that_cannot_be_written()
     } do
         refuses(1, fragment, { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--html", path })
     end
-end
-
-function test.bench_of_another_type()
-    local r = assert(
-        json.decode(
-            works { "bench", tiny, "--isa", "scalar", "--tables", "i8", "--batch", "3", "--repetitions", "1", "--json" }
-        )
-    ).results[1]
-    check.equal({ r.table_dtype, r.projection_dtype, r.same_type }, { "i8", "f32", "i8" })
-    check.near(r.gather_gbytes, 8 * 64 * 1e-3 / r.stages.gather, 1e-6 * r.gather_gbytes)
-    check.equal(r.rel_err > 1e-3 and r.rel_err < 2e-2, true)
 end
 
 local function with(words, ...) return table.move({ ... }, 1, select("#", ...), #words + 1, { table.unpack(words) }) end
@@ -1057,8 +1043,9 @@ end
 function test.bench_beside_chosen_rivals()
     local words =
         { "bench", tiny, "--isa", "scalar", "--batch", "1", "--repetitions", "1", "--tables", "i8", "--rivals" }
-    local text = works(with(words, "f32"))
+    local text = works(with(words, "f32", "--projection", "bf16"))
     check.equal({ text:find("same type", 1, true) }, {})
+    check.matches(text, "float32, projection in bf16, tables in i8\n")
     check.matches(text, " x f32 ")
     local r = assert(json.decode(works(with(words, "same", "--json")))).results[1]
     check.equal({ r.same_type, r.speedup, r.dense_library, #r.rivals > 2 }, { "i8", nil, nil, true })
@@ -1066,66 +1053,56 @@ function test.bench_beside_chosen_rivals()
     refuses(1, "--rivals", { "bench", "gen/models/kws.lua", "--arithmetic", "integer", "--rivals", "f32" })
 end
 
--- All types of one run stand beside the same dense FFN, each with its own rows.
+-- All types of one run stand beside the same dense FFN, each with its own rows. Types of the projection combine with
+-- those of the tables; half the bytes are twice the FLOP a byte.
 function test.bench_of_several_types()
-    local words = { "bench", tiny, "--isa", "scalar", "--tables", "i8,f32", "--batch", "2,40", "--repetitions", "1" }
-    local results = assert(json.decode(works(with(words, "--json")))).results
-    local seen = {}
+    local page = folder .. "/types.html"
+    local words = { "bench", tiny, "--isa", "scalar", "--repetitions", "1" }
+    words = with(words, "--projection", "f32,bf16", "--tables", "i8,f32", "--batch", "3,40")
+    local results, seen = assert(json.decode(works(with(words, "--json", "--html", page)))).results, {}
     for i, r in ipairs(results) do
-        seen[i] = r.table_dtype .. " " .. r.batch
+        seen[i] = r.projection_dtype .. " " .. r.table_dtype .. " " .. r.batch
         check.near(
             r.gather_gbytes,
             8 * 64 * (r.table_dtype == "i8" and 1 or 4) * 1e-3 / r.stages.gather,
             1e-6 * r.gather_gbytes
         )
-        check.equal({ r.rel_err > 1e-3, r.random_rows_gbytes > 0 }, { r.table_dtype == "i8", true })
+        check.equal(r.random_rows_gbytes > 0, true)
+        if r.projection_dtype == "f32" then
+            local i8 = r.table_dtype == "i8"
+            check.equal({ r.rel_err > 1e-3, r.rel_err < 2e-2, r.same_type }, { i8, true, r.table_dtype })
+        end
     end
-    check.equal(seen, { "i8 2", "i8 40", "f32 2", "f32 40" })
+    check.equal(seen, {
+        "f32 i8 3",
+        "f32 i8 40",
+        "f32 f32 3",
+        "f32 f32 40",
+        "bf16 i8 3",
+        "bf16 i8 40",
+        "bf16 f32 3",
+        "bf16 f32 40",
+    })
     check.equal(results[1].dense_us_per_token, results[3].dense_us_per_token)
     check.equal(results[1].random_rows_gbytes ~= results[3].random_rows_gbytes, true)
-    local text = works(with(words, "--html", folder .. "/types.html"))
+    local flop = results[1].flop_per_byte.project
+    check.near(results[5].flop_per_byte.project, 2 * flop, 1e-9 * 2 * flop)
+    check.matches(assert(host.read(page)), "tables i8, f32, projection f32, bf16,")
+    local text = works(words)
     check.matches(text, " x same type .* x f32 ")
-    check.matches(text, "\nisa     tables tokens ")
-    check.matches(text, "\nscalar  i8          2 ")
-    check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
-    check.matches(assert(host.read(folder .. "/types.html")), "tables i8, f32,")
-end
-
--- Types of the projection combine with those of the tables; half the bytes are twice the FLOP a byte.
-function test.bench_of_several_projections()
-    local words = {
-        "bench",
-        tiny,
-        "--isa",
-        "scalar",
-        "--projection",
-        "f32,bf16",
-        "--tables",
-        "i8,f32",
-        "--batch",
-        "3",
-        "--repetitions",
-        "1",
-    }
-    local results, seen = assert(json.decode(works(with(words, "--json")))).results, {}
-    for i, r in ipairs(results) do
-        seen[i] = r.projection_dtype .. " " .. r.table_dtype
-    end
-    check.equal(seen, { "f32 i8", "f32 f32", "bf16 i8", "bf16 f32" })
-    check.near(
-        results[3].flop_per_byte.project,
-        2 * results[1].flop_per_byte.project,
-        1e-9 * results[3].flop_per_byte.project
-    )
-    local text = works(with(words, "--html", folder .. "/projections.html"))
     check.matches(text, "\nisa     projection tables tokens ")
     check.matches(text, "\nscalar  bf16       i8          3 ")
     check.matches(text, "random rows of i8 %d+, of f32 %d+ GB/s")
-    check.matches(assert(host.read(folder .. "/projections.html")), "tables i8, f32, projection f32, bf16,")
-    check.matches(
-        works { "bench", tiny, "--isa", "scalar", "--projection", "bf16", "--batch", "1", "--repetitions", "1" },
-        "float32, projection in bf16, tables in f32\n"
-    )
+end
+
+-- A column for the types that differ.
+function test.bench_of_one_projection()
+    local page = folder .. "/tables.html"
+    local words = { "bench", tiny, "--isa", "scalar", "--repetitions", "1", "--batch", "2", "--html", page }
+    local text = works(with(words, "--tables", "i8,f32"))
+    check.matches(text, "\nisa     tables tokens ")
+    check.matches(text, "\nscalar  i8          2 ")
+    check.matches(assert(host.read(page)), "tables i8, f32,")
 end
 
 function test.bench_of_several_threads()
@@ -1143,7 +1120,9 @@ function test.verify_of_several_threads()
         if cc == "clang" and not program.links("clang", "-fopenmp") then
             host.note "skipped: clang has no OpenMP library"
         else
-            local found = assert(json.decode(works { "verify", tiny, "--threads", "3", "--cc", cc, "--json" }))
+            local found = assert(
+                json.decode(works { "verify", tiny, "--isa", sets.in_turn(), "--threads", "3", "--cc", cc, "--json" })
+            )
             check.equal({ found.ok, found.threads }, { true, 3 })
             for _, result in ipairs(found.results) do
                 local numbers = {}
