@@ -15,11 +15,11 @@ end
 -- What kernels of products are called: by the type of the weights, and of inputs that are rounded.
 function product.name(type, rounded) return "product_" .. type.name .. (rounded and "_by_" .. rounded.name or "") end
 
--- So many at a time, then half of that and what is left, down to one.
-local function halves(count)
+-- So many at a time, then two thirds and a third of that, and halves, down to one: a rest takes few calls.
+local function thirds(count)
     local list = { count }
-    while list[#list] > 1 do
-        list[#list + 1] = (list[#list] + 1) // 2
+    for _, next in ipairs { count * 2 // 3, count // 3, count // 6, 1 } do
+        if next > 0 and next < list[#list] then list[#list + 1] = next end
     end
     return list
 end
@@ -37,7 +37,7 @@ function product.plan(choices, lanes, type, rounded, one_by_one)
     local p = {
         several = not one_by_one,
         strip_vectors = choices["product.vectors"],
-        tokens = rounded and halves(one_by_one and 1 or choices["product.tokens"])
+        tokens = rounded and thirds(one_by_one and 1 or choices["product.tokens"])
             or product.falling(choices["product.tokens"], 3),
         depth = choices["product.depth"],
         alone_vectors = choices["few.vectors"],
