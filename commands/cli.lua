@@ -89,7 +89,15 @@ local cache_option = {
         .. table.concat(dtype.cache_names, ", ")
         .. "; default f32",
 }
-local type_options = { tables_option, projection_option, type_option, cache_option }
+local activations_option = {
+    name = "activations",
+    value = "TYPE",
+    values = dtype.activation_names,
+    doc = "type that a transformer's products round a token's inputs to, which needs --type of the same: "
+        .. table.concat(dtype.activation_names, ", ")
+        .. "; default f32",
+}
+local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }
 local threads_option = {
     name = "threads",
     value = "N",
@@ -133,6 +141,7 @@ local text_options = {
     tuned_option,
     type_option,
     cache_option,
+    activations_option,
     threads_option,
     compiler_option,
     flags_option,
@@ -292,6 +301,7 @@ local commands = {
             tables_option,
             projection_option,
             type_option,
+            activations_option,
             depfile_options,
         },
     },
@@ -393,6 +403,7 @@ local commands = {
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
             }),
             cache_option,
+            activations_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
             threads_option,
             {

@@ -59,7 +59,7 @@ end
 -- Options of emit that only one of its two profiles has.
 local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
-local of_bundles = { "for", "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
+local of_bundles = { "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
@@ -255,9 +255,8 @@ function commands.pack(arguments, options)
     local errors, changed = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     write_depfile(options, { options.o })
-    host.print(
-        string.format("%s %s, %s, %s", changed and "wrote" or "same ", options.o, figures.bytes(p.packed_bytes), text)
-    )
+    local word = changed and "wrote" or "same "
+    host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
     return 0
 end
 

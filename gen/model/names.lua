@@ -16,7 +16,8 @@ do
 end
 -- A model's header is <name>.h: it must not hide one of these.
 for header in
-    ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
+    ([[arm_acle arm_mve arm_neon arm_sve assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits
+locale math setjmp signal
 stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time
 uchar wchar wctype]]):gmatch("%S+")
 do

@@ -405,9 +405,9 @@ end
 
 function test.pack_leaves_a_blob_alone_that_did_not_change()
     local folder = program.folder()
-    local weights, output = folder .. "/w.safetensors", folder .. "/tiny.bin"
-    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", output, ... }):match "^%S+ +" end
-    local function identity() return process.run({ "stat", "-c", "%i %y", output }).output end
+    local weights, blob = folder .. "/w.safetensors", folder .. "/tiny.bin"
+    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", blob, ... }):match "^%S+ +" end
+    local function identity() return process.run({ "stat", "-c", "%i %y", blob }).output end
     works { "sample", tiny, "-o", weights }
     check.equal(packed(), "wrote ")
     local before = identity()

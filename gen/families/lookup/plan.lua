@@ -422,6 +422,7 @@ end
 --   names           of the part (gen/model/names.lua)
 --   x_step, y_step  floats from token to token
 --   codes_of        a plan with the same projection, whose kernels make the codes (optional)
+--   one_by_one      calls are for one token: there are no kernels for many where those for few are possible (optional)
 -- or { target = a row of gen/plan/target.lua }: the firmware of a model.
 -- `isas` then have what they need for tables of that type, if they want it.
 function plan.build(m, isas, wanted, tables, projection_type, part)
@@ -479,7 +480,8 @@ function plan.build(m, isas, wanted, tables, projection_type, part)
     }
     p.digest = lookup_sections.digest(m, sections, layout.pitch)
     for i, isa in ipairs(isas) do
-        p.variants[i] = target and firmware_of(m, shape, isa, choices[i])
+        local alone = target or part and part.one_by_one and schedule.few_possible(shape, isa)
+        p.variants[i] = alone and firmware_of(m, shape, isa, choices[i])
             or variant_of(m, shape, isa, choices[i], p.openmp)
         if not p.makes_codes then
             local others = part.codes_of.variants[i]
