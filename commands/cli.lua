@@ -4,6 +4,7 @@ local host = require "host"
 local dtype = require "gen.plan.dtype"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
+local machine = require "gen.plan.machine"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
@@ -41,6 +42,12 @@ local schedule_option = {
     name = "schedule",
     value = "CHOICES",
     doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)",
+}
+local for_option = {
+    name = "for",
+    value = "MACHINE",
+    values = machine.names,
+    doc = "defaults for a CPU: " .. table.concat(machine.names, ", ") .. "; --schedule goes before them",
 }
 local tuned_option =
     { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
@@ -154,6 +161,7 @@ local commands = {
             json_option,
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             arithmetic_option,
             type_options,
@@ -168,6 +176,7 @@ local commands = {
             json_option,
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             type_options,
         },
@@ -189,6 +198,7 @@ local commands = {
             },
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             baseline_option,
             arithmetic_option,

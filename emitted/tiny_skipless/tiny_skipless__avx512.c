@@ -193,7 +193,7 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
     __m512 y3_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2) {
+    for (; k < inputs - inputs % 2; k += 2) {
         const float *row = w + k * 32;
         _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
@@ -298,7 +298,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
     __m512 y0_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2) {
+    for (; k < inputs - inputs % 2; k += 2) {
         const float *row = w + k * 32;
         _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);

@@ -139,9 +139,10 @@ static size_t sequence_of(const reference_transformer *model, size_t token, size
     return end;
 }
 
-/* y[tokens][heads * width] = softmax(q k scale) v. */
-static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
-                   size_t tokens)
+/* y[tokens][heads * width] = softmax(q k scale) v; with a shape alpha v of the token itself + beta softmax(q k scale) v - gamma times the
+   mean of v. */
+static void attend(const reference_transformer *model, const double *shape, const double *q, const double *k, const double *v, double *y,
+                   double *score, size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
     for (size_t t = 0; t < tokens; ++t) {
@@ -169,6 +170,13 @@ static void attend(const reference_transformer *model, const double *q, const do
             }
             for (size_t i = 0; i < width; ++i)
                 out[i] /= sum;
+            for (size_t i = 0; shape && i < width; ++i) {
+                const double *part = shape + 3 * head;
+                double mean = 0.0;
+                for (size_t s = first; s <= last; ++s)
+                    mean += v[s * e + shared + i] / (double)(last - first + 1);
+                out[i] = part[0] * v[t * e + shared + i] + part[1] * out[i] - part[2] * mean;
+            }
         }
     }
 }
@@ -219,7 +227,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, q, k, v, mixed, mixed + tokens * all, tokens);
+        attend(model, block->shape, q, k, v, mixed, mixed + tokens * all, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);

@@ -363,14 +363,18 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
         ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
+    reference_block_norm shape = {0};
     ok = ok && reference_norm_at(L, where, checkpoint, "first", &block.first, error, ERROR_SIZE) &&
-         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE);
+         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE) &&
+         reference_norm_at(L, where, checkpoint, "shape", &shape, error, ERROR_SIZE);
+    block.shape = shape.gain;
     ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
     free(block.first.gain);
     free(block.first.offset);
     free(block.second.gain);
     free(block.second.offset);
+    free(shape.gain);
     return ok;
 }
 

@@ -253,13 +253,45 @@ $(i)$(helper)_round_head(all, value);
     }
 }
 
-//$ local needs_first = positioned or shape.rope
+//$ if shape.shaped then
+/* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
+   mean is that of all values that a token attends to. value: of the head, from position 0 on; shape: alpha, beta and gamma of each head. */
+static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens, size_t end, float *restrict y)
+{
+    float total[$(macro("VALUE_PITCH"))];
+    const float zero = $hidden(0.0f);
+    size_t seen = 0;
+
+    for (size_t i = 0; i < $(macro("VALUE_PITCH")); ++i)
+        total[i] = zero;
+    for (size_t token = 0; token < tokens; ++token) {
+//$ if shape.causal then
+        const size_t last = first + token + 1 < end ? first + token + 1 : end;
+//$ else
+        const size_t last = end;
+//$ end
+        for (; seen < last; ++seen)
+            for (size_t i = 0; i < $(macro("VALUE_PITCH")); i += $(lanes)) {
+                const $(isa.vector) sum = $(isa.add(isa.load_unaligned("total", "i"), isa.load_unaligned("value", "seen * " .. macro("VALUE_PITCH") .. " + i")));
+                $(isa.store_unaligned("total", "i", "sum"));
+            }
+        for (size_t row = 0; row < $(group); ++row, y += $(macro("VALUE_PITCH"))) {
+            const float *own = value + (first + token) * $(macro("VALUE_PITCH")), *parts = shape + row * 3;
+            const float share = parts[2] / (float) last;
+            for (size_t i = 0; i < $(macro("VALUE_PITCH")); ++i)
+                y[i] = parts[0] * own[i] + parts[1] * y[i] - share * total[i];
+        }
+    }
+}
+
+//$ end
+//$ local needs_first = positioned or shape.rope or shape.shaped
 //$ local function of_head(name) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") or name end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
 /* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(shape.heads) heads of $(shape.width). */
-static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
+static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")$(shape.shaped and "const float *parts, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
 {
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
@@ -315,6 +347,9 @@ $(inner)}
 $(i)}
 //$ end
 $(i)$(v.names.attention)(queries, $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, totals);
+//$ if shape.shaped then
+$(i)$(helper)_shape($(value_text), $(heads and (group > 1 and "parts + head * " .. 3 * group or "parts + head * 3") or "parts"), first + token, $(some and "count" or "1"), $(shape.causal and "first + token + " .. (some and "count" or "1") or "end"), sums);
+//$ end
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
 //$ local out = i
 //$ if number ~= "1" then
@@ -427,6 +462,7 @@ static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(help
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
+//$ local shape_text = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER") .. ", " or ""
 //$ local function of_run(name) return name .. " + run.token * " .. step_of(name) .. ", " .. step_of(name) end
 //$ -- The elements of a token that a step writes.
 //$ local function width_of(step)
@@ -453,13 +489,13 @@ $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_a
 $(i)for (size_t token = 0; token < count; token += $(v.queries)) {
 $(i)    const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
-$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
 $(i)}
 //$     elseif step.op == "attend" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
-$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope or shape.shaped) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
 //$     elseif step.op == "attend" then
-$(i)$(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
+$(i)$(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope or shape.shaped) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
 //$     elseif step.op == "lookup" then
 //$         for n, part in ipairs(step.parts) do
 //$             local indent = i .. "    "

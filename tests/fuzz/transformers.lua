@@ -59,6 +59,7 @@ function transformers.drawn(random)
     if random(0, 5) == 0 then
         m.d_in, m.layers, m.attention.eliminate = random(1, 100), 1, "none"
     end
+    if not m.attention.window and random(0, 3) == 0 then m.attention.shaped = true end
     return m
 end
 
@@ -107,6 +108,7 @@ function transformers.plan(index, sets)
     local given, m, random = transformers.model(index)
     local options = transformers.types(random, sets)
     options.schedule = {}
+    if m.attention.shaped then options.cache = "f32" end
     if not m.attention.causal and random(0, 1) == 0 then options.sequences = { positions = random(1, 400) } end
     local shape, types = plan.build(m, sets, options).shape, family.isa_types(options)
     for _, set in ipairs(sets) do

@@ -110,6 +110,20 @@ function test.windows_to_both_sides()
     )
 end
 
+-- Also beside the weights before they are merged.
+function test.shaped_attention()
+    verified(
+        "shaped",
+        "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', shaped = true, rope = {}, context = 100 }, \z
+            ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    verified(
+        "shaped_parallel",
+        "d = 24, heads = 3, parallel = true, attention = { eliminate = 'Q', shaped = true, causal = false, \z
+            context = 70 }, ffn = { kind = 'glu', f = 30, activation = 'silu' }"
+    )
+end
+
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.
 function test.types_of_the_cache()
     for _, cache in ipairs { "f16", "i8" } do

@@ -19,7 +19,7 @@ return function(p, v, symbol)
         tile = v.tile,
         vectors = v.vectors,
         prologue = prologue(p, v.isa),
-        helper = p.names.helper(few),
+        helper = p.names.helper(few and "few" or v.word),
         score = shape.score,
         weighted = shape.weighted,
         norm = m.norm ~= nil,

@@ -87,6 +87,7 @@ local function constants_of(p)
                 end
             end
         end
+        if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
         if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
     end
     for _, part in ipairs(shape.cache.parts) do
@@ -174,6 +175,9 @@ function transformer_plan.build(m, isas, options)
     local type = dtype.get(options.type, "type")
     local activations = dtype.activations(options.activations, type)
     local shape = shape_of.of(m, type, dtype.get(options.cache, "cache"), activations, options.sequences)
+    if shape.shaped and not shape.cache.type.plain then
+        error("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped", 0)
+    end
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
     for _, map in ipairs(activations and own_maps or {}) do
@@ -204,7 +208,8 @@ function transformer_plan.build(m, isas, options)
                 public,
                 shape.made,
                 variant.pitch(shape.d),
-                variant.pitch(shape.made)
+                variant.pitch(shape.made),
+                options.one_by_one
             )
         or {}
     local before, after = steps_of.of(shape, has, parts)

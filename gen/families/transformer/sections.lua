@@ -115,6 +115,22 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
             end
         end
     end
+    if shape.shaped then
+        local section = add(
+            "attention_shape",
+            f32,
+            m.layers * 3 * shape.heads,
+            "[" .. m.layers .. "][" .. shape.heads .. "] alpha, beta and gamma of heads"
+        )
+        for layer = 0, m.layers - 1 do
+            local view = checkpoint.attention_shape(m, first + layer)
+            piece(section, layer, 3 * shape.heads, {
+                from = view.tensor,
+                shape = view.shape,
+                boxes = whole(3 * shape.heads),
+            })
+        end
+    end
     if shape.rope then
         local half, digits = shape.rope.half, shape.rope.digits
         local count = (digits and 256 or shape.context) * half

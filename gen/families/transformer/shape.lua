@@ -68,6 +68,7 @@ function shape.of(m, type, cache_type, activations, sequences)
         activation = m.ffn.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
+        shaped = m.attention.shaped or false,
     }
     -- What makes a block's input delivers its q, k and v, side by side.
     s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil

@@ -5,6 +5,7 @@ local runner = require "transformer"
 local checkpoint = require "gen.model.checkpoint_names"
 local compile = require "harness.base.compile"
 local family = require "gen.families.transformer.family"
+local fuse = require "gen.families.transformer.fuse"
 local fuse_weights = require "gen.families.transformer.fuse_weights"
 local input = require "harness.verify.input"
 local packing = require "gen.families.packing"
@@ -169,6 +170,7 @@ function transformer.reference_job(p, path, types, without, first)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
+        if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
     layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
@@ -304,13 +306,24 @@ local function is_unfused(m, path)
     return false
 end
 
+-- Raises the line that `prepare` would raise for a checkpoint in options.weights with other tensors than it wants.
+function transformer.check_weights(p, options)
+    local m, path = p.model, options.weights
+    local word = m.attention.eliminate
+    if word ~= "none" and not p.own and is_unfused(m, path) then
+        fuse.steps(m, tensors_of(path), { weights = path, ignore = options.ignore, eliminate = word })
+    else
+        packing.check(p, { weights = path, prefix = "", ignore = options.ignore })
+    end
+end
+
 -- The names of types `types` with activations that are not rounded.
 local function with_float_activations(types) return { type = types.type, cache = types.cache, activations = "f32" } end
 
--- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded,
--- whole, packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded`
--- likewise where products round their inputs, without that, `whole` end to end from the unfused ones, if there are
--- any. A checkpoint in options.weights may be either; an unfused one is fused here.
+-- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
+-- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise where
+-- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint in
+-- options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate

@@ -29,6 +29,8 @@ end
 
 function tuning.gather_i8() return false end
 
+tuning.check_weights = execute.check_weights
+
 function tuning.prepare(p, directory, options)
     local prepared = execute.prepare(
         p,
