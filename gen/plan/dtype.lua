@@ -14,9 +14,10 @@
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either
---   products       a token's inputs may be rounded to it, too, and products be sums of integers (--activations NAME), nil:
---                  they may not. Weights are then packed as the type `packed`, `rows` inputs of an output in a word of C type
---                  `storage`: unsigned bytes, 128 more than the integer; so many inputs at most have a sum below 2^31
+--   products       a token's inputs may be rounded to it, too, and products be sums of integers (--activations NAME),
+--                  nil: they may not. Weights are then packed as the type `packed`, `rows` inputs of an output in a
+--                  word of C type `storage`: unsigned bytes, 128 more than the integer; `most_inputs` at most have a
+--                  sum below 2^31
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.

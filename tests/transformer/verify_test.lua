@@ -156,8 +156,8 @@ function test.rounded_activations()
         rounded_post = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = \z
             'roberta', positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = \z
             'mlp', f = 65, activation = 'gelu' }",
-        rounded_lookup = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm' }, attention = { context = 30 }, \z
-            ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
+        rounded_lookup = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm' }, attention = { context = \z
+            30 }, ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
     } do
         local path = model(name, text)
         local words = { "verify", path, "--cflags", "-O1", "--json", "--type", "i8", "--activations", "i8" }
@@ -171,12 +171,14 @@ function test.rounded_activations()
 end
 
 function test.activations_are_rounded_only_where_kernels_can()
+    local blocks, whole = "gen/models/tiny_skipless.lua", "gen/models/gpt_nano_sort.lua --profile firmware"
     for options, message in pairs {
-        ["gen/models/tiny_skipless.lua --activations i8"] = '--activations: "i8": needs --type i8, not f32',
-        ["gen/models/tiny_skipless.lua --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
-        ["gen/models/tiny_skipless.lua --type i8 --activations f16"] = '--activations: "f16": must be one of f32, i8',
+        [blocks .. " --activations i8"] = '--activations: "i8": needs --type i8, not f32',
+        [blocks .. " --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
+        [blocks .. " --type i8 --activations f16"] = '--activations: "f16": must be one of f32, i8',
         ["gen/models/tiny.lua --activations i8"] = "--activations: i8: is for a transformer, not for a LookupFFN",
-        ["gen/models/gpt_nano_sort.lua --type i8 --activations i8 --profile firmware --target generic --weights w"] = '--activations: "i8": not for firmware, which multiplies floats',
+        [whole .. " --type i8 --activations i8 --target generic --weights w"] = '--activations: "i8": not for \z
+            firmware, which multiplies floats',
     } do
         local words = { "emit" }
         for word in options:gmatch "%S+" do

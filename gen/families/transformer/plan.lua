@@ -159,15 +159,16 @@ local function rounded_inputs(lists)
     return list
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations,
--- of weights, cache and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
--- after), for timing: what is left of linear maps and steps; sequences = { positions = N }, where tokens attend to all:
--- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that
--- are a part of a model: names, of the part (names.part); first_layer, the number of their first layer in the
--- checkpoint; at, where their sections begin in the blob; shared_product(number, isa, product), the name of the model's
--- own kernel for products that are planned so, or nil; one_by_one: schedules have chunks of one token, and calls give
--- no products of several; float_sums: norms sum in floats instead of doubles; threads: the names
--- { ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
+-- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache,
+-- activations, of weights, cache and inputs of products (names, default f32); schedule, the choices wanted by name
+-- of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps; sequences =
+-- { positions = N }, where tokens attend to all: calls are for several sequences of together N positions at most,
+-- each filled up to a multiple of 32. Of blocks that are a part of a model: names, of the part (names.part);
+-- first_layer, the number of their first layer in the checkpoint; at, where their sections begin in the blob;
+-- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
+-- one_by_one: schedules have chunks of one token, and calls give no products of several; float_sums: norms sum in
+-- floats instead of doubles; threads: the names { ranges, range } of the functions that share a call's tokens among
+-- threads of the model's OpenMP build.
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
