@@ -5,11 +5,11 @@ import tempfile
 
 import numpy as np
 
-from definitions import GPT, LLAMA, LOOKUP, lookup_gpt_bh4, with_lookup
+from definitions import GPT, LLAMA, LOOKUP, SHAPED, lookup_gpt_bh4, with_lookup
 from lookupc import effort, instruction_sets, read_safetensors, write_safetensors
 from model_gradients_test import made, worst_gradient, write_model
 from model_training import Trainer
-from whole import Decoder, works
+from whole import Decoder, Encoder, works
 
 STRIDE = effort("train_stride")
 SET = "scalar" if STRIDE > 1 else instruction_sets()[-1]
@@ -70,6 +70,65 @@ def parts_agree(folder):
         off = max(np.abs(r[2] - results[0][2]).max() for r in results) / np.abs(results[0][2]).max()
         print(f"{name:8} parts: repeatable {repeats}, the same {same}, gradients differ by {off:.1e}")
         good = good and repeats and same and off < 1e-6
+    return good
+
+
+NEOX = """{ name = "m", d = 40, heads = 5, layers = 3, vocab = 33, parallel = true, skip = true, norm = { kind = "layernorm" },
+    attention = { context = 70, rope = { share = 0.5 } }, ffn = { kind = "mlp", f = 50, activation = "gelu" }, embedding = {},
+    output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "gpt_neox" }"""
+MAPPED = """{ name = "m", d = 32, heads = 4, layers = { { d_in = 24, head_dim = 8, heads = 3 }, { count = 2 }, { ffn = { kind = "lookup", h = 5,
+    tau = 4, projection = { kind = "dense" }, score = "gelu", scale = "1/h" } } }, vocab = 29, skip = true, norm = { kind = "layernorm" },
+    attention = { causal = false, context = 50 }, ffn = { kind = "mlp", f = 36, activation = "relu" },
+    embedding = { d = 18, scale = 2, sinusoidal = { order = "halves", steps = "n-1" }, norm = { kind = "layernorm" } },
+    output = { head = { bias = true } }, checkpoint = "roberta" }"""
+# Shapes that the definitions in NumPy do not have.
+OTHERS = {
+    "neox": NEOX,
+    "windowed": NEOX.replace("context = 70", "context = 70, window = 9"),
+    "near": NEOX.replace("context = 70", "context = 70, causal = false, window = 9"),
+    "eliminated": LLAMA.replace("rope = {}", "rope = {}, eliminate = 'QP'"),
+    "post": LLAMA.replace("eps = 1e-6 },\n", "eps = 1e-6, place = 'post' },\n"),
+    "mapped": MAPPED,
+    "interleaved": LLAMA.replace("rope = {}", "rope = { pairs = 'interleaved' }").replace("40", "256").replace("heads = 4, kv_heads = 2", "heads = 2, kv_heads = 1"),
+    "plain": SHAPED.replace("shaped = true, ", ""),
+}
+
+
+def other_shapes(folder):
+    """Logits of training and inference; gradients beside differences of losses, which float32 makes coarse."""
+    good = True
+    for number, (name, source) in list(enumerate(OTHERS.items()))[::STRIDE]:
+        path, weights, tensors = sampled(folder, name, source)
+        sets = [s for s in instruction_sets() if s != "sse4"]
+        isa, step = sets[number % len(sets)], 2e-3
+        t = Trainer(path, f"{folder}/{name}.train", isa)
+        own = {tensor["name"]: tensors[tensor["name"]] for tensor in t.plan["tensors"]}
+        t.load(own)
+        write_safetensors(weights, own, "F32")
+        random, causal = np.random.default_rng(number), "causal = false" not in source
+        ids, targets = (random.integers(0, 29, (2, 50)).astype(np.int32) for _ in range(2))
+        if causal:
+            model = Decoder(path, weights, f"{folder}/{name}.d", isa)
+            wanted = np.array([model.prefill_all(model.start(), row) for row in ids])
+        else:
+            model = Encoder(path, weights, f"{folder}/{name}.d", isa)
+            wanted = np.array([model.encode(row, rows=50) for row in ids])
+        capped = 5 * np.tanh(t.logits(ids) / 5) if "soft_cap" in source else t.logits(ids)
+        off = np.abs(capped - wanted).max() / np.abs(wanted).max()
+        t.run(ids, targets, **t.lists())
+        gradient, kept, worst = t.gradients.astype(np.float64), t.parameters.copy(), 0.0
+        for _ in range(3):
+            direction = np.where(gradient != 0, random.standard_normal(gradient.size), 0.0) * np.linalg.norm(gradient) / gradient.size**0.5 + gradient
+            direction /= np.linalg.norm(direction)
+            ends = []
+            for sign in (1, -1):
+                t.parameters[: gradient.size] = kept[: gradient.size] + sign * step * direction
+                ends.append(t.run(ids, targets, back=False))
+            t.parameters[:] = kept
+            wanted, found = (ends[0] - ends[1]) / (2 * step), gradient @ direction
+            worst = max(worst, abs(wanted - found) / np.linalg.norm(gradient))
+        print(f"{name:12} {isa:8} logits {off:.1e}, gradients {worst:.1e}")
+        good = good and off < 1e-5 and (worst < 2e-3 or "lookup" in source)
     return good
 
 
@@ -147,7 +206,7 @@ def errors_are_noticed(folder):
 
 def main():
     good = True
-    for test in (forward_is_inference, parts_agree, dropout_is_a_mask, padding_does_not_count, errors_are_noticed):
+    for test in (forward_is_inference, other_shapes, parts_agree, dropout_is_a_mask, padding_does_not_count, errors_are_noticed):
         with tempfile.TemporaryDirectory() as folder:
             good = test(folder) and good
     return 0 if good else 1
