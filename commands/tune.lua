@@ -228,6 +228,7 @@ local function session(o, options, m, family, isa, cc, files, records)
         show = progress(title),
     }
     local p = tuning.plan(s, nil)
+    if options.weights then hooks.check_weights(p, options) end -- also where the store answers
     s.digest, s.schedules = p.digest, family.space
     local sample, sample_family = hooks.sample(m, p, caches, options)
     s.model, s.family = sample, sample_family or family

@@ -66,15 +66,21 @@ local function check_leftovers(p, files, model_name)
     leftovers.check_ignored(files.weights, found, files.ignore)
 end
 
--- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
--- Returns the relative errors that rounding made, by section, and whether the blob is another one than before: if not,
--- the file was left alone. Raises one line.
-function packing.pack(p, files)
-    if families.get(p.family).without_weights then return assert(weights.pack(blob.packing(p, files))) end
+-- What weights.pack is told to do for plan `p`, whose leftovers are none; raises one line.
+local function job_of(p, files)
+    if families.get(p.family).without_weights then return blob.packing(p, files) end
     inputs.note_checkpoint(files.weights)
     local own, model_name = spelled(p, files)
     check_leftovers(own, files, model_name)
-    return assert(weights.pack(blob.packing(own, files)))
+    return blob.packing(own, files)
 end
+
+-- Packs for plan `p`; files: { weights, output, prefix, blocks_in_out, ignore }, the last one the option --ignore.
+-- Returns the relative errors that rounding made, by section, and whether the blob is another one than before: if not,
+-- the file was left alone. Raises one line.
+function packing.pack(p, files) return assert(weights.pack(job_of(p, files))) end
+
+-- Raises the line that packing would raise for other tensors than those of plan `p`, without reading their values.
+function packing.check(p, files) assert(weights.check(job_of(p, files))) end
 
 return packing

@@ -543,14 +543,41 @@ static bool check_tensors(packing *p, int job)
     return ok;
 }
 
+/* The packing that the job at 1 describes, with nothing done yet. */
+static packing packing_of(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    packing p = {.L = L, .path = field_text(L, 1, where, "weights", ""), .prefix = field_string(L, 1, "prefix")};
+    if (*p.path == '\0')
+        p.path = NULL;
+    lua_getfield(L, 1, "blocks_in_out");
+    p.blocks_in_out = lua_toboolean(L, -1);
+    return p;
+}
+
+static bool open_checked(packing *p, int job)
+{
+    p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
+    return p->checkpoint && check_tensors(p, job);
+}
+
+/* weights.check(job) -> true | nil, message: whether weights.pack would find its tensors. */
+static int weights_check(lua_State *L)
+{
+    packing p = packing_of(L);
+    const bool ok = open_checked(&p, 1);
+    shards_close(p.checkpoint);
+    if (!ok)
+        return host_fail(L, p.error);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 static bool pack_all(packing *p, int job, int errors)
 {
     lua_State *L = p->L;
-    if (p->path) {
-        p->checkpoint = shards_open(p->path, p->error, sizeof p->error);
-        if (!p->checkpoint || !check_tensors(p, job))
-            return false;
-    }
+    if (p->path && !open_checked(p, job))
+        return false;
     p->blob_bytes = field_size(L, job, where, "bytes");
     p->blob = calloc(1, p->blob_bytes);
     if (!p->blob)
@@ -586,12 +613,7 @@ static bool pack_all(packing *p, int job, int errors)
    bytes, header_bytes, magic, format, digest. A section with a `text` is those bytes. */
 static int weights_pack(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
-    packing p = {.L = L, .path = field_text(L, 1, where, "weights", ""), .prefix = field_string(L, 1, "prefix")};
-    if (*p.path == '\0')
-        p.path = NULL;
-    lua_getfield(L, 1, "blocks_in_out");
-    p.blocks_in_out = lua_toboolean(L, -1);
+    packing p = packing_of(L);
     lua_newtable(L);
     const int errors = lua_gettop(L);
     const bool ok = pack_all(&p, 1, errors);
@@ -710,7 +732,8 @@ static int weights_tensors(lua_State *L)
 
 int luaopen_weights(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"pack", weights_pack}, {"sample", weights_sample}, {"tensors", weights_tensors}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"pack", weights_pack}, {"check", weights_check}, {"sample", weights_sample}, {"tensors", weights_tensors}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

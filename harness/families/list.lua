@@ -19,6 +19,7 @@
 --     sample(m, p, caches, options)   a model that takes the same time a layer as `m` and less to prepare; where
 --                          weights are given `m` itself. Behind it its family, if it is another one
 --     count(m)             blocks of the model, nil: m.layers
+--     check_weights(p, options)   raises the line that `prepare` would raise for a wrong checkpoint in options.weights
 --     prepare(p, directory, options)   packed weights, path in `output`, and what `failure` wants
 --     failures(list, regime, o, options)   why each of the compiled candidates is wrong, or false or nil. options:
 --                          left, the seconds for each, nil: as many as it takes; quick: a few tokens will do

@@ -18,12 +18,16 @@ static bool read_row(const reference_map *map, const double *all, size_t from, d
     return true;
 }
 
-bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error, size_t size)
+bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
+                         size_t tokens, char *error, size_t size)
 {
     const size_t columns = map->columns;
-    double *row = malloc(columns * sizeof *row);
+    double *row = malloc((tokens + 1) * columns * sizeof *row), *x = row + columns;
     if (!row)
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
+    memcpy(x, given, tokens * columns * sizeof *x);
+    for (size_t t = 0; t < tokens; ++t)
+        reference_round_row(inputs, x + t * columns, columns);
     double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
     bool ok = all || !map->transposed;
     for (size_t r = 0; ok && r < map->rows; ++r) {
@@ -58,7 +62,7 @@ static double *mapped(const reference_transformer *model, const reference_map *m
     }
     if (!map->weight)
         memcpy(y, x, count * sizeof *y);
-    else if (!reference_map_apply(map, model->type, x, y, tokens, error, size)) {
+    else if (!reference_map_apply(map, model->type, model->activations, x, y, tokens, error, size)) {
         free(y);
         return NULL;
     }

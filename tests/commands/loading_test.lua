@@ -151,6 +151,7 @@ function test.what_a_transformer_leaves_out_is_refused()
             { "run", model, "--input", x, "--output", path_of "never", "--isa", "scalar" },
             { "verify", model, "--isa", "scalar" },
             { "tune", model, "--isa", "scalar", "--time", "20s", "-o", path_of "never" },
+            { "tune", model, "--isa", "scalar", "--time", "0", "-o", path_of "never" }, -- the store answers
         } do
             if k == 1 or i == 1 then
                 words[#words + 1], words[#words + 2] = "--weights", changed
@@ -199,6 +200,20 @@ function test.models_with_norms()
 end
 
 -- What is not of the blocks is the caller's, and buffers hold no weights.
+function test.firmware_of_a_layer_is_strict()
+    for _, arithmetic in ipairs { "float", "integer" } do
+        local model, weights = "gen/models/tiny.lua", path_of "tiny.safetensors"
+        works { "sample", model, "-o", weights }
+        local changed = with(weights, { "norm.weight" })
+        local words = { "emit", model, "--profile", "firmware", "--target", "generic", "--arithmetic", arithmetic }
+        for _, word in ipairs { "--without-misra", "--weights", changed, "-o", path_of "never" } do
+            words[#words + 1] = word
+        end
+        refuses(1, changed .. ": tensor norm.weight: ", words)
+        check.equal(host.kind(path_of "never"), nil)
+    end
+end
+
 function test.what_may_lie_beside()
     for kind, names in pairs {
         llama = { "model.norm.weight", "score.weight", "model.layers.0.self_attn.rotary_emb.inv_freq", "extra" },

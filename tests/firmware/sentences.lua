@@ -1,5 +1,5 @@
 -- An encoder that makes one vector of a text: sines, a token type, norms behind, pooling, a length of 1, and a
--- tokenizer.
+-- unigram tokenizer.
 return {
     name = "sentences",
     d = 36,
@@ -13,6 +13,6 @@ return {
     ffn = { kind = "mlp", f = 40, activation = "gelu" },
     embedding = { sinusoidal = { order = "halves" }, norm = { kind = "layernorm", eps = 1e-5 } },
     output = { pool = "mean", unit = true },
-    tokenizer = { kind = "bytes" },
+    tokenizer = { file = "pieces.json", kind = "unigram" },
     checkpoint = "roberta",
 }

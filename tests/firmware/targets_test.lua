@@ -53,7 +53,7 @@ local cases = {
         name = "lookups",
         options = {},
         soft = true,
-        calls = { "DECODER", "TOKENIZER" },
+        calls = { "DECODER", "TEXT" },
         quick = "aarch64",
     },
     {
@@ -62,7 +62,7 @@ local cases = {
         name = "encoder",
         options = {},
         soft = true,
-        calls = { "TOKENIZER" },
+        calls = { "TEXT" },
         quick = "cortex-m0plus",
     },
 }
@@ -71,7 +71,7 @@ local cases = {
 local counted_cases = { ["cortex-m4f"] = "kws i8", ["cortex-m55"] = "kws int" }
 
 local function call(arguments)
-    local result = assert(process.run(arguments, { timeout = 300, env = { LD_PRELOAD = "" } }))
+    local result = assert(process.run(arguments, { timeout = 900, env = { LD_PRELOAD = "" } }))
     if result.status ~= 0 then
         error(table.concat(arguments, " ") .. ": exit status " .. tostring(result.status) .. ": " .. result.output, 0)
     end
@@ -83,9 +83,12 @@ local data_folder = (process.variable "LOOKUPC_DATA" or "../shared/data") .. "/"
 -- Whether the weights that a case is made of are here.
 local function has_source(case) return not case.source or host.read(data_folder .. case.source, 1 << 28) ~= nil end
 
--- Every so many-th of the 729 inputs is sorted; all of them on one board.
-local function sort_stride(target)
-    return effort.full and target.name == "cortex-m4f" and 1 or effort.firmware_sort_stride
+-- Every so many-th of the 729 inputs is sorted. All of them where that takes a second, without an emulator; with effort
+-- full every target sorts all of them in floats, and a board with an FPU in integers, too.
+local function sort_stride(case, target)
+    if not target.emulator then return 1 end
+    local all = effort.full and (case.name == "sort" or target.name == "cortex-m4f")
+    return all and 1 or effort.firmware_sort_stride
 end
 
 local function has(program) return call({ "sh", "-c", 'command -v "$1" || true', "sh", program }):find("%S") ~= nil end
@@ -149,14 +152,25 @@ local function macros_of(model, selftest, integer, calls)
     }, more)
 end
 
+-- The value of TEXT, and behind it the macro of the ids that the tokenizer of the model at `path` gives it here.
+local function text_of(path)
+    local found = json.decode(call { check.lookupc, "tokenize", path, "A caf\xc3\xa9, 12 cats \xff", "--json" })
+    return '="A caf\\xc3\\xa9, 12 cats \\xff"', "TEXT_IDS=" .. table.concat(found.ids, ",")
+end
+
 -- Object files of a bundle, compiled with the flags that its target's files are measured with; the paths of those of
 -- the bundle, and of all.
 local function objects(b, case, target, folder, more)
     local model, calls = case.model, nil
     if case.calls then
-        calls = {}
+        calls = { table.unpack(case.calls) }
         for i, macro in ipairs(case.calls) do
-            calls[i] = macro == "SORT_STRIDE" and macro .. "=" .. sort_stride(target) or macro
+            if macro == "SORT_STRIDE" then
+                calls[i] = macro .. "=" .. sort_stride(case, target)
+            elseif macro == "TEXT" then
+                local value, ids = text_of(case.path)
+                calls[i], calls[#calls + 1] = macro .. value, ids
+            end
         end
     end
     local own, all = {}, {}
@@ -334,6 +348,9 @@ local function run(case, target, folder)
     check.at_most(mapped, macro "FLASH_BYTES", 0.1, 0)
 end
 
+-- One target or one case alone, by its name.
+local only, only_case = process.variable "FIRMWARE_TARGET", process.variable "FIRMWARE_CASE"
+
 -- The first target of each class, which is an instruction set with or without an FPU; with effort full, all of them.
 local function chosen_targets()
     if effort.firmware_targets == "all" then return target_list.list end
@@ -357,12 +374,12 @@ local function chosen_cases(target, number)
             or case.quick == target.name
             or not case.quick and (i + number) % 3 == 0
             or counted
+        if only_case then turn = case.name == only_case end
         if turn and has_source(case) and (case.soft or not target.soft_float) then list[#list + 1] = case end
     end
     return list
 end
 
-local only = process.variable "FIRMWARE_TARGET" -- one target alone
 for number, target in ipairs(only and { target_list.get(only) } or chosen_targets()) do
     test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
         local lacking = missing(target)

@@ -54,6 +54,27 @@ local function kws_with(changes)
     return m
 end
 
+-- <model>_bind names what is wrong with a blob that pack did not write, or wrote for another model.
+function test.other_blobs_are_refused()
+    local p = integer_plan.build(kws, isa.select "scalar", nil, "i8")
+    for _, case in ipairs {
+        { "another magic", 0, 4 },
+        { "another version", 8, 5 },
+        { "another model", 16, 6 },
+        { "another size", 32, 3 },
+        { "damage", 99, 7 },
+        { "a byte less", nil, 3 },
+    } do
+        local result = checked(p, 1, function(files)
+            local bytes, at = assert(host.read(files.output, 1 << 30)), case[2]
+            local changed = bytes:sub(1, -2)
+            if at then changed = bytes:sub(1, at) .. string.char(bytes:byte(at + 1) ~ 1) .. bytes:sub(at + 2) end
+            assert(host.write_file(files.output, changed))
+        end)
+        check.matches(failures(result), "refused by kws_bind with code " .. case[3])
+    end
+end
+
 -- 60 models of all kinds in both types; neither error nor flips may be larger than these weights explain.
 function test.random_models_equal_the_reference_bit_by_bit()
     for index = 1, effort.integer_models do

@@ -9,6 +9,8 @@ local lifetimes = require "gen.plan.lifetimes"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.whole.plan"
 local program = require "tests.support.program"
+local target_list = require "gen.plan.target"
+local whole_family = require "gen.families.whole.family"
 
 local works, refuses = program.works, program.refuses
 local test = {}
@@ -138,6 +140,18 @@ function test.code_does_not_grow_with_depth()
     assert(two > many + 1000)
 end
 
+-- Firmware whose tokens go one by one calls no kernel for many.
+function test.firmware_has_the_kernels_that_it_calls()
+    local target = target_list.get "cortex-m4f"
+    local p = whole_family.build(model.load "tests/firmware/lookups.lua", { isa.get "scalar" }, { firmware = target })
+    for _, segment in ipairs(p.segments) do
+        for _, part in ipairs(segment.plan.parts) do
+            local v = part.plan.variants[1]
+            check.equal({ v.regime, v.few, segment.plan.variants[1].product.several }, { "few", nil, false })
+        end
+    end
+end
+
 function test.buffers_share_memory_by_lifetime()
     local function made(first, last, bytes) return { first = first, last = last, bytes = bytes } end
     local list = { made(1, 2, 640), made(2, 3, 320), made(3, 3, 500), made(1, 1, 100) }
@@ -244,6 +258,12 @@ function test.loading_is_strict()
         { "pack", shallow, "--weights", weights, "-o", folder .. "/blob" }
     )
     works { "pack", shallow, "--weights", weights, "-o", folder .. "/blob", "--ignore", "transformer.ln_f.*" }
+    local firmware = { "--profile", "firmware", "--target", "generic", "--without-misra", "-o", folder .. "/firmware" }
+    local words = { "emit", shallow, "--weights", weights, table.unpack(firmware) }
+    refuses(1, "tensors transformer.ln_f.bias, transformer.ln_f.weight: are no part of model d", words)
+    check.equal(host.kind(folder .. "/firmware"), nil)
+    words[#words + 1], words[#words + 2] = "--ignore", "transformer.ln_f.*"
+    works(words)
     local tied = program.model(folder, "t", (assert(host.read(file)):gsub("embedding = ", "tied = true, embedding = ")))
     refuses(
         1,

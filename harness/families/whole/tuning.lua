@@ -18,13 +18,11 @@ local function largest_of(m, p)
     return validated.note_part(whole_model.segments(m)[found], m)
 end
 
+function tuning.check_weights(_, options)
+    error("--weights: " .. options.weights .. ": is not for whole models, whose blocks are timed with random ones", 0)
+end
+
 function tuning.sample(m, p, caches, options)
-    if options.weights then
-        error(
-            "--weights: " .. options.weights .. ": is not for whole models, whose blocks are timed with random ones",
-            0
-        )
-    end
     if options.threads > 1 then
         error("--threads: " .. options.threads .. ": blocks of whole models are tuned for one thread", 0)
     end

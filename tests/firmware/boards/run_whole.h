@@ -1,5 +1,5 @@
-/* How run.c calls a whole model: -DDECODER or not, -DTOKENIZER if it has one, and for a model that sorts six digits below 3
- * -DSORT_STRIDE=…. */
+/* How run.c calls a whole model: -DDECODER or not, -DTEXT=… and -DTEXT_IDS=…, a text and its ids, if it has a tokenizer,
+ * and for a model that sorts six digits below 3 -DSORT_STRIDE=…. */
 static int32_t ids[MACRO(CONTEXT)];
 static float results[MACRO(D_OUT) * MACRO(CONTEXT)];
 
@@ -10,8 +10,10 @@ static unsigned char state[MACRO(STATE_BYTES)] ALIGNED;
 #define GIVEN_BYTES (sizeof scratch + sizeof weights)
 #endif
 
-#ifdef TOKENIZER
-static const char text[] = "A caf\xc3\xa9, 12 cats \xff";
+#ifdef TEXT
+static const char text[] = TEXT;
+static const int32_t text_ids[] = {TEXT_IDS};
+enum { text_id_count = sizeof text_ids / sizeof *text_ids };
 static unsigned char tokenizer_scratch[MACRO(TOKENIZE_SCRATCH)(sizeof text)] ALIGNED;
 
 /* Texts of ids and ids of texts; both need the tables that are linked in. */
@@ -21,7 +23,10 @@ static unsigned tokenizer_wrong(void)
     static size_t bytes;
     const ptrdiff_t count =
         MODEL(tokenize)(&weights, text, sizeof text - 1, found, sizeof found / sizeof *found, tokenizer_scratch, sizeof tokenizer_scratch);
-    return count < 1 || !MODEL(text_of)(&weights, found[0], &bytes) || MODEL(text_of)(&weights, -1, &bytes);
+    unsigned wrong = count != text_id_count;
+    for (ptrdiff_t i = 0; i < count && i < text_id_count; ++i)
+        wrong += found[i] != text_ids[i];
+    return wrong + !MODEL(text_of)(&weights, found[0], &bytes) + (MODEL(text_of)(&weights, -1, &bytes) != 0);
 }
 #endif
 
@@ -67,7 +72,7 @@ static unsigned all_wrong(void)
 #endif
     if (MODEL(bind_linked)(&weights) != MACRO(OK))
         return wrong + 1;
-#ifdef TOKENIZER
+#ifdef TEXT
     wrong += tokenizer_wrong();
 #endif
 #ifdef SORT_STRIDE
