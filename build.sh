@@ -55,6 +55,8 @@ cppcheck                | firmware | what MISRA.md lists
 python3-yaml            | firmware | reads the files for Zephyr and ESP-IDF
 ninja-build             | install | builds what uses an installed lookupc
 meson                   | install full | likewise
+bazel-bootstrap         | install full | likewise
+bazel-rules-java        | install full | without which Bazel builds nothing
 python3-cffi            | install | reads the declarations in headers
 python3-build           | install full | makes wheels of Python packages
 python3-setuptools      | install full | likewise

@@ -27,7 +27,7 @@ install(FILES ${PROJECT_BINARY_DIR}/lookupc.pc DESTINATION ${CMAKE_INSTALL_DATAD
 
 install(DIRECTORY gen/models DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc)
 install(DIRECTORY tests/consumers/cmake tests/consumers/subdirectory tests/consumers/make tests/consumers/meson
-    tests/consumers/cpp tests/consumers/python tests/consumers/rust tests/consumers/models
+    tests/consumers/bazel tests/consumers/cpp tests/consumers/python tests/consumers/rust tests/consumers/models
     DESTINATION ${CMAKE_INSTALL_DATADIR}/lookupc/examples)
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

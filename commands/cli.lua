@@ -4,6 +4,7 @@ local host = require "host"
 local dtype = require "gen.plan.dtype"
 local integer_plan = require "gen.families.integer.plan"
 local isa = require "gen.isa.list"
+local machine = require "gen.plan.machine"
 local man = require "commands.man"
 local model_file = require "gen.families.model_file"
 local schema = require "gen.model.schema"
@@ -41,6 +42,12 @@ local schedule_option = {
     name = "schedule",
     value = "CHOICES",
     doc = "choices such as gather.group=8,gather.columns=128 (see lookupc schedules)",
+}
+local for_option = {
+    name = "for",
+    value = "MACHINE",
+    values = machine.names,
+    doc = "defaults for a CPU: " .. table.concat(machine.names, ", ") .. "; --schedule goes before them",
 }
 local tuned_option =
     { name = "tuned", value = "FILE", doc = "choices of a file that lookupc tune wrote, instead of --schedule" }
@@ -82,7 +89,15 @@ local cache_option = {
         .. table.concat(dtype.cache_names, ", ")
         .. "; default f32",
 }
-local type_options = { tables_option, projection_option, type_option, cache_option }
+local activations_option = {
+    name = "activations",
+    value = "TYPE",
+    values = dtype.activation_names,
+    doc = "type that a transformer's products round a token's inputs to, which needs --type of the same: "
+        .. table.concat(dtype.activation_names, ", ")
+        .. "; default f32",
+}
+local type_options = { tables_option, projection_option, type_option, cache_option, activations_option }
 local threads_option = {
     name = "threads",
     value = "N",
@@ -126,6 +141,7 @@ local text_options = {
     tuned_option,
     type_option,
     cache_option,
+    activations_option,
     threads_option,
     compiler_option,
     flags_option,
@@ -145,6 +161,7 @@ local commands = {
             json_option,
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             arithmetic_option,
             type_options,
@@ -159,6 +176,7 @@ local commands = {
             json_option,
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             type_options,
         },
@@ -180,6 +198,7 @@ local commands = {
             },
             isa_option,
             schedule_option,
+            for_option,
             tuned_option,
             baseline_option,
             arithmetic_option,
@@ -282,6 +301,7 @@ local commands = {
             tables_option,
             projection_option,
             type_option,
+            activations_option,
             depfile_options,
         },
     },
@@ -383,6 +403,7 @@ local commands = {
                 doc = "types of a transformer's weights, of " .. table.concat(dtype.names, ",") .. "; default f32",
             }),
             cache_option,
+            activations_option,
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
             threads_option,
             {

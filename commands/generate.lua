@@ -255,7 +255,8 @@ function commands.pack(arguments, options)
     local errors, changed = packing.pack(p, files)
     local text = families.get(p.family).packed_text(p, errors)
     write_depfile(options, { options.o })
-    host.print(string.format("%s %s, %s, %s", changed and "wrote" or "same ", options.o, figures.bytes(p.packed_bytes), text))
+    local word = changed and "wrote" or "same "
+    host.print(string.format("%s %s, %s, %s", word, options.o, figures.bytes(p.packed_bytes), text))
     return 0
 end
 

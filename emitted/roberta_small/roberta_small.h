@@ -72,10 +72,10 @@ int roberta_small_bind(const void *blob, size_t bytes, roberta_small_weights *we
 
 /* The model in numbers, for programs that do not see the macros. */
 typedef struct roberta_small_description {
-    const char *model; /* its name */
-    const char *family; /* its kind */
-    const char *digest; /* of the model, as blobs have it: 32 hexadecimal digits */
-    const char *isas; /* names of instruction sets, in the order of weights.isa */
+    char model[48]; /* its name */
+    char family[16]; /* its kind */
+    char digest[48]; /* of the model, as blobs have it: 32 hexadecimal digits */
+    char isas[96]; /* names of instruction sets, in the order of weights.isa */
     size_t align; /* of all memory that a call takes as bytes */
     size_t weights_bytes; /* of a blob */
     size_t struct_bytes; /* of a roberta_small_weights */
@@ -85,10 +85,10 @@ typedef struct roberta_small_description {
     size_t tau; /* bits of a code */
     size_t neighbours; /* rows that a token takes of a table */
     size_t scratch_bytes; /* that a call works in */
-    const char *x_type; /* of x */
-    const char *y_type; /* of y */
-    const char *tables_type; /* of the tables' elements */
-    const char *projection_type; /* of the projection's weights */
+    char x_type[16]; /* of x */
+    char y_type[16]; /* of y */
+    char tables_type[16]; /* of the tables' elements */
+    char projection_type[16]; /* of the projection's weights */
 } roberta_small_description;
 
 /* Those of this model: static, never null. */

@@ -78,10 +78,10 @@ int tiny_skipless_bind(const void *blob, size_t bytes, tiny_skipless_weights *we
 
 /* The model in numbers, for programs that do not see the macros. */
 typedef struct tiny_skipless_description {
-    const char *model; /* its name */
-    const char *family; /* its kind */
-    const char *digest; /* of the model, as blobs have it: 32 hexadecimal digits */
-    const char *isas; /* names of instruction sets, in the order of weights.isa */
+    char model[48]; /* its name */
+    char family[16]; /* its kind */
+    char digest[48]; /* of the model, as blobs have it: 32 hexadecimal digits */
+    char isas[96]; /* names of instruction sets, in the order of weights.isa */
     size_t align; /* of all memory that a call takes as bytes */
     size_t weights_bytes; /* of a blob */
     size_t struct_bytes; /* of a tiny_skipless_weights */
@@ -93,8 +93,8 @@ typedef struct tiny_skipless_description {
     size_t context; /* positions of a sequence */
     size_t cache_bytes; /* of a cache */
     size_t scratch_bytes; /* that a call works in */
-    const char *weights_type; /* of the weights */
-    const char *cache_type; /* of keys and values */
+    char weights_type[16]; /* of the weights */
+    char cache_type[16]; /* of keys and values */
     size_t decode_scratch_bytes; /* that a call for one token works in */
 } tiny_skipless_description;
 

@@ -663,8 +663,8 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
             tiny_skipless_blocks_rotate(token_k + head * 16, cosine, sine, one, all);
             for (size_t i = 0; i < 16; ++i)
                 key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
-            for (size_t i = 0; i < 16; ++i)
-                value[i] = one * token_v[head * 16 + i];
+            for (size_t i = 0; i < 16; i += 8)
+                _mm256_storeu_ps(value + i, _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(token_v + head * 16 + i)));
         }
     }
 }
@@ -696,8 +696,9 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
                 first + token, count, sums, scores, totals);
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
-                for (size_t i = 0; i < 16; ++i)
-                    out[i] = one * sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
+                for (size_t i = 0; i < 16; i += 8)
+                    _mm256_storeu_ps(out + i,
+                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
             }
         }
     }
@@ -727,8 +728,9 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
             const float *in = x + at * TINY_SKIPLESS_D;
 
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
+                    _mm256_storeu_ps(rows + token * TINY_SKIPLESS_ROWS_PITCH + i,
+                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
@@ -754,8 +756,9 @@ void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned c
                 weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out, TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS,
                 TINY_SKIPLESS_O_PANELS, count);
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
+                    _mm256_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
+                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(out + token * TINY_SKIPLESS_OUT_PITCH + i)));
         }
     }
 }

@@ -193,7 +193,7 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
     __m512 y3_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2) {
+    for (; k < inputs - inputs % 2; k += 2) {
         const float *row = w + k * 32;
         _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
@@ -298,7 +298,7 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
     __m512 y0_1_1 = zero;
     size_t k = 0;
 
-    for (; k + 2 <= inputs; k += 2) {
+    for (; k < inputs - inputs % 2; k += 2) {
         const float *row = w + k * 32;
         _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
@@ -762,8 +762,8 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
             tiny_skipless_blocks_rotate(token_k + head * 16, cosine, sine, one, all);
             for (size_t i = 0; i < 16; ++i)
                 key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
-            for (size_t i = 0; i < 16; ++i)
-                value[i] = one * token_v[head * 16 + i];
+            for (size_t i = 0; i < 16; i += 16)
+                _mm512_storeu_ps(value + i, _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(token_v + head * 16 + i)));
         }
     }
 }
@@ -795,8 +795,9 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
                 first + token, count, sums, scores, totals);
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
-                for (size_t i = 0; i < 16; ++i)
-                    out[i] = one * sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
+                for (size_t i = 0; i < 16; i += 16)
+                    _mm512_storeu_ps(out + i,
+                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
             }
         }
     }
@@ -826,8 +827,9 @@ void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned
             const float *in = x + at * TINY_SKIPLESS_D;
 
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    rows[token * TINY_SKIPLESS_ROWS_PITCH + i] = one * in[token * TINY_SKIPLESS_D + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
+                    _mm512_storeu_ps(rows + token * TINY_SKIPLESS_ROWS_PITCH + i,
+                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
             /* K: 64 inputs, 32 outputs */
             tiny_skipless_product_f32__avx512(rows, TINY_SKIPLESS_ROWS_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
                 weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
@@ -853,8 +855,9 @@ void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned
                 weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out, TINY_SKIPLESS_OUT_PITCH, TINY_SKIPLESS_O_INPUTS,
                 TINY_SKIPLESS_O_PANELS, count);
             for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; ++i)
-                    y[(at + token) * TINY_SKIPLESS_D + i] = one * out[token * TINY_SKIPLESS_OUT_PITCH + i];
+                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 16)
+                    _mm512_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
+                        _mm512_mul_ps(_mm512_set1_ps(one), _mm512_loadu_ps(out + token * TINY_SKIPLESS_OUT_PITCH + i)));
         }
     }
 }

@@ -1,6 +1,7 @@
 -- From a model file and the options of a command to the plan.
 local families = require "gen.families.list"
 local host = require "host"
+local machine = require "gen.plan.machine"
 local model_file = require "gen.families.model_file"
 local space = require "gen.plan.space"
 local tuned_file = require "gen.bundle.tuned_file"
@@ -15,17 +16,30 @@ function request.model(path, options)
     return m, family
 end
 
+-- The choices that the machine of that name makes beside those `wanted`: all, so that nobody needs to know it again.
+local function machine_choices(build, wanted, isas, name)
+    local choices = {}
+    for _, v in ipairs(build(wanted, machine.sets(isas, name)).variants) do
+        choices[v.isa.name] = v.schedule
+    end
+    return choices
+end
+
 -- The plan of the model file `path` for the instruction sets `isas`. Raises one line for options that do not fit the
 -- model; says on standard error what a tuned file leaves open. `options.firmware`: a row of gen/plan/target.lua.
 -- `cpu_note(data, context)`, optional: what to say of the CPU that a tuned file is for.
 function request.plan(path, isas, options, cpu_note)
     local m, family = request.model(path, options)
-    local function build(wanted) return family.build(m, isas, options, wanted) end
+    local function build(wanted, sets) return family.build(m, sets or isas, options, wanted) end
     if options.schedule and options.tuned then
         error("--tuned: " .. options.tuned .. ": cannot be given beside --schedule", 0)
     end
+    if options["for"] and options.tuned then
+        error("--for: " .. options["for"] .. ": cannot be given beside --tuned", 0)
+    end
     if not options.tuned then
-        return build(options.schedule and space.for_all(isas, family.space.parse(options.schedule)))
+        local wanted = options.schedule and space.for_all(isas, family.space.parse(options.schedule))
+        return build(options["for"] and machine_choices(build, wanted, isas, options["for"]) or wanted)
     end
     local data, context = tuned_file.load(options.tuned)
     local wanted, notes = tuned_file.choices(data, context, build(nil))

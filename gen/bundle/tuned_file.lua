@@ -69,6 +69,7 @@ tuned.keys = {
     { key = "projection", rule = schema.choice(table.unpack(dtype.projection_names)), optional = true },
     { key = "type", rule = schema.choice(table.unpack(dtype.names)), optional = true }, -- of a transformer
     { key = "cache", rule = schema.choice(table.unpack(dtype.cache_names)), optional = true },
+    { key = "activations", rule = schema.choice(table.unpack(dtype.activation_names)), optional = true },
     { key = "cpu", rule = schema.table("facts of a CPU", cpu_keys) },
     { key = "compiler", rule = line },
     { key = "schedules", rule = schema.table("schedules by instruction set", isa_keys) },
@@ -106,15 +107,15 @@ function tuned.choices(data, context, p)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
     local family = families.get(p.family)
     for _, key in ipairs(family.types) do
-        local asked = p.options[key]
-        if data[key] == nil and key ~= "projection" then
+        local asked, may_miss = p.options[key] or "f32", key == "projection" or key == "activations"
+        if data[key] == nil and not may_miss then
             refuse({ key }, nil, "required key is missing for " .. p.model.name)
         end
         if (data[key] or "f32") ~= asked then
             refuse(
                 { key },
                 data[key],
-                string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key])
+                string.format("the command asks for %s: give --%s %s, or tune again", asked, key, data[key] or "f32")
             )
         end
     end
@@ -235,7 +236,7 @@ function tuned.text(data, title, notes)
     add("    lookupc = %s,", inline(data.lookupc))
     add("    model = %s,", shown(data.model))
     local types = {}
-    for _, key in ipairs { "tables", "projection", "type", "cache" } do
+    for _, key in ipairs { "tables", "projection", "type", "cache", "activations" } do
         if data[key] then types[#types + 1] = key .. " = " .. shown(data[key]) end
     end
     add("    %s,", table.concat(types, ", "))

@@ -1,4 +1,5 @@
--- NEON with I8MM: sums rows of i8 as integers, by products of unsigned and signed bytes. Else the same as NEON.
+-- NEON with I8MM: sums rows of i8 as integers, and multiplies by weights in i8, by products of unsigned and signed
+-- bytes. Else the same as NEON.
 
 local expression = require "gen.isa.expression"
 local neon = require "gen.isa.neon"
@@ -22,11 +23,11 @@ for _, row in ipairs {
     {
         name = "i8mm_dot",
         text = [[
-/* sum + the products of the bytes of a word, those of `scores` without and those of `rows` with a sign. */
-static inline uint32x4_t $i8mm_dot(uint32x4_t sum, uint32x4_t scores, uint32x4_t rows)
+/* sum + the products of the four bytes in each word of a, without a sign, and of b, with one. */
+static inline uint32x4_t $i8mm_dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b)
 {
     return vreinterpretq_u32_s32(
-        vusdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_u8_u32(scores), vreinterpretq_s8_u32(rows)));
+        vusdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_u8_u32(a), vreinterpretq_s8_u32(b)));
 }]],
     },
     {
@@ -60,6 +61,8 @@ static inline void $i8mm_store_bytes(void *to, uint32x4_t words)
     i8mm.helpers[#i8mm.helpers + 1] = row
 end
 
+function i8mm.dot_i8(sum, a, b) return call("$i8mm_dot", sum, a, b) end
+
 -- Two vectors of words zipped as elements of `bits` bits; part: 1 or 2, their lower or upper halves.
 local function zip(part, bits, a, b)
     local type = "u" .. bits
@@ -69,6 +72,7 @@ end
 local function left(v, bits) return call("vshlq_n_u32", v, bits) end
 local function masked(v, mask) return call("vandq_u32", v, call("vdupq_n_u32", mask)) end
 
+function i8mm.dot_i8(sum, a, b) return call("$i8mm_dot", sum, a, b) end
 i8mm.type_needs = {
     i8 = {
         flags = i8mm.flags,

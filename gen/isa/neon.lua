@@ -94,6 +94,34 @@ static inline void $neon_store_i16(void *to, float32x4_t a, float32x4_t b)
 }]]
 )
 
+helper(
+    "dot_i8",
+    [[
+/* sum + the products of the four bytes in each word of a, without a sign, and of b, with one. */
+static inline uint32x4_t $neon_dot_i8(uint32x4_t sum, uint32x4_t a, uint32x4_t b)
+{
+    const uint8x16_t bytes = vreinterpretq_u8_u32(a);
+    const int8x16_t others = vreinterpretq_s8_u32(b);
+    const int16x8_t a_low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes)));
+    const int16x8_t a_high = vreinterpretq_s16_u16(vmovl_high_u8(bytes));
+    /* 255 times 128 is below 2^15 */
+    const int32x4_t low = vpaddlq_s16(vmulq_s16(a_low, vmovl_s8(vget_low_s8(others))));
+    const int32x4_t high = vpaddlq_s16(vmulq_s16(a_high, vmovl_high_s8(others)));
+    return vaddq_u32(sum, vreinterpretq_u32_s32(vpaddq_s32(low, high)));
+}]]
+)
+helper(
+    "store_quads",
+    [[
+/* The nearest integers, those of a first. */
+static inline void $neon_store_quads(void *to, float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d)
+{
+    const int16x8_t first = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
+    const int16x8_t second = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(c)), vmovn_s32(vcvtnq_s32_f32(d)));
+    vst1q_u8((uint8_t *) to, vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(first), vmovn_s16(second))));
+}]]
+)
+
 local function prefetch(locality)
     return function(base, offset)
         local line = cast("const char *", at(base, offset))
@@ -144,6 +172,9 @@ function neon.any(mask) return call("vmaxvq_u32", mask) .. " != 0" end
 function neon.index_zero() return "vdupq_n_u32(0)" end
 function neon.index_broadcast(n) return call("vdupq_n_u32", n) end
 function neon.index_add(a, b) return call("vaddq_u32", a, b) end
+function neon.index_sub(a, b) return call("vsubq_u32", a, b) end
+function neon.index_load(base, offset) return call("vmovl_u16", call("vld1_u16", at(base, offset))) end
+function neon.index_has(index, bit) return call("vtstq_u32", index, call("vdupq_n_u32", bit)) end
 function neon.index_xor(a, b) return call("veorq_u32", a, b) end
 function neon.index_select(mask, a, b) return call("vbslq_u32", mask, a, b) end
 function neon.index_or_if_positive(index, z, bit)
@@ -193,6 +224,15 @@ function neon.store_i8(base, offset, v) return call("$neon_store_i8", at(base, o
 function neon.store_i16(base, offset, a, b) return call("$neon_store_i16", at(base, offset), a, b) end
 local function nearest_integers(v) return call("vreinterpretq_u32_s32", call("vcvtnq_s32_f32", v)) end
 function neon.pack_i16(a, b) return call("vsliq_n_u32", nearest_integers(a), nearest_integers(b), "16") end
+function neon.pack_i8(a, b, c, d)
+    local word = nearest_integers(a)
+    for place, v in ipairs { b, c, d } do
+        word = call("vsliq_n_u32", word, nearest_integers(v), tostring(8 * place))
+    end
+    return word
+end
+function neon.store_quads(base, offset, a, b, c, d) return call("$neon_store_quads", at(base, offset), a, b, c, d) end
+function neon.dot_i8(sum, a, b) return call("$neon_dot_i8", sum, a, b) end
 function neon.dot_i16(sum, a, b) return call("$neon_dot_i16", sum, a, b) end
 function neon.float_of(index) return call("vcvtq_f32_s32", call("vreinterpretq_s32_u32", index)) end
 function neon.max_magnitude(magnitudes, v)

@@ -48,6 +48,36 @@ static inline svuint32_t $sve_dot_i16(svuint32_t sum, svuint32_t a, svuint32_t b
 }]],
         },
         {
+            name = "sve_dot_i8",
+            includes = sve.includes,
+            guard = sve.guard,
+            text = [[
+/* sum + the products of the four bytes in each word of a, without a sign, and of b, with one: those of a - 128, then
+   128 b as 64 b + 64 b. */
+static inline svuint32_t $sve_dot_i8(svuint32_t sum, svuint32_t a, svuint32_t b)
+{
+    const svint8_t less = svreinterpret_s8_u32(sveor_n_u32_x(ALL, a, 0x80808080u)), bytes = svreinterpret_s8_u32(b);
+    const svint32_t dot = svdot_s32(svreinterpret_s32_u32(sum), less, bytes);
+    const svint8_t half = svdup_n_s8(64);
+    return svreinterpret_u32_s32(svdot_s32(svdot_s32(dot, half, bytes), half, bytes));
+}]],
+        },
+        {
+            name = "sve_store_quads",
+            includes = sve.includes,
+            guard = sve.guard,
+            text = [[
+/* The nearest integers to the lanes that are used of a, b, c and d. */
+static inline void $sve_store_quads(void *to, svfloat32_t a, svfloat32_t b, svfloat32_t c, svfloat32_t d)
+{
+    int8_t *bytes = (int8_t *) to;
+    svst1b_s32(ALL, bytes, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, a)));
+    svst1b_s32(ALL, bytes + LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, b)));
+    svst1b_s32(ALL, bytes + 2 * LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, c)));
+    svst1b_s32(ALL, bytes + 3 * LANES, svcvt_s32_f32_x(ALL, svrintn_f32_x(ALL, d)));
+}]],
+        },
+        {
             name = "sve_store_i16",
             includes = sve.includes,
             guard = sve.guard,
@@ -89,6 +119,11 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
     function sve.index_zero() return "svdup_n_u32(0)" end
     function sve.index_broadcast(n) return call("svdup_n_u32", n) end
     function sve.index_add(a, b) return call("svadd_u32_x", all, a, b) end
+    function sve.index_sub(a, b) return call("svsub_u32_x", all, a, b) end
+    function sve.index_load(base, offset) return call("svld1uh_u32", all, at(base, offset)) end
+    function sve.index_has(index, bit)
+        return call("svcmpne_n_u32", all, call("svand_n_u32_x", all, index, bit .. "u"), "0")
+    end
     function sve.index_xor(a, b) return call("sveor_u32_x", all, a, b) end
     function sve.index_select(mask, a, b) return call("svsel_u32", mask, a, b) end
     function sve.index_or_if_positive(index, z, bit)
@@ -141,6 +176,17 @@ static inline void $sve_store_i16(void *to, svfloat32_t a, svfloat32_t b)
         local low = call("svand_n_u32_x", all, words_of(a), "0xffffu")
         return call("svorr_u32_x", all, low, call("svlsl_n_u32_x", all, words_of(b), "16"))
     end
+    function sve.pack_i8(a, b, c, d)
+        local word
+        for place, v in ipairs { a, b, c, d } do
+            local byte = place < 4 and call("svand_n_u32_x", all, words_of(v), "0xffu") or words_of(v)
+            if place > 1 then byte = call("svlsl_n_u32_x", all, byte, tostring(8 * (place - 1))) end
+            word = word and call("svorr_u32_x", all, word, byte) or byte
+        end
+        return word
+    end
+    function sve.store_quads(base, offset, a, b, c, d) return call("$sve_store_quads", at(base, offset), a, b, c, d) end
+    function sve.dot_i8(sum, a, b) return call("$sve_dot_i8", sum, a, b) end
     function sve.dot_i16(sum, a, b) return call("$sve_dot_i16", sum, a, b) end
     function sve.float_of(index) return call("svcvt_f32_s32_x", all, call("svreinterpret_s32_u32", index)) end
     function sve.max_magnitude(magnitudes, v)

@@ -502,6 +502,11 @@ function checkpoint.norm(m, layer, which, width)
     return norm_of(name, family.layer:format(layer), layer, width)
 end
 
+-- Alpha, beta and gamma of each head of a layer whose attention is shaped, [heads][3].
+function checkpoint.attention_shape(m, layer)
+    return whole(families[m.checkpoint].layer:format(layer) .. "attention_shape", { m.heads, 3 })
+end
+
 -- The maps that read the FFN's input, [f][d] each.
 function checkpoint.inputs(m, layer)
     local family, list = families[m.checkpoint], {}

@@ -16,7 +16,8 @@ do
 end
 -- A model's header is <name>.h: it must not hide one of these.
 for header in
-    ([[assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits locale math setjmp signal
+    ([[arm_acle arm_mve arm_neon arm_sve assert complex cpuid ctype errno fenv float immintrin inttypes iso646 limits
+locale math setjmp signal
 stdalign stdarg stdatomic stdbool stdckdint stdbit stddef stdint stdio stdlib stdnoreturn string tgmath threads time
 uchar wchar wctype]]):gmatch("%S+")
 do
@@ -82,7 +83,7 @@ function names.public(model)
         wasm = model .. ".wasm",
         blob = model .. ".bin",
         -- What the names of static functions in kernel files begin with.
-        helper = function(few) return few and model .. "_few" or model end,
+        helper = function(word) return word and model .. "_" .. word or model end,
     }
 end
 

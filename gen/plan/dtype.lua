@@ -14,6 +14,9 @@
 --   cache          keys and values of a transformer may be cached in it, nil: they may not. Kernels round to it (words
 --                  store_f16 …): `tolerance` is the largest relative error that emitted code may have of a token, as a
 --                  key or value in the middle of two numbers may become either
+--   products       a token's inputs may be rounded to it, too, and products be sums of integers (--activations NAME), nil:
+--                  they may not. Weights are then packed as the type `packed`, `rows` inputs of an output in a word of C type
+--                  `storage`: unsigned bytes, 128 more than the integer; so many inputs at most have a sum below 2^31
 --   doc            one line for help
 -- Packing and the reference have one row a type of their own: gen/weights/quantise.c, harness/reference/type.c.
 -- Whatever an instruction set lacks it converts itself: one blob serves all of them.
@@ -63,6 +66,7 @@ dtype.list = {
         integer_gather = true,
         word = { storage = "uint32_t", rows = 4, integers = true, levels = 127, offset = 128 },
         cache = { tolerance = 3e-2 },
+        products = { name = "i8", packed = "u8", rows = 4, storage = "uint32_t", most_inputs = 130000 },
         doc = "integers from -127 to 127 and a float32 scale a row",
     },
     {
@@ -79,27 +83,44 @@ dtype.list = {
 local function serves(row, use)
     if use == "projection" then return row.word ~= nil end
     if use == "cache" then return row.cache ~= nil end
+    if use == "activations" then return row.plain or row.products ~= nil end
     return row.only == nil
 end
 
--- The names of the types that tables may have, and of those that a projection and a cache may have; and of the former
--- those that words load.
+-- The names of the types that tables may have, and of those that a projection, a cache and activations may have; and of
+-- the former those that words load.
 dtype.names, dtype.projection_names, dtype.cache_names, dtype.loaded_names = {}, {}, {}, {}
+dtype.activation_names = {}
 for _, row in ipairs(dtype.list) do
     if serves(row, "tables") then table.insert(dtype.names, row.name) end
     if serves(row, "projection") then table.insert(dtype.projection_names, row.name) end
     if serves(row, "cache") then table.insert(dtype.cache_names, row.name) end
+    if serves(row, "activations") then table.insert(dtype.activation_names, row.name) end
     if serves(row, "tables") and not row.plain then table.insert(dtype.loaded_names, row.name) end
 end
 
 -- The row of that name, f32 if absent; raises one line for a name that the option --`use` cannot have: "tables" (if
--- absent), "type", "projection" or "cache".
+-- absent), "type", "projection", "cache" or "activations".
 function dtype.get(name, use)
-    local names = use == "projection" and dtype.projection_names or use == "cache" and dtype.cache_names or dtype.names
+    local names = use == "projection" and dtype.projection_names
+        or use == "cache" and dtype.cache_names
+        or use == "activations" and dtype.activation_names
+        or dtype.names
     for _, row in ipairs(dtype.list) do
         if row.name == (name or "f32") and serves(row, use) then return row end
     end
     error("--" .. (use or "tables") .. ': "' .. tostring(name) .. '": must be one of ' .. table.concat(names, ", "), 0)
+end
+
+-- The type that products round a token's inputs to, with weights of the type `type`, or nil: they do not; raises one
+-- line for a type that is not that of the weights.
+function dtype.activations(name, type)
+    local row = dtype.get(name, "activations")
+    if row.plain then return nil end
+    if row ~= type then
+        error(string.format('--activations: "%s": needs --type %s, not %s', row.name, row.name, type.name), 0)
+    end
+    return row
 end
 
 -- The names in a list such as "f32,i8" that the option --`use` has; raises one line for an unknown one and for one that

@@ -75,6 +75,12 @@ static uint64_t code_integer(const type_row *type, double value)
     return (uint64_t)(int64_t)value;
 }
 
+/* An integer and 128. */
+static uint64_t code_offset(const type_row *type, double value)
+{
+    return code_integer(type, value + 128.0);
+}
+
 /* Sign, exponent, fraction. Counted in units in the last place, a normal value has `bits` bits, and the first of them adds 1 to the
    exponent; 0 and subnormal values have fewer bits, so that their exponent stays 0. */
 static uint64_t code_float(const type_row *type, double value)
@@ -89,6 +95,7 @@ static const type_row types[] = {
     [QUANTISE_BF16] = {"bf16", 2, 0x1.fep127, nearest_float, code_float, .bits = 8, .min_exponent = -126},
     [QUANTISE_F16] = {"f16", 2, 0x1.ffcp15, nearest_float, code_float, .bits = 11, .min_exponent = -14},
     [QUANTISE_I8] = {"i8", 1, 127.0, nearest_integer, code_integer, .scaled = true},
+    [QUANTISE_U8] = {"u8", 1, 127.0, nearest_integer, code_offset, .scaled = true},
     [QUANTISE_I16] = {"i16", 2, 32767.0, nearest_integer, code_integer, .scaled = true, .sums_fit = true},
     /* 1/256 of what the format means, as the row's scale makes up for it: gen/plan/dtype.lua */
     [QUANTISE_E4M3] = {"e4m3", 1, 0x1.cp0, nearest_float, code_float, .bits = 4, .min_exponent = -14, .scaled = true},

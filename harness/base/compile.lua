@@ -194,8 +194,8 @@ function compile.threaded(p, cflags, threads)
 end
 
 -- What verify, run and the measuring process need to know of the kernels of variant `v` of plan `p`, compiled into
--- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few".
--- `any_ffn` chooses between them.
+-- `library` for up to `threads` threads (one, if absent): those for many tokens, or those for few if `regime` is "few",
+-- or those for many with the gather of whole rows if it is "whole". `any_ffn` chooses between them.
 function compile.describe(p, v, library, regime, threads)
     local kernels = regime == "few" and v.few or v
     return {
@@ -206,7 +206,7 @@ function compile.describe(p, v, library, regime, threads)
         ffn = v.names.ffn,
         any_ffn = v.names.ffn,
         project = kernels.names.project,
-        gather = kernels.names.gather,
+        gather = (regime == "whole" and v.whole or kernels).names.gather,
         tile = kernels.tile,
         chunk = kernels.chunk,
         scratch_bytes = p.scratch_bytes * (threads or 1),

@@ -18,12 +18,16 @@ static bool read_row(const reference_map *map, const double *all, size_t from, d
     return true;
 }
 
-bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error, size_t size)
+bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
+                         size_t tokens, char *error, size_t size)
 {
     const size_t columns = map->columns;
-    double *row = malloc(columns * sizeof *row);
+    double *row = malloc((tokens + 1) * columns * sizeof *row), *x = row + columns;
     if (!row)
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
+    memcpy(x, given, tokens * columns * sizeof *x);
+    for (size_t t = 0; t < tokens; ++t)
+        reference_round_row(inputs, x + t * columns, columns);
     double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
     bool ok = all || !map->transposed;
     for (size_t r = 0; ok && r < map->rows; ++r) {
@@ -58,7 +62,7 @@ static double *mapped(const reference_transformer *model, const reference_map *m
     }
     if (!map->weight)
         memcpy(y, x, count * sizeof *y);
-    else if (!reference_map_apply(map, model->type, x, y, tokens, error, size)) {
+    else if (!reference_map_apply(map, model->type, model->activations, x, y, tokens, error, size)) {
         free(y);
         return NULL;
     }
@@ -135,9 +139,10 @@ static size_t sequence_of(const reference_transformer *model, size_t token, size
     return end;
 }
 
-/* y[tokens][heads * width] = softmax(q k scale) v. */
-static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, double *y, double *score,
-                   size_t tokens)
+/* y[tokens][heads * width] = softmax(q k scale) v; with a shape alpha v of the token itself + beta softmax(q k scale) v - gamma times the
+   mean of v. */
+static void attend(const reference_transformer *model, const double *shape, const double *q, const double *k, const double *v, double *y,
+                   double *score, size_t tokens)
 {
     const size_t width = model->width, all = width * model->heads, e = width * model->kv_heads;
     for (size_t t = 0; t < tokens; ++t) {
@@ -165,6 +170,13 @@ static void attend(const reference_transformer *model, const double *q, const do
             }
             for (size_t i = 0; i < width; ++i)
                 out[i] /= sum;
+            for (size_t i = 0; shape && i < width; ++i) {
+                const double *part = shape + 3 * head;
+                double mean = 0.0;
+                for (size_t s = first; s <= last; ++s)
+                    mean += v[s * e + shared + i] / (double)(last - first + 1);
+                out[i] = part[0] * v[t * e + shared + i] + part[1] * out[i] - part[2] * mean;
+            }
         }
     }
 }
@@ -215,7 +227,7 @@ static double *attention(const reference_transformer *model, const reference_blo
                 reference_round_row(model->cache, v + t * e + head * width, width);
             }
         }
-        attend(model, q, k, v, mixed, mixed + tokens * all, tokens);
+        attend(model, block->shape, q, k, v, mixed, mixed + tokens * all, tokens);
         y = mapped(model, &block->p, mixed, all, tokens, error, size);
     }
     free(q);

@@ -21,10 +21,11 @@ typedef struct {
     bool transposed;
 } reference_map;
 
-/* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time. Fails with one line that starts
+/* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time, and each row of x to the type
+   `inputs`. Fails with one line that starts
    with a path. */
-bool reference_map_apply(const reference_map *map, reference_type type, const double *x, double *y, size_t tokens, char *error,
-                         size_t error_size);
+bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *x, double *y, size_t tokens,
+                         char *error, size_t error_size);
 
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {
@@ -48,8 +49,9 @@ typedef struct {
     bool gated, parallel, skip, mean, post; /* mean: LayerNorm, not RMSNorm; post: norms behind their skip connections */
     double eps;
     reference_activation *activation;
-    reference_type type;  /* that W is rounded to */
-    reference_type cache; /* that keys and values are rounded to, those of a head together */
+    reference_type type;        /* that W is rounded to */
+    reference_type activations; /* that the inputs of maps are rounded to, those of a token together */
+    reference_type cache;       /* that keys and values are rounded to, those of a head together */
 } reference_transformer;
 
 typedef struct {
@@ -60,6 +62,7 @@ typedef struct {
     reference_map s;                      /* of the skip connection around attention; none where the input is d wide */
     const reference_block_lookup *lookup; /* NULL: the FFN is g, m and o */
     reference_block_norm first, second;
+    const double *shape; /* [heads][3]: alpha, beta, gamma of shaped attention; NULL: plain */
 } reference_block;
 
 /* Width of the block's output. */

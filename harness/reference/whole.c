@@ -48,7 +48,7 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
     if (ok) {
         reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
         if (e->map.weight)
-            ok = reference_map_apply(&e->map, e->type, rows, x, count, error, error_size);
+            ok = reference_map_apply(&e->map, e->type, e->activations, rows, x, count, error, error_size);
         else
             memcpy(x, rows, count * width * sizeof *x);
     }
@@ -74,10 +74,11 @@ static void pool(const reference_output *o, double *rows, size_t count)
 }
 
 /* *rows[count][*width] <- the map of it, a new array. */
-static bool mapped(const reference_map *map, reference_type type, double **rows, size_t *width, size_t count, char *error, size_t size)
+static bool mapped(const reference_map *map, const reference_output *o, double **rows, size_t *width, size_t count, char *error,
+                   size_t size)
 {
     double *y = malloc((count * map->rows + 1) * sizeof *y);
-    const bool ok = y ? reference_map_apply(map, type, *rows, y, count, error, size)
+    const bool ok = y ? reference_map_apply(map, o->type, o->activations, *rows, y, count, error, size)
                       : files_error(error, size, "not enough memory for %zu tokens", count);
     free(*rows);
     *rows = y;
@@ -99,7 +100,7 @@ bool reference_finish(const reference_output *o, const double *x, size_t count, 
     }
     bool ok = true;
     if (o->dense.weight) {
-        ok = mapped(&o->dense, o->type, &rows, &width, count, error, error_size);
+        ok = mapped(&o->dense, o, &rows, &width, count, error, error_size);
         for (size_t i = 0; ok && i < count * width; ++i)
             rows[i] = o->activation(rows[i]);
         if (ok)
@@ -113,7 +114,7 @@ bool reference_finish(const reference_output *o, const double *x, size_t count, 
             rows[t * width + i] /= sqrt(square);
     }
     if (ok && o->head.weight) {
-        ok = mapped(&o->head, o->type, &rows, &width, count, error, error_size);
+        ok = mapped(&o->head, o, &rows, &width, count, error, error_size);
         for (size_t i = 0; ok && o->soft_cap > 0.0 && i < count * width; ++i)
             rows[i] = o->soft_cap * tanh(rows[i] / o->soft_cap);
     }

@@ -14,15 +14,16 @@ typedef struct {
 } reference_outer_norm;
 
 typedef struct {
-    reference_type type;       /* that rows of words and the map are rounded to */
-    size_t width;              /* of a row */
-    double scale;              /* of a word's row */
-    reference_map words;       /* its weight: the table; no bias */
-    reference_map positions;   /* weight NULL: none are learned */
-    size_t first_position;     /* the row of the first token */
-    reference_map token_types; /* weight NULL: none; every token has the first */
-    size_t frequencies;        /* 0: positions are no sines; else frequency i is max^(-i / frequencies) */
-    bool halves;               /* all sines before all cosines, else a sine and a cosine in turn */
+    reference_type type;        /* that rows of words and the map are rounded to */
+    reference_type activations; /* that the map's inputs are rounded to */
+    size_t width;               /* of a row */
+    double scale;               /* of a word's row */
+    reference_map words;        /* its weight: the table; no bias */
+    reference_map positions;    /* weight NULL: none are learned */
+    size_t first_position;      /* the row of the first token */
+    reference_map token_types;  /* weight NULL: none; every token has the first */
+    size_t frequencies;         /* 0: positions are no sines; else frequency i is max^(-i / frequencies) */
+    bool halves;                /* all sines before all cosines, else a sine and a cosine in turn */
     double max;
     reference_outer_norm norm;
     reference_map map; /* weight NULL: none */
@@ -34,8 +35,9 @@ bool reference_embed(const reference_embedding *embedding, const int32_t *ids, s
 typedef enum { REFERENCE_POOL_NONE, REFERENCE_POOL_MEAN, REFERENCE_POOL_FIRST, REFERENCE_POOL_LAST, REFERENCE_POOL_SQRT_N } reference_pool;
 
 typedef struct {
-    reference_type type;
-    size_t width, out; /* of the last block's output and of a result */
+    reference_type type;        /* of the maps */
+    reference_type activations; /* that their inputs are rounded to */
+    size_t width, out;          /* of the last block's output and of a result */
     reference_outer_norm norm;
     reference_pool pool;
     reference_map dense; /* weight NULL: none */

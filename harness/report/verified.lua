@@ -6,7 +6,8 @@ local verified = {}
 
 -- Prints the results { isa, call, ok, type, cache, tokens, rel_err, max_abs_err, message } of model `m` and the names
 -- of instruction sets that were skipped. Where results have kernel_rel_err, that is the kernel's error, and rel_err the
--- one beside unfused weights. Returns the exit status.
+-- one beside unfused weights. activations_err: what rounding the inputs of products to the type `activations` makes of
+-- the reference. Returns the exit status.
 function verified.print(m, results, skipped, options)
     local ok, fused = true, false
     for _, r in ipairs(results) do
@@ -41,6 +42,16 @@ function verified.print(m, results, skipped, options)
             error_of(r.max_abs_err)
         )
         if not r.ok then host.note(string.format("lookupc verify: %s %s: %s", r.isa, r.call, r.message)) end
+    end
+    local first = results[1]
+    if first and first.activations_err then
+        host.print(
+            string.format(
+                "rounding activations to %s: relative error of a row up to %.1e",
+                first.activations,
+                first.activations_err
+            )
+        )
     end
     for _, name in ipairs(skipped) do
         host.print("skipped: " .. name .. ": this CPU or its operating system does not run it")

@@ -24,6 +24,8 @@ typedef struct {
     void *context;
     uint32_t *rows, *row_counts;
     float *row_gradients;
+    float (*criterion)(void *context, size_t token, float *row, float scale, int back);
+    void *criterion_context;
 } train_call;
 
 /* The sum of cross-entropies of ids[sequences][length] in nats; a target of -1 does not count. All parts call it together. */

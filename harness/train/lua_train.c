@@ -1,9 +1,9 @@
 /* The Lua module `train`: an emitted training library with its parameters, its optimiser and its text, on threads.
 
-   train.open(job) -> run | nil, message. job = { library; step, loss, workspace (names of functions); parameters, gradients, table_rows,
-   listed (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
+   train.open(job) -> run | nil, message. job = { library; step, loss, workspace (names of functions); parameters, gradients, table_rows
+   (how many); constants (bytes, "" for none); context, batch, threads, seed; train, valid (ids, bytes of int32); mask, vocab, masked
    (id, ids and share, of a masked model; 0: the next token is predicted); decay, beta1, beta2, epsilon, clip, dropout, table_epsilon;
-   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, listed_at, rate (factor), decays,
+   tensors = { { name, shape, at, rows, columns, pitch, tables (rows of a table, 0: no tables), state_at, rate (factor), decays,
    mean, deviation } }
    }. Methods:
 
@@ -59,7 +59,7 @@ enum {
 typedef struct {
     safetensors_description as; /* in a checkpoint; its name is the tensor's */
     size_t at, rows, columns, pitch;
-    size_t table_rows, state_at, listed_at; /* of tables; 0 for others */
+    size_t table_rows, state_at; /* of tables; 0 for others */
     float rate;
     bool decays;
     double mean, deviation;
@@ -73,7 +73,7 @@ typedef struct {
 typedef struct {
     void *library;
     train_function *step, *loss;
-    size_t parameter_count, gradient_count, row_count, listed_count;
+    size_t parameter_count, gradient_count, row_count;
     float *constants, *first, *second; /* the averages of AdamW */
     tensor *tensors;
     size_t tensor_count;
@@ -147,7 +147,6 @@ static tensor read_tensor(lua_State *L)
         .pitch = field_size(L, top, where, "pitch"),
         .table_rows = field_size(L, top, where, "tables"),
         .state_at = field_size(L, top, where, "state_at"),
-        .listed_at = field_size(L, top, where, "listed_at"),
         .rate = (float)field_number(L, top, where, "rate"),
         .decays = field_flag(L, top, "decays"),
         .mean = field_number(L, top, where, "mean"),
@@ -176,7 +175,7 @@ static bool read_tensors(lua_State *L, run_state *r)
         lua_pop(L, 1);
         const size_t size = t->rows ? (t->rows - 1) * t->pitch + t->columns : 0;
         if (t->pitch < t->columns || t->at + size > r->parameter_count || (t->table_rows == 0 && t->at + size > r->gradient_count) ||
-            (t->table_rows && (t->state_at + t->rows > r->row_count || t->listed_at + t->rows * t->columns > r->listed_count)))
+            (t->table_rows && (t->state_at + t->rows > r->row_count || t->at < r->gradient_count)))
             luaL_error(L, "%s%s: lies outside of its memory", where, t->as.name);
         for (size_t at = 0; t->table_rows == 0 && at < size; at += CHUNK)
             r->chunks[r->chunk_count++] = (chunk){i, t->at + at, smaller(CHUNK, size - at)};
@@ -219,13 +218,14 @@ static bool prepare_ranks(run_state *r)
     r->tables = calloc(r->table_count + 1, sizeof *r->tables);
     r->call.rows = large_memory(r->row_count * sizeof(uint32_t));
     r->call.row_counts = large_memory(r->table_count * sizeof(uint32_t));
-    r->call.row_gradients = large_memory(r->listed_count * sizeof(float));
+    r->call.row_gradients = large_memory((r->parameter_count - r->gradient_count) * sizeof(float));
     if (!r->tables || !r->call.rows || !r->call.row_counts || !r->call.row_gradients)
         return false;
     for (size_t i = 0, number = 0; i < r->tensor_count; ++i) {
         const tensor *t = &r->tensors[i];
         for (size_t row = 0; t->table_rows && row < t->rows; row += t->table_rows, ++number) {
-            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->state_at + row, t->listed_at + row * t->columns};
+            const size_t gradient_at = t->at - r->gradient_count + row * t->pitch;
+            r->tables[number] = (ranks_table){t->table_rows, t->columns, t->pitch, t->state_at + row, gradient_at};
         }
     }
     return true;
@@ -234,6 +234,37 @@ static bool prepare_ranks(run_state *r)
 static void wait_for_others(void *context)
 {
     pthread_barrier_wait(context);
+}
+
+/* The memory of the run, all zero. */
+static bool take_memory(run_state *r, size_t workspace_bytes)
+{
+    const size_t tokens = r->batch * r->train.length;
+    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
+    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
+    r->call.table_state = large_memory(r->row_count * sizeof(float));
+    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
+    r->first = large_memory(r->gradient_count * sizeof(float));
+    r->second = large_memory(r->gradient_count * sizeof(float));
+    r->ids = large_memory(tokens * sizeof *r->ids);
+    r->targets = large_memory(tokens * sizeof *r->targets);
+    r->workspace = large_memory(workspace_bytes);
+    return r->call.parameters && r->call.gradients && r->call.table_state && r->call.row_uses && r->first && r->second && r->ids &&
+           r->targets && r->workspace;
+}
+
+/* The array that the library reads beside the parameters. */
+static bool copy_constants(lua_State *L, run_state *r)
+{
+    size_t bytes;
+    lua_getfield(L, 1, "constants");
+    const char *constants = luaL_checklstring(L, -1, &bytes);
+    r->constants = large_memory(bytes);
+    if (!r->constants)
+        return false;
+    memcpy(r->constants, constants, bytes);
+    r->call.constants = bytes ? r->constants : NULL;
+    return true;
 }
 
 static int run_open(lua_State *L)
@@ -245,9 +276,9 @@ static int run_open(lua_State *L)
         .parameter_count = field_size(L, 1, where, "parameters"),
         .gradient_count = field_size(L, 1, where, "gradients"),
         .row_count = field_size(L, 1, where, "table_rows"),
-        .listed_count = field_size(L, 1, where, "listed"),
         .batch = field_size(L, 1, where, "batch"),
         .threads = field_size(L, 1, where, "threads"),
+        .ranks = all_ranks,
         .decay = (float)field_number(L, 1, where, "decay"),
         .beta1 = (float)field_number(L, 1, where, "beta1"),
         .beta2 = (float)field_number(L, 1, where, "beta2"),
@@ -256,6 +287,10 @@ static int run_open(lua_State *L)
         .masks = {.mask = (int32_t)field_size(L, 1, where, "mask"),
                   .vocab = (uint32_t)field_size(L, 1, where, "vocab"),
                   .share = field_number(L, 1, where, "masked")},
+        .call = {.table_epsilon = (float)field_number(L, 1, where, "table_epsilon"),
+                 .dropout = (float)field_number(L, 1, where, "dropout"),
+                 .seed = field_size(L, 1, where, "seed"),
+                 .barrier = wait_for_others},
     };
     luaL_setmetatable(L, METATABLE);
     luaL_argcheck(L, r->threads >= 1 && r->threads <= MOST_THREADS && r->batch >= 1, 1, "threads, batch");
@@ -264,42 +299,18 @@ static int run_open(lua_State *L)
     if (!r->library)
         return host_fail(L, dlerror());
     train_workspace *workspace;
-    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace))
+    if (!find(L, r->library, "step", &r->step) || !find(L, r->library, "loss", &r->loss) || !find(L, r->library, "workspace", &workspace) ||
+        (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply)))
         return luaL_error(L, "%s: lacks a function", path);
     r->train = read_ids(L, "train", 2);
     r->valid = read_ids(L, "valid", 3);
-    r->train.seed = r->call.seed = (uint64_t)field_size(L, 1, where, "seed");
+    r->train.seed = r->call.seed;
     r->valid.seed = UINT64_MAX;
-    const size_t tokens = r->batch * r->train.length;
-    r->call.parameters = large_memory(r->parameter_count * sizeof(float));
-    r->call.gradients = large_memory(r->gradient_count * sizeof(float));
-    r->call.table_state = large_memory(r->row_count * sizeof(float));
-    r->call.row_uses = large_memory(r->row_count * sizeof(uint32_t));
-    r->first = large_memory(r->gradient_count * sizeof(float));
-    r->second = large_memory(r->gradient_count * sizeof(float));
-    r->ids = large_memory(tokens * sizeof *r->ids);
-    r->targets = large_memory(tokens * sizeof *r->targets);
-    r->workspace = large_memory(workspace(r->batch, r->train.length, r->threads));
-    size_t bytes;
-    lua_getfield(L, 1, "constants");
-    const char *constants = luaL_checklstring(L, -1, &bytes);
-    r->constants = large_memory(bytes);
-    r->ranks = all_ranks;
-    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
-    if (r->ranks && r->row_count && !find(L, r->library, "apply", &r->apply))
-        return luaL_error(L, "%s: lacks a function", path);
-    if (!read_tensors(L, r) || (r->ranks && !prepare_ranks(r)) || !r->call.parameters || !r->call.gradients || !r->call.table_state ||
-        !r->call.row_uses || !r->first || !r->second || !r->ids || !r->targets || !r->workspace || !r->constants)
-        return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
-    memcpy(r->constants, constants, bytes);
-    r->call.constants = bytes ? r->constants : NULL;
-    r->call.table_epsilon = (float)field_number(L, 1, where, "table_epsilon");
-    r->call.dropout = (float)field_number(L, 1, where, "dropout");
-    r->call.barrier = wait_for_others;
     r->call.context = &r->barrier;
-    lua_getfield(L, 1, "product");
-    void *product = lua_touserdata(L, -1);
-    memcpy(&r->call.product, &product, sizeof product);
+    r->call.first_sequence = r->ranks ? r->ranks->number * r->batch : 0;
+    if (!take_memory(r, workspace(r->batch, r->train.length, r->threads)) || !copy_constants(L, r) || !read_tensors(L, r) ||
+        (r->ranks && !prepare_ranks(r)))
+        return host_fail(L, "not enough memory to train this model: a smaller --batch or --context takes less");
     lua_settop(L, 2);
     return 1;
 }

@@ -5,11 +5,11 @@ local html = require "harness.report.html"
 
 local page = {}
 
--- The points { tokens, value } of the records that have `key`.
-local function points(records, key)
+-- The points { tokens, value times `scale`, or 1 } of the records that have `key`.
+local function points(records, key, scale)
     local list = {}
     for _, record in ipairs(records) do
-        if record[key] and record[key] == record[key] then list[#list + 1] = { record.tokens, record[key] } end
+        if record[key] then list[#list + 1] = { record.tokens, record[key] * (scale or 1) } end
     end
     return list
 end
@@ -129,8 +129,8 @@ function page.of(facts, records)
         "Learning rate",
         drawn(
             "Rate against tokens",
-            "of matrices",
-            { { label = "rate", points = points(records, "rate"), colour = 1 } },
+            "of matrices, in thousandths",
+            { { label = "rate", points = points(records, "rate", 1000), colour = 1 } },
             0
         ),
         "Of matrices; tables and projections have theirs in proportion."

@@ -4,26 +4,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lists of this rank as bytes: the counts of all tables, then of each the row numbers and the gradients without padding. */
-static unsigned char *packed(const ranks_table *tables, size_t count, const uint32_t *row_numbers, const uint32_t *counts,
-                             const float *row_gradients, size_t *bytes)
+/* The rows of tables that a rank has. */
+typedef struct {
+    const ranks_table *tables;
+    uint32_t *row_numbers, *counts;
+    float *row_gradients;
+} lists;
+
+static size_t bytes_of(const ranks_table *t, size_t rows)
 {
-    *bytes = count * sizeof *counts;
-    for (size_t i = 0; i < count; ++i)
-        *bytes += counts[i] * (sizeof *row_numbers + tables[i].columns * sizeof *row_gradients);
-    unsigned char *all = malloc(*bytes + 1), *to = all;
-    if (!all)
-        return NULL;
-    memcpy(to, counts, count * sizeof *counts);
-    to += count * sizeof *counts;
-    for (size_t i = 0; i < count; ++i) {
-        const ranks_table *t = &tables[i];
-        memcpy(to, row_numbers + t->state_at, counts[i] * sizeof *row_numbers);
-        to += counts[i] * sizeof *row_numbers;
-        for (size_t k = 0; k < counts[i]; ++k, to += t->columns * sizeof *row_gradients)
-            memcpy(to, row_gradients + t->gradient_at + k * t->columns, t->columns * sizeof *row_gradients);
+    return rows * (sizeof(uint32_t) + t->columns * sizeof(float));
+}
+
+/* Bytes of the lists of tables first ... last - 1: their counts, then of each the row numbers and the gradients without padding. */
+static size_t packed_bytes(const lists *l, size_t first, size_t last)
+{
+    size_t bytes = (last - first) * sizeof *l->counts;
+    for (size_t i = first; i < last; ++i)
+        bytes += bytes_of(&l->tables[i], l->counts[i]);
+    return bytes;
+}
+
+/* Writes them; returns the end. */
+static unsigned char *pack(const lists *l, size_t first, size_t last, unsigned char *to)
+{
+    memcpy(to, l->counts + first, (last - first) * sizeof *l->counts);
+    to += (last - first) * sizeof *l->counts;
+    for (size_t i = first; i < last; ++i) {
+        const ranks_table *t = &l->tables[i];
+        memcpy(to, l->row_numbers + t->state_at, l->counts[i] * sizeof *l->row_numbers);
+        to += l->counts[i] * sizeof *l->row_numbers;
+        for (size_t k = 0; k < l->counts[i]; ++k, to += t->columns * sizeof *l->row_gradients)
+            memcpy(to, l->row_gradients + t->gradient_at + k * t->pitch, t->columns * sizeof *l->row_gradients);
     }
-    return all;
+    return to;
+}
+
+/* Reads them back. */
+static void unpack(const lists *l, size_t first, size_t last, const unsigned char *from)
+{
+    memcpy(l->counts + first, from, (last - first) * sizeof *l->counts);
+    from += (last - first) * sizeof *l->counts;
+    for (size_t i = first; i < last; ++i) {
+        const ranks_table *t = &l->tables[i];
+        memcpy(l->row_numbers + t->state_at, from, l->counts[i] * sizeof *l->row_numbers);
+        from += l->counts[i] * sizeof *l->row_numbers;
+        for (size_t k = 0; k < l->counts[i]; ++k, from += t->columns * sizeof *l->row_gradients)
+            memcpy(l->row_gradients + t->gradient_at + k * t->pitch, from, t->columns * sizeof *l->row_gradients);
+    }
 }
 
 /* A rank's lists while they are merged. */
@@ -48,57 +76,97 @@ static void add_gradient(float *sum, const unsigned char *from, size_t columns, 
     }
 }
 
-/* Merges one table: places[i] is the next row of rank i. */
-static uint32_t merged(const ranks_table *t, size_t number, reader *readers, size_t *places, size_t ranks_count, uint32_t *row_numbers,
-                       float *row_gradients)
+/* Merges table number `index`, which is number `own` in what ranks sent: places[r] is the next row of rank r. */
+static void merge(const lists *l, size_t index, size_t own, reader *readers, size_t *places, size_t count)
 {
-    const size_t gradient_bytes = t->columns * sizeof *row_gradients;
+    const ranks_table *t = &l->tables[index];
+    const size_t gradient_bytes = t->columns * sizeof *l->row_gradients;
     uint32_t made = 0;
-    memset(places, 0, ranks_count * sizeof *places);
+    memset(places, 0, count * sizeof *places);
     for (;;) {
         uint32_t least = UINT32_MAX;
-        for (size_t r = 0; r < ranks_count; ++r)
-            if (places[r] < number_at(readers[r].counts + number * sizeof(uint32_t))) {
+        for (size_t r = 0; r < count; ++r)
+            if (places[r] < number_at(readers[r].counts + own * sizeof(uint32_t))) {
                 const uint32_t row = number_at(readers[r].at + places[r] * sizeof row);
                 least = row < least ? row : least;
             }
         if (least == UINT32_MAX || made == t->rows)
             break;
         bool first = true;
-        for (size_t r = 0; r < ranks_count; ++r) {
-            const uint32_t met = number_at(readers[r].counts + number * sizeof met);
+        for (size_t r = 0; r < count; ++r) {
+            const uint32_t met = number_at(readers[r].counts + own * sizeof met);
             if (places[r] >= met || number_at(readers[r].at + places[r] * sizeof met) != least)
                 continue;
-            add_gradient(row_gradients + t->gradient_at + made * t->columns, readers[r].at + met * sizeof met + places[r] * gradient_bytes,
+            add_gradient(l->row_gradients + t->gradient_at + made * t->pitch, readers[r].at + met * sizeof met + places[r] * gradient_bytes,
                          t->columns, first);
             first = false;
             ++places[r];
         }
-        row_numbers[t->state_at + made++] = least;
+        l->row_numbers[t->state_at + made++] = least;
     }
-    for (size_t r = 0; r < ranks_count; ++r)
-        readers[r].at += number_at(readers[r].counts + number * sizeof(uint32_t)) * (sizeof(uint32_t) + gradient_bytes);
-    return made;
+    for (size_t r = 0; r < count; ++r)
+        readers[r].at += bytes_of(t, number_at(readers[r].counts + own * sizeof(uint32_t)));
+    l->counts[index] = made;
+}
+
+/* The first table of those that rank `rank` sums. */
+static size_t first_of(const ranks *r, size_t tables, size_t rank)
+{
+    return tables * rank / r->count;
+}
+
+/* Sends every rank what it sums, and sums this rank's share. */
+static bool sum_share(const ranks *r, const lists *l, size_t tables, size_t *sizes, size_t *places, reader *readers)
+{
+    const size_t first = first_of(r, tables, r->number), last = first_of(r, tables, r->number + 1);
+    unsigned char *mine = malloc(packed_bytes(l, 0, tables) + r->count * sizeof *l->counts + 1), *to = mine;
+    if (!mine)
+        return false;
+    for (size_t i = 0; i < r->count; ++i) {
+        const size_t from = first_of(r, tables, i), end = first_of(r, tables, i + 1);
+        to = pack(l, from, end, to);
+        places[i] = packed_bytes(l, from, end);
+    }
+    unsigned char *all = r->trade(mine, places, sizes);
+    free(mine);
+    size_t at = 0;
+    for (size_t i = 0; i < r->count; ++i) {
+        readers[i] = (reader){all + at, all + at + (last - first) * sizeof *l->counts};
+        at += sizes[i];
+    }
+    for (size_t i = first; i < last; ++i)
+        merge(l, i, i - first, readers, places, r->count);
+    free(all);
+    return true;
+}
+
+/* Tells the others this rank's sums, and takes theirs. */
+static bool share_sums(const ranks *r, const lists *l, size_t tables, size_t *sizes)
+{
+    const size_t first = first_of(r, tables, r->number), last = first_of(r, tables, r->number + 1);
+    const size_t bytes = packed_bytes(l, first, last);
+    unsigned char *mine = malloc(bytes + 1);
+    if (!mine)
+        return false;
+    pack(l, first, last, mine);
+    unsigned char *all = r->gather(mine, bytes, sizes);
+    free(mine);
+    size_t at = 0;
+    for (size_t i = 0; i < r->count; ++i) {
+        unpack(l, first_of(r, tables, i), first_of(r, tables, i + 1), all + at);
+        at += sizes[i];
+    }
+    free(all);
+    return true;
 }
 
 bool ranks_merge(const ranks *r, const ranks_table *tables, size_t count, uint32_t *row_numbers, uint32_t *counts, float *row_gradients)
 {
-    size_t bytes;
-    unsigned char *mine = packed(tables, count, row_numbers, counts, row_gradients, &bytes);
+    const lists l = {tables, row_numbers, counts, row_gradients};
     size_t *sizes = calloc(2 * r->count, sizeof *sizes);
     reader *readers = calloc(r->count, sizeof *readers);
-    unsigned char *all = mine && sizes && readers ? r->gather(mine, bytes, sizes) : NULL;
-    size_t at = 0;
-    for (size_t i = 0; all && i < r->count; ++i) {
-        readers[i] = (reader){all + at, all + at + count * sizeof *counts};
-        at += sizes[i];
-    }
-    for (size_t i = 0; all && i < count; ++i)
-        counts[i] = merged(&tables[i], i, readers, sizes + r->count, r->count, row_numbers, row_gradients);
-    const bool good = all != NULL;
-    free(mine);
+    const bool good = sizes && readers && sum_share(r, &l, count, sizes, sizes + r->count, readers) && share_sums(r, &l, count, sizes);
     free(sizes);
     free(readers);
-    free(all);
     return good;
 }

@@ -13,7 +13,10 @@ typedef struct {
     /* values[count] of all ranks, summed */
     void (*sum)(float *values, size_t count);
     void (*sum_doubles)(double *values, size_t count);
-    /* The bytes of all ranks one behind the other, from malloc, and in sizes[ranks] how many each has; NULL: there is no memory. */
+    /* Sends sizes_to[i] bytes to each rank i, which lie one behind the other. Returns what all ranks sent to this one, by rank, from
+       malloc, and how much it is. */
+    unsigned char *(*trade)(const void *mine, const size_t *sizes_to, size_t *sizes_from);
+    /* The bytes of all ranks one behind the other, from malloc, and in sizes[ranks] how many each has. */
     unsigned char *(*gather)(const void *mine, size_t bytes, size_t *sizes);
     /* Ends the processes of all ranks, at once. So does a process that exits without having left. */
     void (*give_up)(void);
@@ -28,13 +31,14 @@ typedef const ranks *ranks_join(void);
 /* Rows of tables that a step met, and the sums of their gradients: what train_call has of them. Of table number i, whose rows are
    state_at ... state_at + rows - 1 among those of all tables, counts[i] were met. */
 typedef struct {
-    size_t rows, columns;
+    size_t rows, columns, pitch;
     size_t state_at;    /* of rows: row_numbers[state_at + k] is the k-th row that was met, ascending */
-    size_t gradient_at; /* row_gradients[gradient_at + k * columns ...] its gradient */
+    size_t gradient_at; /* row_gradients[gradient_at + k * pitch ...] its gradient */
 } ranks_table;
 
-/* Puts the rows of all ranks into those of this one: each row once, ascending, its gradients summed in the order of ranks. Returns false if
-   there is no memory. */
+/* Puts the rows of all ranks into those of this one: each row once, ascending, its gradients summed in the order of ranks. Each rank sums a
+   share of the tables and tells the others, so that what a rank sends and receives hardly grows with their number. Returns false if there
+   is no memory. */
 bool ranks_merge(const ranks *r, const ranks_table *tables, size_t count, uint32_t *row_numbers, uint32_t *counts, float *row_gradients);
 
 #endif

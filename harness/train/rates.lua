@@ -6,7 +6,7 @@ rates.tables = 0.04 -- of row-wise Adagrad
 rates.decay = 0.01
 rates.warm_up = 0.05 -- share of the steps in which rates rise
 rates.last = 0.1 -- of the rate, at the last step
-rates.optimiser = { beta1 = 0.9, beta2 = 0.98, epsilon = 1e-8, table_epsilon = 1e-8, clip = 1.0 }
+rates.optimiser = { beta1 = 0.9, beta2 = 0.98, epsilon = 1e-8, table_epsilon = 1e-16, clip = 1.0 }
 
 -- One row a kind of tensor: factor of the base rate, and whether weights decay.
 local kinds = {

@@ -15,7 +15,7 @@ run.__index = run
 local validations = 20 -- of a run
 local lines = 500 -- of the log, about
 local least_windows, most_windows = 16, 4096 -- of a validation
-local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one
+local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one; at the end, of all
 local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
 local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
@@ -30,7 +30,7 @@ local function duration(seconds)
 end
 
 -- The types of the fields of a position, and of those of its settings that the options may leave open.
-local types = { step = "integer", counted = "integer", seconds = "float", nats = "float" }
+local types = { step = "integer", parts = "integer", counted = "integer", seconds = "float", nats = "float" }
 local types_of_settings = { steps = "integer", evaluate = "integer" }
 
 local function has_types(object, fields)
@@ -40,8 +40,8 @@ local function has_types(object, fields)
     return true
 end
 
--- What the checkpoint `path` says of its run: { settings, step, seconds, nats, counted }; nats, counted: sum and number
--- of the losses since the last line of the log. Raises one line.
+-- What the checkpoint `path` says of its run: { settings, parts, step, seconds, nats, counted }; parts: threads of all
+-- ranks; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
 function run.position(path)
     local position = json.decode(assert(train.text(path)))
     local settings = type(position) == "table" and position.settings
@@ -54,7 +54,7 @@ end
 -- How many steps fit into own.seconds: the first ones are timed, and forgotten.
 function run:steps_within(settings)
     local seconds, begun = self.own.seconds, process.clock()
-    local tried, first, enough = 0, nil, false
+    local tried, first, enough = 0
     repeat
         tried = tried + 1
         self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate)
@@ -96,16 +96,13 @@ function run:validate(most)
         if not finite(entry.validation) then self:give_up(step, "the loss of the validation is no number") end
     end
     for _, row in ipairs(entry.tables) do
-        local warning = tables.warning(row)
-        if
-            warning
-            and self.own.rank == 0
-            and not self.warned[row.layer]
-            and step > rates.warm_up * self.settings.steps
-        then
+        local warning, before = tables.warning(row), self.entropies[row.layer]
+        local stays = before and row.entropy <= before -- tables that fill up are on their way
+        if warning and stays and self.own.rank == 0 and not self.warned[row.layer] then
             self.warned[row.layer] = true
             host.note("lookupc: step " .. step .. ": " .. warning)
         end
+        self.entropies[row.layer] = row.entropy
     end
     return entry
 end
@@ -164,7 +161,7 @@ function run:go_on()
     position.step, position.nats, position.counted = step, position.nats + nats, position.counted + 1
     local validates = step % s.evaluate == 0 or step == s.steps
     if validates or step % math.max(1, s.steps // lines) == 0 then
-        local entry = validates and self:validate(step == s.steps and most_windows or self.few_windows) or {}
+        local entry = validates and self:validate(step == s.steps and self.last_windows or self.few_windows) or {}
         entry.rate, entry.norm = s.rate * factor, norm
         self:tell(entry, validates)
     end
@@ -184,7 +181,8 @@ end
 -- output, checkpoint, log, html }; facts: for the first line of the log; position: of a run to be resumed, or nil.
 -- Returns the last line of the log. Raises one line when it cannot go on; then the last checkpoint stays.
 function run.train(job, settings, own, files, facts, position)
-    local self = setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, busy = 0.0 }, run)
+    local self =
+        setmetatable({ own = own, files = files, tensors = job.tensors, warned = {}, entropies = {}, busy = 0.0 }, run)
     self.state = assert(train.open(job))
     train.hold()
     if position then
@@ -198,10 +196,15 @@ function run.train(job, settings, own, files, facts, position)
     end
     self.settings, facts.settings = settings, settings
     self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
+    self.position.parts = own.threads * own.ranks
     self.base, self.saved = process.clock() - self.position.seconds, process.clock()
     if own.rank == 0 then self.log = log.open(files.log, facts, position and position.step) end
     self.windows = select(2, self.state:windows())
-    self.few_windows = math.max(least_windows, math.floor(share_of_validation * settings.evaluate * settings.batch))
+    local function share(steps)
+        local windows = math.floor(share_of_validation * steps * settings.batch)
+        return math.min(math.max(windows, least_windows), most_windows)
+    end
+    self.few_windows, self.last_windows = share(settings.evaluate), share(settings.steps)
     while self.position.step < settings.steps do
         self:go_on()
     end

@@ -3,9 +3,8 @@ local tables = {}
 
 local collapsed = 0.5 -- of the bits of a code: below, most rows are for nothing
 
--- The uses of `tensors` (run:uses() of harness/train/lua_train.c), a row each: { layer, tables, rows, used (mean), least
--- (used of one table), entropy (mean), lowest (entropy of one table), collapsed (how many tables) }; rows of a table
--- and how many bits a code has follow from `rows`.
+-- The uses of `tensors` (uses() of harness/train/lua_train.c), a row each: { layer, tables, rows (of a table), used
+-- (mean), least (used of one table), entropy (mean), lowest (entropy of one table), collapsed (how many tables) }.
 function tables.summary(tensors, uses)
     local list = {}
     for i, tensor in ipairs(tensors) do

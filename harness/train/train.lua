@@ -90,7 +90,6 @@ local function tensors_of(p, s)
             pitch = tensor.pitch or tensor.columns,
             tables = tensor.kind == "tables" and tensor.shape[2] or 0,
             state_at = tensor.state_at or 0,
-            listed_at = tensor.listed_at or 0,
             rate = how.factor,
             decays = how.decays,
             mean = tensor.init.mean or 0.0,
@@ -112,7 +111,6 @@ local function job_of(p, s, own, texts, library)
         parameters = p.training.parameters,
         gradients = p.training.gradients,
         table_rows = p.training.table_rows,
-        listed = p.training.listed,
         constants = constants.bytes(p),
         context = s.context,
         batch = s.batch // own.ranks,
@@ -161,6 +159,21 @@ local function texts_of(p, path, options, s)
     return texts, of.facts.pieces
 end
 
+-- Takes as many threads as the run had that is resumed. With tables sums depend on it: says so where that cannot be.
+local function same_parts(p, position, own, options)
+    if not options.threads and own.ranks == 1 then own.threads = position.parts end
+    local parts = own.threads * own.ranks
+    if parts ~= position.parts and own.rank == 0 and p.training.table_rows > 0 then
+        host.note(
+            string.format(
+                "lookupc: --resume: on %d threads of all ranks instead of %d the last bits of sums differ",
+                parts,
+                position.parts
+            )
+        )
+    end
+end
+
 local function trained(path, options, rank, ranks)
     local files = training.files(options)
     local p = plan_of(path, options)
@@ -177,17 +190,19 @@ local function trained(path, options, rank, ranks)
         error("--resume: " .. files.checkpoint .. ": is missing: there is no unfinished run", 0)
     end
     local position = options.resume and run.position(files.checkpoint) or nil
-    local texts, pieces = texts_of(p, path, options, s)
-    if p.training.table_rows > 0 then s.threads, s.ranks = own.threads, own.ranks end -- sums depend on them
-    s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
     if not p.causal then
         s.masked = s.masked or masked
-        s.mask = mask_of(p, path, options, pieces)
     elseif s.masked or options["mask-id"] then
         local option = s.masked and "masked" or "mask-id"
         error(string.format("--%s: %s: is for encoders: %s predicts the next token", option, options[option], path), 0)
     end
-    if position then settings.check(files.checkpoint, s, position.settings) end
+    local texts, pieces = texts_of(p, path, options, s)
+    if s.masked then s.mask = mask_of(p, path, options, pieces) end
+    s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
+    if position then
+        settings.check(files.checkpoint, s, position.settings)
+        same_parts(p, position, own, options)
+    end
     host.status "compiling"
     local library = compile.library({ p }, process.temporary_directory(), options.cc, options.cflags)
     host.status ""

@@ -5,8 +5,10 @@
    input (width of x), context, positions, start, cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
    lengths = { tokens of every sequence, for encode_batch } }
 
-   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, cache, d, input, heads, kv_heads, width, f, scale,
-   causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x),
+   transformer.exact_product(library, symbol, inputs) -> true | nil, message: see exact_product.h; likewise in a process of its own
+
+   transformer.reference(job, x) -> y, ties | nil, message: job = { weights, type, activations, cache, d, input, heads, kv_heads, width, f,
+   scale, causal, window, half, theta, interleaved, gated, parallel, skip, mean, post, eps, activation, layers = { { input (width of its x),
    delivered, q = { weight = view, bias = view }, …, first = { gain, offset }, lookup = { prefix, d_out } } }, lookup = model as in
    fields.h, margin, turned = ties, lengths = { tokens of every sequence } }, views as gen/model/checkpoint_names.lua makes them; ties = { {
    layer, token, table } } as in reference_block_lookup.h
@@ -25,6 +27,7 @@
 #include "harness/base/modules.h"
 #include "harness/reference/fields.h"
 #include "harness/reference/transformer.h"
+#include "harness/verify/exact_product.h"
 #include "harness/verify/reference_weights.h"
 
 #include "gen/host/fields.h"
@@ -184,13 +187,28 @@ static int push_doubles(lua_State *L, const float *values, size_t count)
     return 1;
 }
 
-/* Runs run_calls in a child that may crash; the message in `result`. */
-static void run_in_child(const run_job *job, const double *x, size_t tokens, shared_result *result)
+/* Memory that a child shares, of so many bytes. */
+static shared_result *share(size_t bytes)
 {
+    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return result == MAP_FAILED ? NULL : result;
+}
+
+static int check_exact_product(lua_State *L)
+{
+    const char *library = luaL_checkstring(L, 1), *symbol = luaL_checkstring(L, 2);
+    const size_t inputs = (size_t)luaL_checkinteger(L, 3);
+    shared_result *result = share(sizeof *result);
+    if (!result)
+        return host_fail(L, "transformer: not enough memory");
     const pid_t child = child_start(CHILD_SECONDS);
     if (child == 0)
-        _exit(run_calls(job, x, tokens, result->y, result->error) ? 0 : 1);
-    child_wait(child, job->library, result->error, sizeof result->error);
+        _exit(exact_product(library, symbol, inputs, result->error, sizeof result->error) ? 0 : 1);
+    child_wait(child, library, result->error, sizeof result->error);
+    lua_pushboolean(L, true);
+    const int results = result->error[0] ? host_fail(L, result->error) : 1;
+    munmap(result, sizeof *result);
+    return results;
 }
 
 /* The list of numbers in the field `name` of the table at `index`, kept alive by the stack. */
@@ -231,10 +249,13 @@ static int run(lua_State *L)
     job.calls = numbers_at(L, 1, "calls", &job.count);
     job.lengths = numbers_at(L, 1, "lengths", &job.sequences);
     const size_t bytes = sizeof(shared_result) + tokens * job.d * sizeof(float);
-    shared_result *result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (result == MAP_FAILED)
+    shared_result *result = share(bytes);
+    if (!result)
         return host_fail(L, "transformer: not enough memory");
-    run_in_child(&job, x, tokens, result);
+    const pid_t child = child_start(CHILD_SECONDS);
+    if (child == 0)
+        _exit(run_calls(&job, x, tokens, result->y, result->error) ? 0 : 1);
+    child_wait(child, job.library, result->error, sizeof result->error);
     const int results = result->error[0] ? host_fail(L, result->error) : push_doubles(L, result->y, tokens * job.d);
     munmap(result, bytes);
     return results;
@@ -263,6 +284,7 @@ static reference_transformer model_at(lua_State *L, int job)
         .eps = field_number(L, job, where, "eps"),
         .activation = reference_activation_named(activation),
         .type = reference_type_at(L, job, where, "type", REFERENCE_TABLES),
+        .activations = reference_type_at(L, job, where, "activations", REFERENCE_TABLES),
         .cache = reference_type_at(L, job, where, "cache", REFERENCE_CACHE),
     };
     if (!model.activation)
@@ -341,14 +363,18 @@ static bool run_layer(lua_State *L, const shards *checkpoint, const reference_tr
     block.lookup = lookup;
     for (size_t k = 0; ok && k < sizeof maps / sizeof *maps; ++k)
         ok = reference_map_at(L, where, checkpoint, (const char[]){"qkvpsgmo"[k], 0}, maps[k], error, ERROR_SIZE);
+    reference_block_norm shape = {0};
     ok = ok && reference_norm_at(L, where, checkpoint, "first", &block.first, error, ERROR_SIZE) &&
-         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE);
+         reference_norm_at(L, where, checkpoint, "second", &block.second, error, ERROR_SIZE) &&
+         reference_norm_at(L, where, checkpoint, "shape", &shape, error, ERROR_SIZE);
+    block.shape = shape.gain;
     ok = ok && reference_block_run(model, &block, ties, x, tokens, error, ERROR_SIZE);
     reference_block_lookup_close(lookup);
     free(block.first.gain);
     free(block.first.offset);
     free(block.second.gain);
     free(block.second.offset);
+    free(shape.gain);
     return ok;
 }
 
@@ -487,9 +513,15 @@ static int save(lua_State *L)
 
 int luaopen_transformer(lua_State *L)
 {
-    const luaL_Reg functions[] = {
-        {"run", run},   {"reference", reference}, {"rows", rows}, {"random_numbers", random_numbers}, {"difference", difference},
-        {"load", load}, {"save", save},           {NULL, NULL}};
+    const luaL_Reg functions[] = {{"run", run},
+                                  {"exact_product", check_exact_product},
+                                  {"reference", reference},
+                                  {"rows", rows},
+                                  {"random_numbers", random_numbers},
+                                  {"difference", difference},
+                                  {"load", load},
+                                  {"save", save},
+                                  {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

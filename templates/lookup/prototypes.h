@@ -11,6 +11,10 @@ void $(v.names.hash)(const float *restrict z, uint16_t *restrict code$(shape.sco
 //$ end
 void $(v.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch);
+//$ if v.whole then
+void $(v.whole.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
+//$ end
 //$ if v.names.columns then
 void $(v.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, size_t first, size_t end, void *scratch);

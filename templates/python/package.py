@@ -38,7 +38,7 @@ def _function(name, result, *arguments):
 class _Description(ctypes.Structure):
     _fields_ = [
 //$ for _, row in ipairs(sizes) do
-        ("$(row.name)", ctypes.$(row.ctypes)),
+        ("$(row.name)", $(row.ctypes)),
 //$ end
     ]
 

@@ -1,10 +1,42 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, scale, eps, one_over_d, float_sums,
-//$ takes cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of, list_of
+//$ takes rounded, cached, cache_type, positioned, copies, layer_weights, lookup_of, tokens_parameters, cached_from, threads, kernels_of,
+//$ takes list_of
 //$ local macro = names.constant
 //$ local layers, heads, group = shape.layers > 1, shape.kv_heads > 1, shape.group
 //$ -- Where layer `layer` has its part of `base`.
 //$ local function of_layer(base, of) return layers and base .. " + layer * " .. macro(of) or base end
 //$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
+//$ -- A loop over the `count` elements of a row, which C calls `name`: `value(load)` is what becomes of them, where
+//$ -- load(base, at) are elements from base[at] on, and goes to base[at] for the given ones.
+//$ local function over_row(i, count, name, base, at, value)
+//$     local whole, rest = count // lanes * lanes, count % lanes
+//$     local function place(from) return at == "" and from or at .. " + " .. from end
+//$     local function load(from, offset) return isa.load_unaligned(from, offset == "" and "i" or offset .. " + i") end
+//$     if lanes == 1 then
+$(i)for (size_t i = 0; i < $(name); ++i)
+$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
+//$         return
+//$     end
+//$     if whole > 0 then
+$(i)for (size_t i = 0; i < $(rest == 0 and name or whole); i += $(lanes))
+$(i)    $(isa.store_unaligned(base, place("i"), value(load)));
+//$     end
+//$     if rest > 0 then
+//$         local function load_rest(from, offset) return isa.load_partial(from, offset == "" and whole or offset .. " + " .. whole, rest) end
+$(i)$(isa.store_partial(base, place(whole), rest, value(load_rest)));
+//$     end
+//$ end
+//$ -- The same for each token of a chunk.
+//$ local function over_rows(i, count, ...)
+//$     local braces = lanes > 1 and count > lanes and count % lanes > 0
+$(i)for (size_t token = 0; token < count; ++token)$(braces and " {" or "")
+//$     over_row(i .. "    ", count, ...)
+//$     if braces then
+$(i)}
+//$     end
+//$ end
+//$ -- What copies a row: without the factor of 1 compilers would call memcpy.
+//$ local function copied(value) return isa.mul(isa.broadcast("one"), value) end
 //$ lines("", prologue)
 
 #define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
@@ -16,6 +48,9 @@
 //$ end
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
+//$ end
+//$ if rounded then
+$(include("templates/transformer/round_rows.c"))
 //$ end
 //$ if activates then
 $(include("templates/math/activation.c"))
@@ -204,8 +239,7 @@ $(i)$(helper)_round_head(all, rounded);
 //$ end
 $(i)for (size_t i = 0; i < $(shape.width); ++i)
 $(i)    key[i * $(macro("TILE_POSITIONS"))] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
-$(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    $(plain and "value" or "all")[i] = one * $(element("token_v", "i"));
+//$ over_row(i, shape.width, tostring(shape.width), plain and "value" or "all", "", function(load) return copied(load("token_v", from)) end)
 //$ if cache_type.scaled then
 $(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
 //$ elseif not plain then
@@ -219,13 +253,45 @@ $(i)$(helper)_round_head(all, value);
     }
 }
 
-//$ local needs_first = positioned or shape.rope
+//$ if shape.shaped then
+/* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
+   mean is that of all values that a token attends to. value: of the head, from position 0 on; shape: alpha, beta and gamma of each head. */
+static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens, size_t end, float *restrict y)
+{
+    float total[$(macro("VALUE_PITCH"))];
+    const float zero = $hidden(0.0f);
+    size_t seen = 0;
+
+    for (size_t i = 0; i < $(macro("VALUE_PITCH")); ++i)
+        total[i] = zero;
+    for (size_t token = 0; token < tokens; ++token) {
+//$ if shape.causal then
+        const size_t last = first + token + 1 < end ? first + token + 1 : end;
+//$ else
+        const size_t last = end;
+//$ end
+        for (; seen < last; ++seen)
+            for (size_t i = 0; i < $(macro("VALUE_PITCH")); i += $(lanes)) {
+                const $(isa.vector) sum = $(isa.add(isa.load_unaligned("total", "i"), isa.load_unaligned("value", "seen * " .. macro("VALUE_PITCH") .. " + i")));
+                $(isa.store_unaligned("total", "i", "sum"));
+            }
+        for (size_t row = 0; row < $(group); ++row, y += $(macro("VALUE_PITCH"))) {
+            const float *own = value + (first + token) * $(macro("VALUE_PITCH")), *parts = shape + row * 3;
+            const float share = parts[2] / (float) last;
+            for (size_t i = 0; i < $(macro("VALUE_PITCH")); ++i)
+                y[i] = parts[0] * own[i] + parts[1] * y[i] - share * total[i];
+        }
+    }
+}
+
+//$ end
+//$ local needs_first = positioned or shape.rope or shape.shaped
 //$ local function of_head(name) return heads and name .. " + head * " .. macro(name:upper() .. "_HEAD") or name end
 //$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
 //$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
 /* Attention of some tokens$(needs_first and " from position `first` on" or "")$(some and ", " .. v.queries .. " at a time" or ", one at a time"): q and y are rows of $(shape.heads) heads of $(shape.width). */
-static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
+static void $(helper)_attend($(shape.rope and "const " .. names.weights .. " *weights, " or "")$(shape.shaped and "const float *parts, " or "")const float *restrict q, size_t q_step, $(cached("const %s *%s")), $(needs_first and "size_t first, " or "")size_t tokens, $(shape.causal and "" or "size_t end, ")float *restrict y, size_t y_step, float *scratch)
 {
 //$ if some then
     const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
@@ -272,8 +338,7 @@ $(each)float *to = queries$(to ~= "" and " + " .. to .. " * " .. shape.width or 
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
-$(each)for (size_t i = 0; i < $(shape.width); ++i)
-$(each)    to[i] = $(factor) * from[i];
+//$ over_row(each, shape.width, tostring(shape.width), "to", "", function(load) return factor == "one" and copied(load("from", "")) or isa.mul(isa.broadcast(factor), load("from", "")) end)
 //$ end
 //$ if row then
 $(inner)}
@@ -282,6 +347,9 @@ $(inner)}
 $(i)}
 //$ end
 $(i)$(v.names.attention)(queries, $(key_text), $(value_text), $(positioned and "first + token, " or "")$(some and "count" or "1"), $(shape.causal and "" or "end, ")sums, scores, totals);
+//$ if shape.shaped then
+$(i)$(helper)_shape($(value_text), $(heads and (group > 1 and "parts + head * " .. 3 * group or "parts + head * 3") or "parts"), first + token, $(some and "count" or "1"), $(shape.causal and "first + token + " .. (some and "count" or "1") or "end"), sums);
+//$ end
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
 //$ local out = i
 //$ if number ~= "1" then
@@ -292,8 +360,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group and (some and of_group or "row")
 $(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. head_of .. " * " .. shape.width or "");
-$(out)for (size_t i = 0; i < $(shape.width); ++i)
-$(out)    out[i] = one * sums[$(number ~= "1" and "row * " .. macro("VALUE_PITCH") .. " + i" or "i")];
+//$ over_row(out, shape.width, tostring(shape.width), "out", "", function(load) return copied(load("sums", number ~= "1" and "row * " .. macro("VALUE_PITCH") or "")) end)
 //$ if number ~= "1" then
 $(i)}
 //$ end
@@ -306,6 +373,9 @@ $(i)}
 //$ if shape.norm and float_sums then
 $(include("templates/math/sum.c"))
 $(include("templates/math/norm_in_floats.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or tostring(shape.d) }))
+//$ elseif shape.norm and lanes > 1 then
+$(include("templates/math/total.c"))
+$(include("templates/math/norm_in_lanes.c", { name = "norm", layernorm = shape.norm.kind == "layernorm", more = (widths and "size_t width, " or "") .. "size_t tokens", rows = "tokens", width = widths and "width" or shape.d }))
 //$ elseif shape.norm then
 //$ local layernorm = shape.norm.kind == "layernorm"
 //$ local width = widths and "width" or shape.d
@@ -392,6 +462,7 @@ static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(help
 //$ local attention_scratch = "buffers + chunk * " .. macro("TOKEN_FLOATS")
 //$ local function input(name, at) return at == 0 and name or name .. " + " .. macro(at == shape.q and "IN_K" or "IN_V") end
 //$ local parts = cached("%.0s%s")
+//$ local shape_text = shape.shaped and of_layer("weights->attention_shape", "ATTENTION_SHAPE_LAYER") .. ", " or ""
 //$ local function of_run(name) return name .. " + run.token * " .. step_of(name) .. ", " .. step_of(name) end
 //$ -- The elements of a token that a step writes.
 //$ local function width_of(step)
@@ -402,13 +473,13 @@ static int $(helper)_next(const size_t *offsets, size_t at, size_t count, $(help
 //$     if step.op == "norm" then
 $(i)$(helper)_norm($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. step.which .. "_norm", "D")), $(shape.norm.kind == "layernorm" and of_layer("weights->" .. step.which .. "_norm_offset", "D") .. ", " or "")$(step.to), $(step_of(step.to)), $(widths and width_of(step) .. ", " or "")count);
 //$     elseif step.op == "copy" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(width_of(step)); ++i)
-$(i)        $(step.to)[token * $(step_of(step.to)) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
+//$ over_rows(i, step.width or shape.d, width_of(step), step.to, "token * " .. step_of(step.to), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     elseif step.op == "product" then
 //$         local map = step.map
 $(i)/* $(map.letter): $(map.inputs) inputs, $(map.outputs) outputs */
 $(i)$(v.names.product)($(step.from), $(step_of(step.from)), $(of_layer("weights->" .. map.field, map.letter .. "_LAYER")), $(shape.type.scaled and of_layer("weights->" .. map.field .. "_scales", map.letter .. "_BIAS_LAYER") .. ", " or "")$(of_layer("weights->" .. map.field .. "_bias", map.letter .. "_BIAS_LAYER")), $(step.to), $(step_of(step.to)), $(macro(map.letter .. "_INPUTS")), $(macro(map.letter .. "_PANELS")), count$(v.unpacked_at and ", count > 1 ? (float *) scratch + " .. macro("UNPACKED_AT") .. " : NULL" or ""));
+//$     elseif step.op == "round" then
+$(i)$(helper)_rounded_$(step.inputs)($(step.from), $(step_of(step.from)), $(step.rounded), $(step_of(step.rounded)), count);
 //$     elseif step.op == "append" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + run.token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + run.token * $(step_of(step.v)), $(step_of(step.v)), $(cached_from("run.base")), run.first, run.count);
@@ -418,13 +489,13 @@ $(i)$(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_a
 $(i)for (size_t token = 0; token < count; token += $(v.queries)) {
 $(i)    const size_t some = count - token < $(v.queries) ? count - token : $(v.queries);
 $(i)    $(helper)_append($(shape.rope and "weights, " or "")$(input(step.k, step.k_at)) + token * $(step_of(step.k)), $(step_of(step.k)), $(input(step.v, step.v_at)) + token * $(step_of(step.v)), $(step_of(step.v)), $(parts), first + at + token, some);
-$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from) + token * $(step_of(step.from)), $(step_of(step.from)), $(parts), first + at + token, some, $(step.to) + token * $(step_of(step.to)), $(step_of(step.to)), $(attention_scratch));
 $(i)}
 //$     elseif step.op == "attend" and shape.sequences then
 $(i)for ($(helper)_run run = $(helper)_before(); $(helper)_next(offsets, at, count, &run);)
-$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
+$(i)    $(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(of_run(step.from)), $(cached_from("run.base")), $((positioned or shape.rope or shape.shaped) and "run.first, " or "")run.count, run.tokens, $(of_run(step.to)), $(attention_scratch));
 //$     elseif step.op == "attend" then
-$(i)$(helper)_attend($(shape.rope and "weights, " or "")$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
+$(i)$(helper)_attend($(shape.rope and "weights, " or "")$(shape_text)$(step.from), $(step_of(step.from)), $(parts), $((positioned or shape.rope or shape.shaped) and "first + at, " or "")count, $(shape.causal and "" or "tokens, ")$(step.to), $(step_of(step.to)), $(attention_scratch));
 //$     elseif step.op == "lookup" then
 //$         for n, part in ipairs(step.parts) do
 //$             local indent = i .. "    "
@@ -452,16 +523,18 @@ $(indent)$(lookup_of(part))(&layer_weights, $(step.from), $(step.to), count, scr
 $(i)}
 //$             end
 //$         end
+//$     elseif step.op == "activate" and step.rounded then
+//$ local function token_of(name) return name .. " + token * " .. step_of(name) end
+$(i)for (size_t token = 0; token < count; ++token) {
+$(i)    $(helper)_activate($(step.gate and token_of(step.gate) .. ", " or "")$(token_of(step.to)), 1);
+$(i)    $(helper)_rounded_$(step.inputs)($(token_of(step.to)), $(step_of(step.to)), $(token_of(step.rounded)), $(step_of(step.rounded)), 1);
+$(i)}
 //$     elseif step.op == "activate" then
 $(i)$(helper)_activate($(step.gate and step.gate .. ", " or "")$(step.to), count);
 //$     elseif step.op == "add" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        $(step.to)[token * $(step_of(step.to)) + i] = $(step.a)[token * $(step_of(step.a)) + i] + $(step.b)[token * $(step_of(step.b)) + i];
+//$ over_rows(i, shape.d, macro("D"), step.to, "token * " .. step_of(step.to), function(load) return isa.add(load(step.a, "token * " .. step_of(step.a)), load(step.b, "token * " .. step_of(step.b))) end)
 //$     elseif step.op == "output" then
-$(i)for (size_t token = 0; token < count; ++token)
-$(i)    for (size_t i = 0; i < $(macro("D")); ++i)
-$(i)        y[(at + token) * $(macro("D")) + i] = one * $(step.from)[token * $(step_of(step.from)) + i];
+//$ over_rows(i, shape.d, macro("D"), "y", "(at + token) * " .. macro("D"), function(load) return copied(load(step.from, "token * " .. step_of(step.from))) end)
 //$     end
 //$ end
 
@@ -476,8 +549,9 @@ $(i)        y[(at + token) * $(macro("D")) + i] = one * $(step.from)[token * $(s
     float *buffers = (float *) scratch;
 //$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
+//$ local at = "buffers + chunk * " .. macro(item.name:upper() .. "_AT")
 //$ if not used or used[item.name] then
-    float *$(item.name) = buffers + chunk * $(macro(item.name:upper() .. "_AT"));
+    $(item.storage) *$(item.name) = $(item.storage == "float" and at or "(" .. item.storage .. " *) (void *) (" .. at .. ")");
 //$ end
 //$ end
 //$ end

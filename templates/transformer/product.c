@@ -85,7 +85,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 
 //$ if product.unroll > 1 then
-    for (; k + $(product.unroll) <= inputs; k += $(product.unroll)) {
+    for (; k < inputs - inputs % $(product.unroll); k += $(product.unroll)) {
 //$ else
     for (size_t k = 0; k < inputs; ++k) {
 //$ end

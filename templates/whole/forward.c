@@ -1,5 +1,5 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, type, panel, whole, embedding, output, segments, load_weights, load_some_weights,
-//$ takes element, float, place, has, depends, run_of, tile, float_sums, threads
+//$ takes rounded, rounded_rows, rounded_step, element, float, place, has, depends, run_of, tile, float_sums, threads
 //$ local macro = names.macro
 //$ local kinds = {}
 //$ for _, norm in ipairs { embedding.norm or false, output.norm or false, output.dense and output.dense.norm or false } do
@@ -22,8 +22,13 @@ $(include("templates/math/tanh.c"))
 //$ if float_sums and (kinds.layernorm or kinds.rmsnorm or output.pool == "mean" or output.pool == "sqrt_n" or output.unit) then
 $(include("templates/math/sum.c"))
 //$ end
+//$ if not float_sums and lanes > 1 and (kinds.layernorm or kinds.rmsnorm) then
+$(include("templates/math/total.c"))
+//$ end
 //$ for _, kind in ipairs { "layernorm", "rmsnorm" } do
-//$ if kinds[kind] and float_sums then
+//$ if kinds[kind] and not float_sums and lanes > 1 then
+$(include("templates/math/norm_in_lanes.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
+//$ elseif kinds[kind] and float_sums then
 $(include("templates/math/norm_in_floats.c", { name = kind, layernorm = kind == "layernorm", more = "size_t rows, size_t d, float eps", rows = "rows", width = "d", eps = "eps" }))
 //$ elseif kinds[kind] then
 //$ local layernorm = kind == "layernorm"
@@ -61,10 +66,20 @@ static void $(helper)_$(kind)(const float *x, size_t x_step, const float *restri
 //$ local function norm(i, norm, name, x, x_step, y, y_step, rows, d)
 $(i)$(helper)_$(norm.kind)($(x), $(x_step), weights->$(name), $(norm.kind == "layernorm" and "weights->" .. name .. "_offset, " or "")$(y), $(y_step), $(rows), $(d), $(float(norm.eps)));
 //$ end
-//$ -- A call of the product kernel for panels from number `first` on of a map.
+//$ if #rounded_rows > 0 then
+$(include("templates/transformer/round_rows.c"))
+//$ end
+//$ -- Lines that round the inputs of a map to `to`, if products take them so.
+//$ local function round(i, map, x, x_step, to, rows)
+//$     if not rounded then return x, x_step end
+//$     local step = rounded_step(map)
+$(i)$(helper)_rounded_$(map.inputs)($(x), $(x_step), $(to), $(step), $(rows));
+//$     return to, step
+//$ end
+//$ -- A call of the product kernel for panels from number `first` on of a map, of inputs as `round` leaves them.
 //$ local function product(i, map, first, panels, x, x_step, y, y_step, rows, unpacked)
 //$ local function from(name, step) return "weights->" .. name .. (first > 0 and " + " .. first * step or "") end
-$(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.inputs * panel)), $(type.scaled and from(map.name .. "_scales", panel) .. ", " or "")$(from(map.bias, panel)), $(y), $(y_step), $(map.inputs), $(panels), $(rows)$(v.product.unpacks and ", " .. unpacked or ""));
+$(i)$(v.names.product)($(x), $(x_step), $(from(map.name, map.panel_step)), $(type.scaled and from(map.name .. "_scales", panel) .. ", " or "")$(from(map.bias, panel)), $(y), $(y_step), $(map.inputs), $(panels), $(rows)$(v.product.unpacks and ", " .. unpacked or ""));
 //$ end
 
 /* The rows of the embedding for `tokens` ids from position `position` on, $(embedding.positions and "with their positions, " or "")x[tokens][$(embedding.width)]. */
@@ -87,10 +102,16 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ if embedding.token_type then added[#added + 1] = "weights->token_type" end
 //$ if embedding.strided then
         /* a column of a panel: the head reads $(panel) rows side by side */
+//$ local at = "i * " .. panel
+//$ if rounded then
+//$     at = "i / " .. rounded.rows .. " * " .. panel * rounded.rows .. " + i % " .. rounded.rows
+        const uint8_t *row = (const uint8_t *) (weights->embedding + id / $(panel) * $(embedding.table.panel_step) + id % $(panel));
+//$ else
         const $(type.storage) *row = weights->embedding + id / $(panel) * $(embedding.width * panel) + id % $(panel);
+//$ end
 
         for (size_t i = 0; i < $(embedding.width); ++i)
-//$ local text = "factor * " .. element("row", "i * " .. panel)
+//$ local text = "factor * " .. element("row", at)
 //$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
             x[i] = $(text);
 //$ else
@@ -182,8 +203,8 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
 //$ end
 //$ local takes = ""
 //$ local gives = {}
-//$ for _, name in ipairs { "features", "rest", "weights" } do
-//$     if has(name) then takes = takes .. ", float *" .. (name == "weights" and "unpacked" or name) end
+//$ for _, name in ipairs { "features", "rest", "weights", "rounded" } do
+//$     if has(name) then takes = takes .. (name == "rounded" and ", uint32_t *" or ", float *") .. (name == "weights" and "unpacked" or name) end
 //$ end
 //$ local source, step, width = "x", output.width, output.width
 
@@ -200,7 +221,8 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ local unpacked = has("weights") and "rows > 1 ? unpacked : NULL" or "NULL"
 //$ if output.dense then
 //$ local dense = output.dense
-//$ product("    ", dense, 0, dense.panels, "x", output.width, "features", dense.pitch, "rows", unpacked)
+//$ local inputs, inputs_step = round("    ", dense, "x", output.width, "rounded", "rows")
+//$ product("    ", dense, 0, dense.panels, inputs, inputs_step, "features", dense.pitch, "rows", unpacked)
 //$ if dense.activation then
     for (size_t i = 0; i < rows * $(dense.pitch); i += $(lanes)) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
@@ -213,6 +235,7 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 //$ if output.head then
 //$ local head = output.head
 //$ local panels, rest = head.outputs // panel, head.outputs % panel
+//$ source, step = round("    ", head, source, step, "rounded", "rows")
 //$ if panels > 0 then product("    ", head, 0, panels, source, step, "y", head.outputs, "rows", unpacked) end
 //$ if rest > 0 then
 //$ product("    ", head, panels, 1, source, step, "rest", panel, "rows", unpacked)
@@ -268,27 +291,29 @@ static void $(helper)_output(const $(names.weights) *weights, $(output.norm and 
 }
 //$ local function buffers(i, list)
 //$     for _, name in ipairs(list) do
-//$         if has(name) then
+//$         if has(name) and name:find "rounded$" then
+$(i)uint32_t *$(name) = (uint32_t *) (void *) ($(place(name)));
+//$         elseif has(name) then
 $(i)float *$(name == "weights" and "unpacked" or name) = (float *) (void *) ($(place(name)));
 //$         end
 //$     end
 //$ end
 //$ local output_arguments = ""
-//$ for _, name in ipairs { "features", "rest", "weights" } do
+//$ for _, name in ipairs { "features", "rest", "weights", "rounded" } do
 //$     if has(name) then output_arguments = output_arguments .. ", " .. (name == "weights" and "unpacked" or name) end
 //$ end
 //$ local const = output.norm and not output.pool and "" or "const "
 //$ local takes_rows = "const " .. names.weights .. " *weights, " .. const .. "float *x, " .. (output.pool and "const size_t *offsets, " or "")
 //$ local memory = has("pooled") or output_arguments ~= ""
 //$ local asks_alone = false
-//$ for _, name in ipairs { "features", "rest", "weights" } do asks_alone = asks_alone or has(name) and place(name):find("alone", 1, true) end
+//$ for _, name in ipairs { "features", "rest", "weights", "rounded" } do asks_alone = asks_alone or has(name) and place(name):find("alone", 1, true) end
 //$ local takes_memory = (memory and ", unsigned char *memory" or "") .. (asks_alone and ", int alone" or "")
 //$ local function gives_memory(of) return (memory and ", " .. of or "") .. (asks_alone and ", alone" or "") end
 
 /* Results of rows number `from` to `end`, $(macro("ROWS")) at a time: $(output.pool and "x has the tokens of sequences 0 …" or "x[rows][" .. output.width .. "]"), y[rows][$(output.out)]. */
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
-//$ buffers("    ", { "pooled", "features", "rest", "weights" })
+//$ buffers("    ", { "pooled", "features", "rest", "weights", "rounded" })
 //$ if memory then
 
 //$ end
@@ -331,7 +356,8 @@ $(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
 $(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
 $(i)    $(helper)_embed(weights, $(ids) + row, $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
 //$ if embedding.norm then norm(i .. "    ", embedding.norm, "embedding_norm", "embedded", embedding.width, "embedded", embedding.width, "some", embedding.width) end
-//$ product(i .. "    ", embedding.map, 0, embedding.map.panels, "embedded", embedding.width, "mapped", embedding.map.pitch, "some", has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL")
+//$ local inputs, inputs_step = round(i .. "    ", embedding.map, "embedded", embedding.width, "map_rounded", "some")
+//$ product(i .. "    ", embedding.map, 0, embedding.map.panels, inputs, inputs_step, "mapped", embedding.map.pitch, "some", has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL")
 $(i)    for (size_t token = 0; token < some; ++token)
 $(i)        for (size_t i = 0; i < $(embedding.input); ++i)
 $(i)            $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
@@ -351,7 +377,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 //$ if depends then
     const int alone = tokens == 1;
 //$ end
-//$ buffers("    ", { "embedded", "mapped", "map_weights" })
+//$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end
@@ -380,7 +406,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
-//$ buffers("    ", { "embedded", "mapped", "map_weights" })
+//$ buffers("    ", { "embedded", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(whole.memory.buffers) do
 //$ if buffer.name:find "^x_" then buffers("    ", { buffer.name }) end
 //$ end

@@ -142,6 +142,37 @@ end
 
 -- Against the checkpoint's own weights a projection in bf16 costs codes; against the rounded ones kernels are as exact
 -- as ever.
+-- Defaults for a machine are choices like any others: recorded, the same everywhere, and behind --schedule.
+function test.defaults_are_for_a_machine()
+    local small = "gen/models/roberta_small.lua"
+    local function chosen(...)
+        local words = { "schedules", small, "--isa", "avx512", "--tables", "i8", "--json", ... }
+        local list = {}
+        for _, choice in ipairs(json.decode(works(words)).sets[1].choices) do
+            list[choice.key] = choice.chosen
+        end
+        return list
+    end
+    check.equal(chosen("--for", "generic"), chosen())
+    local zen = chosen("--for", "zen4")
+    check.equal({ zen["gather.pack"], zen["gather.prefetch_next"], zen["gather.columns"] }, { 0, 1, 32 })
+    check.equal(chosen("--for", "zen4", "--schedule", "gather.columns=64")["gather.columns"], 64)
+    local out = folder .. "/for_zen4"
+    works { "emit", "gen/models/tiny.lua", "--for", "zen4", "--isa", "avx512", "-o", out }
+    works { "check", out }
+    for _, row in ipairs {
+        { { "plan", small, "--for", "z80" }, '--for: "z80": must be one of generic, skylake-x' },
+        { { "plan", small, "--for", "zen4", "--tuned", "t.lua" }, "--for: zen4: cannot be given beside --tuned" },
+        { { "plan", small, "--for", "zen4", "--arithmetic", "integer" }, "--for: zen4: is for a LookupFFN" },
+        {
+            { "emit", small, "--for", "zen4", "--profile", "firmware", "-o", out },
+            "--for: is not for --profile firmware",
+        },
+    } do
+        refuses(1, row[2], row[1])
+    end
+end
+
 function test.verify_tells_what_a_rounded_projection_costs()
     -- roberta_small with half of its tables
     local small, flips =
@@ -374,9 +405,9 @@ end
 
 function test.pack_leaves_a_blob_alone_that_did_not_change()
     local folder = program.folder()
-    local weights, output = folder .. "/w.safetensors", folder .. "/tiny.bin"
-    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", output, ... }):match "^%S+ +" end
-    local function identity() return process.run({ "stat", "-c", "%i %y", output }).output end
+    local weights, blob = folder .. "/w.safetensors", folder .. "/tiny.bin"
+    local function packed(...) return works({ "pack", tiny, "--weights", weights, "-o", blob, ... }):match "^%S+ +" end
+    local function identity() return process.run({ "stat", "-c", "%i %y", blob }).output end
     works { "sample", tiny, "-o", weights }
     check.equal(packed(), "wrote ")
     local before = identity()

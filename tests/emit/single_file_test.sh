@@ -13,7 +13,8 @@ fail() {
 
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Werror)
 compilers=(gcc clang) level=-O2
-models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "sentence_encoder" "gpt_nano_sort" "tiny --arithmetic integer" "tiny --baseline")
+models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "sentence_encoder" "gpt_nano_sort" "tiny --arithmetic integer" "tiny --baseline"
+    "tiny --tables i8 --isa scalar,avx2,neon,sve,i8mm")
 if [[ ${LOOKUPC_EFFORT-} != full ]]; then
     compilers=(gcc) level=-O1
     models=("sentence_encoder --isa sse4,avx2 --type f16")
@@ -27,7 +28,9 @@ for row in "${models[@]}"; do
     "$lookupc" emit "gen/models/$name.lua" "${options[@]}" --single-file -o "$work/one" >"$work/log" || fail "$row: emit"
     [[ $(cd "$work/one" && echo *) =~ ^LICENSE\ MANIFEST.json\ [a-z_]+\.c\ [a-z_]+\.h$ ]] || fail "$row: files $(ls "$work/one")"
     [[ $("$lookupc" check "$work/one") == "$work/one: fresh" ]] || fail "$row: check"
-    for cc in "${compilers[@]}"; do
+    own=("${compilers[@]}")
+    if [[ $row == *neon* ]] && command -v aarch64-linux-gnu-gcc >/dev/null; then own+=(aarch64-linux-gnu-gcc); fi
+    for cc in "${own[@]}"; do
         "$cc" -std=c99 "$level" -ffreestanding "${warnings[@]}" -c "$work"/one/*.c -o "$work/$name.$cc.o" || fail "$row: $cc"
         [[ -z $(nm -u "$work/$name.$cc.o") ]] || fail "$row: $cc needs $(nm -u "$work/$name.$cc.o")"
     done

@@ -79,7 +79,7 @@ local function wrong(p, directory, cc, level, standard)
     end
     local command = compiler_of(p.variants[1] and p.variants[1].isa or {}, cc)
     local objects, failures = compiled(paths, command, flags, { level, standard })
-    if p.openmp or p.threads then
+    if (p.openmp or p.threads) and command[1] == cc and not command[2] then
         local openmp = { level, standard, "-fopenmp", "-D" .. p.names.macro "OPENMP" .. "=2", "-fsyntax-only" }
         local _, more = compiled(paths, command, flags, openmp)
         failures = compile.joined(failures, more)

@@ -25,16 +25,17 @@ local function verify_plans(cc, plan_of, execute)
         local p, given = plan_of(index, { isa.get(names[index % #names + 1]) })
         local prepared = execute.prepare(p, directory, { seed = index })
         local library = compile.library({ p }, directory .. "/source", cc, fuzz.sanitizers)
-        for _, result in ipairs(execute.check_library(p, library, prepared)) do
+        for _, result in ipairs(execute.check_library(p, library, prepared, 1)) do
             if not result.ok then
                 error(
                     string.format(
-                        "%s %s %s --type %s --cache %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
+                        "%s %s %s --type %s --cache %s --activations %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
                         cc,
                         result.isa,
                         result.call,
                         result.type,
                         result.cache,
+                        result.activations or "f32",
                         p.variants[1].schedule_text,
                         result.message,
                         fuzz.text(given),

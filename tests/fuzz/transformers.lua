@@ -1,12 +1,14 @@
 -- Random small transformers: every elimination, activation, norm and window, dense FFNs and LookupFFNs, each with
 -- random types and a random legal schedule.
 local dtype = require "gen.plan.dtype"
+local family = require "gen.families.transformer.family"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.transformer.plan"
 local schedule = require "gen.families.transformer.schedule"
 local score = require "gen.plan.score"
+local words = require "gen.isa.words"
 
 local transformers = {}
 
@@ -57,6 +59,7 @@ function transformers.drawn(random)
     if random(0, 5) == 0 then
         m.d_in, m.layers, m.attention.eliminate = random(1, 100), 1, "none"
     end
+    if not m.attention.window and random(0, 3) == 0 then m.attention.shaped = true end
     return m
 end
 
@@ -84,20 +87,30 @@ function transformers.schedule(random, shape, set)
     return s
 end
 
+-- Random types for kernels of the instruction sets `sets`, as options; inputs of products are rounded only where all
+-- of them have words for that.
+function transformers.types(random, sets)
+    local options = {
+        type = dtype.names[random(1, #dtype.names)],
+        cache = dtype.cache_names[random(1, #dtype.cache_names)],
+    }
+    local rounds = dtype.get(options.type).products and random(0, 1) == 1
+    for _, set in ipairs(sets) do
+        rounds = rounds and words.missing(set, "quads") == nil
+    end
+    options.activations = rounds and options.type or nil
+    return options
+end
+
 -- The plan of model number `index` for the instruction sets `sets`, each with a random schedule, and the model as the
 -- table of a model file.
 function transformers.plan(index, sets)
     local given, m, random = transformers.model(index)
-    local options = {
-        type = dtype.names[random(1, #dtype.names)],
-        cache = dtype.cache_names[random(1, #dtype.cache_names)],
-        schedule = {},
-    }
+    local options = transformers.types(random, sets)
+    options.schedule = {}
+    if m.attention.shaped then options.cache = "f32" end
     if not m.attention.causal and random(0, 1) == 0 then options.sequences = { positions = random(1, 400) } end
-    local shape, types = plan.build(m, sets, options).shape, {}
-    for _, type in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
-        if not type.integer_gather then types[#types + 1] = type end
-    end
+    local shape, types = plan.build(m, sets, options).shape, family.isa_types(options)
     for _, set in ipairs(sets) do
         options.schedule[set.name] = transformers.schedule(random, shape, isa.with_types(set, types))
     end

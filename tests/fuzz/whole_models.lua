@@ -1,5 +1,5 @@
 -- Random small whole models: every kind of embedding and output around random blocks, with random types and schedules.
-local dtype = require "gen.plan.dtype"
+local family = require "gen.families.whole.family"
 local fuzz = require "tests.fuzz.fuzz"
 local isa = require "gen.isa.list"
 local model = require "gen.families.model_file"
@@ -62,17 +62,11 @@ function whole_models.plan(index, sets)
     while true do
         local given = wrapped(random, transformers.drawn(random))
         local good, m = pcall(model.validate, given, "", given.name)
-        local options = {
-            type = dtype.names[random(1, #dtype.names)],
-            cache = dtype.cache_names[random(1, #dtype.cache_names)],
-            schedule = {},
-        }
+        local options = transformers.types(random, sets)
+        options.schedule = {}
         local planned, p = pcall(plan.build, good and m, sets, options)
         if good and planned then
-            local types = {}
-            for _, type in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
-                if not type.integer_gather then types[#types + 1] = type end
-            end
+            local types = family.isa_types(options)
             for _, set in ipairs(sets) do
                 options.schedule[set.name] = transformers.schedule(random, p.shape, isa.with_types(set, types))
             end

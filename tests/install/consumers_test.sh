@@ -130,6 +130,17 @@ lines=$(sed '1,/^$/d' tests/consumers/cmake/CMakeLists.txt | wc -l)
 ((lines <= 3)) || fail "the CMake consumer takes $lines lines"
 ok "CMake with the installed package, Ninja: three lines, the right numbers, no needless step"
 
+if full; then
+    TINY_ISA=scalar prints "$here/b" other
+    ! TINY_ISA=mmx "$here/b/consumer" >"$work/log" || fail "TINY_ISA=mmx is taken"
+    consumer cmake
+    sed -i 's/EMBED/EMBED ISA scalar avx2 neon sve i8mm/' "$here/CMakeLists.txt"
+    quietly cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+    rebuilds "everything for two architectures" "main tiny tiny__avx2 tiny__i8mm tiny__neon tiny__scalar tiny__sve tiny_linked " ninja -C "$here/b"
+    prints "$here/b" tiny
+    ok "TINY_ISA in the environment, and a bundle for x86 and AArch64"
+fi
+
 for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
     sed -i "s/^lookupc_add_library.*/lookupc_add_library(tiny $wrong)/" "$here/CMakeLists.txt"
     ! cmake -S "$here" -B "$here/b" >"$work/log" 2>&1 || fail "lookupc_add_library takes $wrong"
@@ -217,6 +228,41 @@ if type -P meson >"$work/log"; then
     ok "meson"
 else
     echo "skipped: install: meson is missing"
+fi
+
+if [[ -d /usr/share/bazel/rules/java ]] && type -P bazel >"$work/log"; then
+    consumer bazel
+    # Debian's rules_cc is for a later Bazel than Debian's, and nothing can be fetched: what Bazel itself has will do.
+    mkdir -p "$work/rules_cc/cc"
+    echo 'workspace(name = "rules_cc")' >"$work/rules_cc/WORKSPACE"
+    : >"$work/rules_cc/cc/BUILD"
+    for rule in cc_binary cc_import cc_library cc_proto_library cc_test cc_toolchain cc_toolchain_suite fdo_prefetch_hints fdo_profile objc_library; do
+        echo "$rule = native.$rule"
+    done >"$work/rules_cc/cc/defs.bzl"
+    # bazel COMMAND...: with the folder of its server in $work.
+    bazel() { (cd "$here" && command bazel --output_user_root="$work/bazel" --max_idle_secs=120 "$@"); }
+    # bazel_builds WHAT EXPECTED: these sources.
+    bazel_builds() {
+        quietly bazel build --subcommands --override_repository=rules_cc="$work/rules_cc" --override_repository=rules_java=/usr/share/bazel/rules/java //:consumer
+        local got
+        got=$(grep -oE 'Compiling [a-z]+' "$work/log" | sort -u | sed 's/Compiling //' | tr '\n' ' ') || true
+        [[ $got == "$2" ]] || fail "Bazel: $1 compiles \"$got\" instead of \"$2\""
+    }
+    bazel_builds "everything" "main tiny "
+    prints "$here/bazel-bin" tiny
+    bazel_builds "nothing" ""
+    echo '-- the same model' >>"$here/tiny.lua"
+    bazel_builds "a comment in the model" ""
+    cp "$work/other.safetensors" "$here/tiny.safetensors"
+    bazel_builds "new weights" ""
+    prints "$here/bazel-bin" other
+    sed -i 's/"gelu"/"softmax"/' "$here/tiny.lua"
+    bazel_builds "another score" "tiny "
+    quietly bazel shutdown
+    chmod -R u+w "$work/bazel"
+    ok "Bazel"
+else
+    echo "skipped: install: bazel-bootstrap or bazel-rules-java is missing"
 fi
 
 # Bundles that were emitted by hand, with the build files that emit adds.

@@ -65,7 +65,7 @@ if ((EUID == 0)); then
     quietly "$root/usr/bin/lookupc" emit "$root/usr/share/lookupc/models/tiny.lua" -o "$work/from_root"
     diff -r "$work/tiny" "$work/from_root" || fail "the installed lookupc emits something else"
     quietly dpkg --root="$root" --log="$work/dpkg.log" -P lookupc
-    left=$(find "$root" -path "$root/var" -prune -o -type f -print)
+    left=$(find "$root" -mindepth 1 -path "$root/var" -prune -o -print)
     [[ -z $left ]] || fail "removing the package leaves $left"
     ok "the Debian package installs in a fresh root, emits the same and leaves nothing behind"
 else

@@ -21,7 +21,7 @@ RUNTIME = os.path.abspath(os.environ.get("LOOKUPC_ONNXRUNTIME", "build/models/on
 LENGTHS, SENTENCES = (16, 128), 32
 ROUNDS = int(os.environ.get("LOOKUPC_ROUNDS", "11"))
 SECONDS = 0.1  # a round of a contestant takes about so long
-TYPES = ("f32", "bf16", "i8")
+TYPES = {"f32": (), "bf16": ("--type", "bf16"), "i8": ("--type", "i8"), "i8 by i8": ("--type", "i8", "--activations", "i8")}
 RIVALS = {"f32": ("f32", False), "f32 fused": ("f32", True), "i8": ("i8", False), "i8 fused": ("i8", True)}
 MOST_OFF = 1e-4  # of a vector of length 1 in float32
 OWN_SHARE = 0.97
@@ -97,10 +97,10 @@ def main():
     numbers = np.random.default_rng(1)
     isa, runtime, contestants = instruction_sets()[-1], Runtime(), {}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in TYPES:
-            path = f"{folder}/{kind}"
+        for kind, options in TYPES.items():
+            path = f"{folder}/{kind.replace(' ', '_')}"
             files = MODELS + "/sentence_encoder.lua", MODELS + "/sentence_encoder.safetensors"
-            contestants["lookupc " + kind] = Ours(*files, path, isa, "--type", kind)
+            contestants["lookupc " + kind] = Ours(*files, path, isa, *options)
         for name, (kind, fused) in RIVALS.items():
             path = f"{folder}/{name.replace(' ', '_')}.onnx"
             Encoder(tensors, kind, fused).save(path)

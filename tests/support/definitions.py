@@ -40,7 +40,8 @@ class Checkpoint:
         return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * gain + offset
 
 
-def attend(q, k, v, heads, kv_heads, causal):
+def attend(q, k, v, heads, kv_heads, causal, shape=None):
+    """shape: alpha, beta and gamma of each head, of shaped attention."""
     n, width = len(q), q.shape[1] // heads
     q, k, v = q.reshape(n, heads, width), k.reshape(n, kv_heads, width), v.reshape(n, kv_heads, width)
     k, v = (np.repeat(t, heads // kv_heads, axis=1) for t in (k, v))
@@ -49,6 +50,10 @@ def attend(q, k, v, heads, kv_heads, causal):
         scores += np.triu(np.full((n, n), -np.inf), 1)
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
+    if shape is not None:
+        seen = np.tril(np.ones((n, n))) if causal else np.ones((n, n))
+        alpha, beta, gamma = shape.T[:, :, None, None]
+        weights = alpha * np.eye(n) + beta * weights - gamma * seen / seen.sum(axis=1, keepdims=True)
     return np.einsum("hij,jhw->ihw", weights, v).reshape(n, heads * width)
 
 
@@ -146,6 +151,28 @@ GPT = """{ name = "m", d = 24, heads = 4, layers = 2, vocab = 29, positions = 20
     attention = { context = 20 }, ffn = { kind = "mlp", f = 40, activation = "gelu_tanh" }, embedding = {},
     output = { norm = { kind = "layernorm" }, head = {} }, checkpoint = "mingpt" }"""
 
+
+def shaped(c, ids, causal=True):
+    """Parallel blocks without skip connections and norms, whose attention is shaped and does without V and P."""
+    d, x = 32, c.get("model.embed_tokens.weight", 31, 32, deviation=1.0)[ids]
+    for layer in range(3):
+        name = "model.layers.%d." % layer
+        q, k = (x @ c.get(name + "self_attn.%s_proj.weight" % letter, out, d).T for letter, out in (("q", d), ("k", d)))
+        parts = c.get(name + "attention_shape", 4, 3, mean=0.8, deviation=0.2)
+        inner = x @ c.get(name + "mlp.up_proj.weight", 48, d).T
+        mixed = attend(rotated(q, 4, 1e4), rotated(k, 4, 1e4), x, 4, 4, causal, parts)
+        x = mixed + ACTIVATIONS["gelu"](inner) @ c.get(name + "mlp.down_proj.weight", d, 48).T
+    return x @ c.get("lm_head.weight", 31, d).T
+
+
+def shaped_encoder(c, ids):
+    return shaped(c, ids, causal=False)
+
+
+SHAPED = """{ name = "m", d = 32, heads = 4, layers = 3, vocab = 31, parallel = true,
+    attention = { context = 70, rope = {}, shaped = true, eliminate = "VP" },
+    ffn = { kind = "mlp", f = 48, activation = "gelu" }, embedding = {}, output = { head = {} } }"""
+SHAPED_ENCODER = SHAPED.replace("shaped = true", "shaped = true, causal = false")
 
 LOOKUP = """h = 6, tau = 4, projection = { kind = "bh4", block = 8, decay = 0.7 }, score = "gelu", neighbours = 2"""
 LOOKUP_DENSE = """h = 5, tau = 3, projection = { kind = "dense" }, score = "softmax\""""

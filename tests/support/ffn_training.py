@@ -171,12 +171,12 @@ class Batch:
         m = self.kernels.model
         for first, end in self.tables:
             most = (end - first) * m.rows
-            row, gradient = self.kernels.aligned(most, "<u4"), self.kernels.aligned(most * m.d_out)
+            row, gradient = self.kernels.aligned(most, "<u4"), self.kernels.aligned(most * self.kernels.sizes["ROW"])
             count = self.kernels.call("list_rows", self.struct, m.dy, m.tokens, self.code, self.score, self.slope, self.uses, first, end, row, gradient, self.scratch,
                                       result=ctypes.c_size_t)
             if not (np.diff(row[:count].astype(int)) > 0).all():
                 sys.exit(f"FAILED {m.name}: rows are not listed once, in order")
-            self.dT.reshape(-1, m.d_out)[row[:count]] = gradient.reshape(-1, m.d_out)[:count]
+            self.dT.reshape(-1, m.d_out)[row[:count]] = gradient.reshape(-1, self.kernels.sizes["ROW"])[:count, : m.d_out]
             self.kernels.call("apply_rows", self.struct, self.rates, row, gradient, count)
 
     def project(self):

@@ -7,10 +7,13 @@ import threading
 
 import numpy as np
 
+from lookupc import effort
 from whole import aligned, works
 
-PRODUCT = ctypes.CFUNCTYPE(None)
+OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling takes most of the time
+
 BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+CRITERION = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_float, ctypes.c_int)
 
 
 class Settings(ctypes.Structure):
@@ -23,6 +26,7 @@ class Settings(ctypes.Structure):
         + [(name, ctypes.c_size_t) for name in ("part", "parts")]
         + [("barrier", BARRIER)]
         + [(name, ctypes.c_void_p) for name in ("context", "rows", "row_counts", "row_gradients")]
+        + [("criterion", CRITERION), ("criterion_context", ctypes.c_void_p)]
     )
 
 
@@ -42,7 +46,7 @@ def constants_of(section):
 class Trainer:
     """Model file `model`, emitted into `folder` for instruction set `isa`."""
 
-    def __init__(self, model, folder, isa, optimise="-O1", changed=None):
+    def __init__(self, model, folder, isa, optimise=OPTIMISE, changed=None):
         works("emit", model, "-o", folder, "--isa", isa, "--training")
         with open(folder + "/MANIFEST.json", encoding="utf-8") as file:
             manifest = json.load(file)
@@ -63,12 +67,13 @@ class Trainer:
         self.library = ctypes.CDLL(os.path.abspath(folder + "/train.so"))
         self.plan, self.name, self.isa = manifest["trained"], manifest["model"]["name"], isa
         plan, size = self.plan, ctypes.c_size_t
+        self.vocab = manifest["model"]["vocab"]
         self.parameters = aligned(4 * plan["parameters"]).view(np.float32)
         self.gradients = aligned(4 * plan["gradients"]).view(np.float32)
         self.table_state = aligned(4 * max(1, plan["table_rows"])).view(np.float32)
         self.row_uses = aligned(4 * max(1, plan["table_rows"])).view(np.uint32)
         self.rows, self.row_counts = np.zeros(max(1, plan["table_rows"]), np.uint32), np.zeros(max(1, plan["table_rows"]), np.uint32)
-        self.row_gradients = np.zeros(max(1, plan["listed"]), np.float32)
+        self.row_gradients = np.zeros(max(1, plan["parameters"] - plan["gradients"]), np.float32)
         self.constants = aligned(4 * max(1, plan["constants"])).view(np.float32)
         for section in plan["sections_of_constants"]:
             self.constants[section["at"] : section["at"] + section["elements"]] = constants_of(section)
@@ -95,6 +100,17 @@ class Trainer:
             view = self.view(self.parameters, tensor)
             view[:] = tensors[tensor["name"]].reshape(view.shape)
 
+    def logits(self, ids):
+        """Those of every token, out of a pass forward."""
+        found = {}
+
+        def take(_, token, row, scale, back):
+            found[token] = np.ctypeslib.as_array(row, (self.vocab,)).copy()
+            return 0.0
+
+        self.run(ids, np.zeros_like(ids), back=False, criterion=CRITERION(take))
+        return np.array([found[token] for token in range(ids.size)]).reshape(*ids.shape, self.vocab)
+
     def tensors(self, array):
         return {t["name"]: self.view(array, t).reshape(t["shape"]).copy() for t in self.plan["tensors"] if t["kind"] != "tables" or array is self.parameters}
 
@@ -113,8 +129,9 @@ class Trainer:
                 for table in range(h):
                     first = tensor["state_at"] + table * rows
                     count = self.row_counts[first // rows]
-                    listed = self.row_gradients[tensor["listed_at"] + table * rows * width :][: count * width].reshape(count, width)
-                    of[self.rows[first : first + count]] = listed
+                    at = tensor["at"] - self.plan["gradients"] + table * rows * tensor["pitch"]
+                    listed = self.row_gradients[at : at + count * tensor["pitch"]].reshape(count, tensor["pitch"])
+                    of[self.rows[first : first + count]] = listed[:, :width]
                 found[tensor["name"]] = of.reshape(tensor["shape"])
         return found
 

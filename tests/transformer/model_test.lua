@@ -80,6 +80,10 @@ function test.rules()
         { "t.attention.context = nil", "attention.context: required key is missing" },
         { "t.attention.window = 129", "attention.window = 129: must be at most attention.context = 128" },
         {
+            "t.attention.window = 9 t.attention.shaped = true",
+            "attention.shaped = true: must be absent beside attention.window = 9",
+        },
+        {
             "t.attention.rope.share = 0.3",
             "attention.rope: rotates share = 0.3 of heads of d / heads = 8: must be an even number of elements",
         },

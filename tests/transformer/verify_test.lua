@@ -110,6 +110,20 @@ function test.windows_to_both_sides()
     )
 end
 
+-- Also beside the weights before they are merged.
+function test.shaped_attention()
+    verified(
+        "shaped",
+        "d = 40, heads = 5, kv_heads = 1, attention = { eliminate = 'QP', shaped = true, rope = {}, context = 100 }, \z
+            ffn = { kind = 'mlp', f = 50, activation = 'relu' }"
+    )
+    verified(
+        "shaped_parallel",
+        "d = 24, heads = 3, parallel = true, attention = { eliminate = 'Q', shaped = true, causal = false, \z
+            context = 70 }, ffn = { kind = 'glu', f = 30, activation = 'silu' }"
+    )
+end
+
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.
 function test.types_of_the_cache()
     for _, cache in ipairs { "f16", "i8" } do
@@ -130,6 +144,48 @@ function test.types_of_the_cache()
                 assert(result.cache == cache and result.rel_err > 1e-4, name)
             end
         end
+    end
+end
+
+-- Products of rounded inputs are exact, and results as near as rounding allows: widths that fill no word, tokens that
+-- fill no register, post-norm and gated blocks, a ring, tables.
+function test.rounded_activations()
+    for name, text in pairs {
+        rounded = "d = 36, heads = 3, kv_heads = 1, head_dim = 10, skip = true, norm = { kind = 'rmsnorm' }, \z
+            attention = { rope = {}, window = 9, context = 40 }, ffn = { kind = 'glu', f = 33, activation = 'silu' }",
+        rounded_post = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm', place = 'post' }, checkpoint = \z
+            'roberta', positions = 60, token_types = 1, attention = { causal = false, context = 58 }, ffn = { kind = \z
+            'mlp', f = 65, activation = 'gelu' }",
+        rounded_lookup = "d = 32, heads = 2, skip = true, norm = { kind = 'layernorm' }, attention = { context = 30 }, \z
+            ffn = { kind = 'lookup', h = 8, tau = 4, projection = { kind = 'dense' }, score = 'gelu' }",
+    } do
+        local path = model(name, text)
+        local words = { "verify", path, "--cflags", "-O1", "--json", "--type", "i8", "--activations", "i8" }
+        local found = json.decode(program.works(table.move({ "--isa", sets.in_turn() }, 1, 2, #words + 1, words)))
+        for _, result in ipairs(found.results) do
+            check.equal({ result.ok, result.activations }, { true, "i8" })
+            assert(result.activations_err > 1e-3 and result.activations_err < 0.5, name)
+            assert(result.kernel_rel_err <= 2 * result.activations_err, name)
+        end
+    end
+end
+
+function test.activations_are_rounded_only_where_kernels_can()
+    for options, message in pairs {
+        ["gen/models/tiny_skipless.lua --activations i8"] = '--activations: "i8": needs --type i8, not f32',
+        ["gen/models/tiny_skipless.lua --type bf16 --activations i8"] = '--activations: "i8": needs --type i8, not bf16',
+        ["gen/models/tiny_skipless.lua --type i8 --activations f16"] = '--activations: "f16": must be one of f32, i8',
+        ["gen/models/tiny.lua --activations i8"] = "--activations: i8: is for a transformer, not for a LookupFFN",
+        ["gen/models/gpt_nano_sort.lua --type i8 --activations i8 --profile firmware --target generic --weights w"] = '--activations: "i8": not for firmware, which multiplies floats',
+    } do
+        local words = { "emit" }
+        for word in options:gmatch "%S+" do
+            words[#words + 1] = word
+        end
+        words[#words + 1], words[#words + 2] = "-o", folder .. "/refused"
+        local result = program.run(words)
+        check.equal({ result.status, result.errors }, { 1, "lookupc: " .. message .. "\n" })
+        check.equal(host.files(folder .. "/refused"), nil)
     end
 end
 
@@ -313,6 +369,20 @@ function test.wrong_templates_are_found()
             "signal 11",
             path,
         },
+        {
+            "templates/transformer/product_bytes.c",
+            replace('index_broadcast("x[k]")', 'index_broadcast("x[k / 2 * 2]")'),
+            "inputs: output 0 of token 0 of 1 is",
+            path,
+            type = "i8",
+        },
+        {
+            "templates/transformer/round_rows.c",
+            replace("words[$(words)] = start", "words[$(words)] = 2 * start"),
+            "relative error",
+            path,
+            type = "i8",
+        },
     } do
         local result = program.run {
             "--tree",
@@ -325,6 +395,10 @@ function test.wrong_templates_are_found()
             "-O1",
             "--cache",
             case[5] or "f32",
+            "--type",
+            case.type or "f32",
+            "--activations",
+            case.type or "f32",
         }
         if result.status ~= 1 then error(case[2][1] .. ": is not found", 0) end
         check.matches(result.errors, case[3])

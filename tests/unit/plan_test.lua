@@ -192,8 +192,9 @@ function test.buffers_of_scratch_lie_apart()
                 apart(buffers_lie_apart(v.few, m, p.shape, v.few.chunk), 0, v.few.scratch_bytes)
                 check.equal(v.few.scratch_bytes <= v.scratch_bytes, true)
             else
-                apart(parts, 0, v.scratch_bytes)
+                apart(parts, 0, v.scratch_bytes, v.whole ~= nil)
             end
+            if v.whole then check.equal(v.whole.scratch_bytes <= v.scratch_bytes, true) end
             check.equal(v.tile % v.isa.lanes, 0)
             check.equal(v.chunk % (v.tile * v.tiles), 0)
             most = math.max(most, v.scratch_bytes)
@@ -568,6 +569,29 @@ function test.types_of_tables()
     end
     with_budget.budget = 1e-2
     check.equal(plan.build(with_budget, sets).digest, plan.build(m, sets).digest)
+end
+
+-- Between few and many: rows of i8 that integers sum are gathered whole until a call meets each row several times, by
+-- the machine's limits; with two rows a table it meets them in half as many tokens.
+function test.tokens_between_few_and_many_gather_whole_rows()
+    local m = model.load "gen/models/roberta_small.lua"
+    local function choices(tables, neighbours)
+        m.neighbours = neighbours
+        local v = plan.build(m, { isa.get "avx512" }, nil, tables).variants[1]
+        check.equal(v.whole ~= nil, v.schedule["whole.tokens"] > 0)
+        if v.whole then
+            check.equal({ v.whole.tokens, v.whole.group, #v.whole.gather, v.whole.gather[1].width }, {
+                v.schedule["whole.tokens"],
+                v.schedule["whole.group"],
+                1,
+                m.d,
+            })
+        end
+        return { v.schedule["few.threshold"], v.schedule["whole.tokens"], v.schedule["whole.group"] }
+    end
+    check.equal(choices("i8", 1), { 48, 1024, 32 })
+    check.equal(choices("i8", 2), { 48, 512, 16 })
+    check.equal(choices("f32", 1), { 512, 0, 1 })
 end
 
 function test.types_of_projections()

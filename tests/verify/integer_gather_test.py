@@ -133,12 +133,31 @@ def check_model(work, h, tau, m, score, d_out):
     print(f"ok     integer gather: h {h}, tau {tau}, m {m}, {score}: no score below 0, y is that of integers")
 
 
+def check_whole_rows(work):
+    """Tokens that gather whole rows, some tables at a time, get the bits of those that gather slices."""
+    random, y = np.random.default_rng(5), []
+    model, weights, x, found = (work + "/" + name for name in ("whole.lua", "whole.safetensors", "x.npy", "y.npy"))
+    with open(model, "w") as file:
+        file.write(MODEL.replace('"sums"', '"whole"') % (36, 200, 22, 3, 2, "gelu"))
+    write_safetensors(weights, {"hash.projection.weight": random.standard_normal((66, 36)), "hash.projection.bias": np.zeros(66),
+                                "tables": random.standard_normal((22, 8, 200)), "bias": random.standard_normal(200)})
+    np.save(x, random.standard_normal((TOKENS, 36)).astype(np.float32))
+    for whole in ("whole.tokens=0,gather.columns=64", "whole.tokens=256,whole.group=8"):
+        done = run("run", model, "--weights", weights, "--input", x, "--output", found, "--tables", "i8", "--isa", "avx512",
+                   "--schedule", "few.threshold=0," + whole, "--cflags", "-O1")
+        check(done.returncode == 0, done.stderr)
+        y.append(np.load(found))
+    check(np.array_equal(y[0].view(np.uint32), y[1].view(np.uint32)), f"whole rows: y differs by {np.abs(y[0] - y[1]).max()}")
+    print("ok     integer gather: whole rows, y is that of slices")
+
+
 def main():
     with open("/proc/cpuinfo") as file:
         if "avx512_vnni" not in file.read():
             print("skipped: avx512_vnni")
             sys.exit(77)
     with tempfile.TemporaryDirectory() as work:
+        check_whole_rows(work)
         for h, tau, m, score, d_out in ((37, 2, 2, "gelu", 70), (130, 3, 2, "gelu", 33), (9, 5, 1, "softmax", 66), (4, 1, 2, "gelu", 8),
                                         (5, 4, 3, "gelu", 8)):
             check_model(work, h, tau, m, score, d_out)

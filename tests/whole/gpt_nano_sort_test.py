@@ -10,7 +10,7 @@ import numpy as np
 import whole
 from lookupc import effort, in_turn, instruction_sets, read_safetensors
 
-TYPES = ["f32", "i8", "bf16", "f16", "e4m3"][: effort("weight_types")]
+TYPES = ["f32", "i8", "i8 by i8", "bf16", "f16", "e4m3"][: effort("weight_types")]
 TOLERANCE = 1e-5  # of f32, relative
 DIGITS = 6
 SOURCE = whole.data_file("gpt-nano-sort.json")
@@ -75,7 +75,7 @@ with tempfile.TemporaryDirectory() as folder:
     check((expected[:, DIGITS - 1 :].argmax(axis=2) == np.sort(inputs, axis=1)).all(), "float64 does not sort")
     for number, kind in enumerate(TYPES):
         for isa in in_turn(instruction_sets(), number):
-            model = whole.Decoder(MODEL, weights, os.path.join(folder, isa + kind), isa, "--type", kind)
+            model = whole.Decoder(MODEL, weights, os.path.join(folder, isa + kind.replace(" ", "_")), isa, "--type", *kind.replace("by", "--activations").split())
             sorted_well = 0
             for row, digits in enumerate(inputs):
                 found = finished(model, digits, True)

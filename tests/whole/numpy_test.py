@@ -5,7 +5,10 @@ import tempfile
 
 import numpy as np
 
-from definitions import GPT, LLAMA, SENTENCE, Checkpoint, bert_model, classified, gpt, gpt2, last, llama, masked, pooled, sentence, summed
+from definitions import (
+    GPT, LLAMA, SENTENCE, SHAPED, SHAPED_ENCODER, Checkpoint, bert_model, classified, gpt, gpt2, last, llama, masked, pooled, sentence, shaped,
+    shaped_encoder, summed,
+)
 from lookupc import in_turn, instruction_sets, run, write_safetensors
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
@@ -20,6 +23,8 @@ CASES = [
     (summed, bert_model("roberta", 2, "pool = 'sqrt_n'", "", "first_position = 2,"), 7),
     (last, bert_model("roberta", 2, "pool = 'last'", "", "first_position = 2,"), 7),
     (sentence, SENTENCE, 33),
+    (shaped, SHAPED, 70),
+    (shaped_encoder, SHAPED_ENCODER, 50),
 ]
 
 
@@ -38,7 +43,7 @@ def check(folder, number, definition, source, longest, isa):
         with open(paths["ids"], "w") as file:
             file.write(" ".join(map(str, ids)))
     worst = 0.0
-    for more in ([], ["--decode"]) if definition in (gpt, llama) else ([],):
+    for more in ([], ["--decode"]) if definition in (gpt, llama, shaped) else ([],):
         done = run("run", paths["lua"], "--weights", paths["safetensors"], "--ids", paths["ids"], "--output", paths["npy"], "--isa", isa, *more)
         assert done.returncode == 0, done.stderr
         found = np.load(paths["npy"])

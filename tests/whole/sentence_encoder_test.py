@@ -15,7 +15,8 @@ from lookupc import effort, instruction_sets
 
 STRIDE = effort("sentence_stride")
 FOLDER = os.environ.get("LOOKUPC_MODELS", "build/models")
-PEARSON = {"f32": 5e-5, "bf16": 0.002, "i8": 0.005}  # of all pairs, how far from that of float64
+PEARSON = {"f32": 5e-5, "bf16": 0.002, "i8": 0.005, "i8 by i8": 0.005}  # of all pairs, how far from that of float64
+OPTIONS = {"i8 by i8": ("--type", "i8", "--activations", "i8")}
 TOLERANCE = 1e-5
 KNOWN = 0.7857  # of the development split, in float64
 
@@ -76,7 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
     wanted = sentence_encoder.pearson(sentence_encoder.similarity(expected[:count], expected[count:]), judged)
     check(STRIDE > 1 or abs(wanted - KNOWN) < 5e-5, f"float64 gives a Pearson correlation of {wanted}, not {KNOWN}")
     for kind, most in PEARSON.items():
-        encoder = whole.Encoder(MODEL, WEIGHTS, f"{folder}/{kind}", instruction_sets()[-1], "--type", kind)
+        encoder = whole.Encoder(MODEL, WEIGHTS, f"{folder}/{kind.replace(' ', '_')}", instruction_sets()[-1], *OPTIONS.get(kind, ("--type", kind)))
         got = np.concatenate([encoder.encode_batch(ids[at : at + 32]) for at in range(0, len(ids), 32)]).astype(np.float64)
         off = np.abs(got - expected).max()
         found = sentence_encoder.pearson(sentence_encoder.similarity(got[:count], got[count:]), judged)

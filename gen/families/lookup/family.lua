@@ -17,6 +17,7 @@ local family = {
         "prefix",
         "blocks-in-out",
         "schedule",
+        "for",
         "tuned",
         "threads",
         "html",

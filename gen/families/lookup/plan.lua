@@ -25,6 +25,9 @@ local plan = {}
 -- come back once for all of these.
 local few_chunk = 32
 
+-- Tables written out in one step of a gather of whole rows of integers: gcc 12 copies sums in a loop.
+local max_whole_unroll = 16
+
 -- The sizes of model `m` with tables and projection of these types (rows of gen/plan/dtype.lua).
 --   x_step, y_step  floats from token to token of x and y
 --   weighted        whether rows have a factor: their score, or the unit that they are in
@@ -211,6 +214,57 @@ local function few_of(m, shape, isa, choices, chunk)
     return few
 end
 
+-- Appends to `buffers` those of a gather of many tokens `v`, for `tokens` of them.
+local function add_gather_buffers(shape, v, choices, tokens, buffers)
+    if v.gather_i8 then
+        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
+        -- groups of tables.
+        local sums = gather_i8.pitch(v.gather_i8, choices["gather.columns"])
+        buffers[#buffers + 1] = { name = "words", bytes = tokens * v.gather_i8.quads * v.gather_i8.rows * 2 }
+        buffers[#buffers + 1] = { name = "score_units", bytes = tokens * #v.gather_i8.spans * 4 }
+        buffers[#buffers + 1] = { name = "zeros", bytes = sums * 4 }
+        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = tokens * sums * 4 } end
+    elseif gather.sums_wait(shape, choices) then
+        buffers[#buffers + 1] = { name = "sums", bytes = tokens * choices["gather.columns"] * 4 }
+    end
+end
+
+-- The gather of whole rows for the tokens of a chunk that are neither few nor many: `v` with other choices, for as many
+-- tokens as its sums have room for.
+local function whole_of(m, shape, isa, choices, v)
+    local whole, own = {}, {}
+    for key, value in pairs(v) do
+        whole[key] = value
+    end
+    for key, value in pairs(choices) do
+        own[key] = value
+    end
+    local words = gather_i8.words(shape, isa)
+    own["gather.columns"], own["gather.group"] = shape.d_out, choices["whole.group"]
+    whole.constants, whole.word = isa.name:upper() .. "_WHOLE_SCRATCH_", "whole"
+    whole.tokens = math.min(v.chunk, choices["whole.tokens"])
+    whole.group = choices["whole.group"]
+    whole.unroll = math.min(whole.group, words and max_whole_unroll or v.unroll)
+    whole.prefetch_strip, whole.prefetch_next, whole.pack = isa.prefetch_l1 ~= nil, nil, nil
+    whole.stream = false
+    whole.gather = gather_tiles(shape, isa, shape.d_out, choices["gather.vectors"])
+    whole.gather_i8 = gather_i8.plan(shape, whole)
+    whole.parts = gather.parts(whole.gather)
+    local buffers = buffers_of(shape, v.projection, v.hash, v.chunk, v.tile * v.tiles, v.work)
+    add_gather_buffers(shape, whole, own, whole.tokens, buffers)
+    whole.scratch, whole.scratch_bytes = plan.scratch_of(buffers)
+    whole.names = {
+        gather = names.variant(
+            m.name,
+            "gather_" .. shape.tables.name,
+            isa.name,
+            "t" .. v.tile .. "_g" .. whole.group .. "_whole"
+        ),
+    }
+    whole.calls = gather_calls.plan(shape, whole)
+    return whole
+end
+
 -- The kernels of one instruction set, their buffers in scratch, names and loops: those for many tokens, tokens in the
 -- lanes, and in `few` those for few tokens, if the schedule has any.
 local function variant_of(m, shape, isa, choices, openmp)
@@ -250,17 +304,7 @@ local function variant_of(m, shape, isa, choices, openmp)
     v.parts = gather.parts(v.gather)
     v.work = work_of(shape, projection, tile * v.tiles, isa.lanes, true)
     local buffers = buffers_of(shape, projection, v.hash, v.chunk, tile * v.tiles, v.work)
-    if v.gather_i8 then
-        -- Scores as integers and their units, what sums of a tile of columns begin with, and those that wait between
-        -- groups of tables.
-        local sums = gather_i8.pitch(v.gather_i8, choices["gather.columns"])
-        buffers[#buffers + 1] = { name = "words", bytes = v.chunk * v.gather_i8.quads * v.gather_i8.rows * 2 }
-        buffers[#buffers + 1] = { name = "score_units", bytes = v.chunk * #v.gather_i8.spans * 4 }
-        buffers[#buffers + 1] = { name = "zeros", bytes = sums * 4 }
-        if v.group < shape.h then buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * sums * 4 } end
-    elseif gather.sums_wait(shape, choices) then
-        buffers[#buffers + 1] = { name = "sums", bytes = v.chunk * choices["gather.columns"] * 4 }
-    end
+    add_gather_buffers(shape, v, choices, v.chunk, buffers)
     if v.pack then buffers[#buffers + 1] = { name = "slice", bytes = v.pack.bytes } end
     v.scratch, v.scratch_bytes = plan.scratch_of(buffers)
     local t = "t" .. tile
@@ -293,6 +337,10 @@ local function variant_of(m, shape, isa, choices, openmp)
         v.few = few_of(m, shape, isa, choices, math.min(few_chunk, choices["few.threshold"]))
         v.scratch_bytes = math.max(v.scratch_bytes, v.few.scratch_bytes)
     end
+    if choices["whole.tokens"] > 0 then
+        v.whole = whole_of(m, shape, isa, choices, v)
+        v.scratch_bytes = math.max(v.scratch_bytes, v.whole.scratch_bytes)
+    end
     add_steps(v, shape)
     return v
 end
@@ -318,6 +366,7 @@ local function constants_of(p)
     for _, v in ipairs(p.variants) do
         add_scratch(v, "")
         if v.few then add_scratch(v.few, ", few tokens") end
+        if v.whole then add_scratch(v.whole, ", whole rows") end
     end
     return list
 end

@@ -90,6 +90,11 @@ local function add_regime(p, v, files)
         add(v.regime .. "/sign_hash.c", v.names.hash, hash)
     end
     add("shared/gather.c", v.names.gather, gather)
+    if v.whole then
+        local values = common(p, v.whole, v.whole.names.gather)
+        gather(p, v.whole, values)
+        files[#files + 1] = { template = "templates/lookup/shared/gather.c", symbol = values.symbol, values = values }
+    end
     add(v.regime .. "/ffn.c", v.names.ffn, ffn)
 end
 

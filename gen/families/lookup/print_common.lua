@@ -1,21 +1,9 @@
 -- What the kernels of one regime have in common: names, loops and words of comments that their templates print.
+local barriers = require "gen.print.barriers"
 local blob = require "gen.plan.blob"
 local buffers = require "gen.families.lookup.print_buffers"
 local literal = require "gen.print.literal"
 local prologue = require "gen.print.prologue"
-
--- Statements, two a line, that keep variables of the names in their registers: none where `isa` needs none.
-local function barriers(p, isa, list)
-    local text = {}
-    for i = 1, isa.register_barrier and #list or 0, 2 do
-        local line = {}
-        for n = i, math.min(i + 1, #list) do
-            line[#line + 1] = p.names.macro("REGISTER_BARRIER") .. "(" .. list[n] .. ");"
-        end
-        text[#text + 1] = table.concat(line, " ")
-    end
-    return text
-end
 
 -- The values of the kernel `symbol` of `v`, a variant of plan `p` or its `few`.
 return function(p, v, symbol)
@@ -31,7 +19,7 @@ return function(p, v, symbol)
         tile = v.tile,
         vectors = v.vectors,
         prologue = prologue(p, v.isa),
-        helper = p.names.helper(few),
+        helper = p.names.helper(few and "few" or v.word),
         score = shape.score,
         weighted = shape.weighted,
         norm = m.norm ~= nil,

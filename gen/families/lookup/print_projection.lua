@@ -66,7 +66,9 @@ local function add_rounding(p, v, values)
         if fold then
             from = from .. " + fold * " .. fold
             to = to .. " + fold * " .. product.lines(rows, word.rows) * v.tile
-            units, starts = units .. " + fold * " .. 2 * v.tile, starts .. " + fold * " .. v.tile
+            -- With an offset each block has a unit, otherwise all of a token have one.
+            units = word.offset and units .. " + fold * " .. 2 * v.tile or units
+            starts = starts .. " + fold * " .. v.tile
         end
         return name .. "(" .. table.concat({ from, units, word.offset and to .. ", " .. starts or to }, ", ") .. ")"
     end

@@ -60,8 +60,8 @@ function print_training.values(p)
         fold_columns = columns,
         decay = shape.kind == "bh4" and string.format("%.17g", shape.decay) or "",
         decay_float = shape.kind == "bh4" and literal.float(shape.decay) or "",
-        one_over_d_out = literal.float(1 / shape.d_out),
         row_floats = (shape.d_out + 15) // 16 * 16,
+        one_over_d_out = literal.float(1 / shape.d_out),
     }
     if shape.kind == "bh4" and not values.decay:find "[.e]" then values.decay = values.decay .. ".0" end
     return setmetatable(values, { __index = p.training })

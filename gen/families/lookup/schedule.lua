@@ -1,6 +1,7 @@
 -- The schedule of a LookupFFN: what each choice may be, and defaults from a small cost model.
 local gather = require "gen.families.lookup.gather"
 local gather_i8 = require "gen.families.lookup.gather_i8"
+local machine = require "gen.plan.machine"
 local product = require "gen.families.lookup.product"
 local space = require "gen.plan.space"
 
@@ -18,6 +19,7 @@ local function clamp(n, min, max) return math.max(min, math.min(max, n)) end
 
 local max_chunk = 4096 -- tokens of a chunk by default
 local two_lines = 128 -- bytes
+local max_rows_at_once = 128 -- two lines of each of them and of those that come next fill L1
 local max_i8_lines = 16 -- of four rows each, written out
 local max_code_bytes = 128 << 20 -- codes and scores of a pass by default
 
@@ -27,9 +29,16 @@ end
 
 local function from_memory(shape, isa) return isa.prefetch_l2 and not tables_in_cache(shape, isa) end
 
+local function machine_of(isa) return isa.machine or machine.nominal end
+
 -- Whether a slice of the tables is worth copying side by side: it comes from memory, and a chunk meets most of its rows
 -- several times.
-local function packs(shape, isa) return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk end
+local function packs(shape, isa)
+    return isa.lanes > 1 and from_memory(shape, isa) and 4 * shape.rows <= max_chunk and not machine_of(isa).columns
+end
+
+-- Bytes of a copied slice at most: so legal choices do not depend on the machine.
+local max_pack_bytes = 4 * machine.most_l2_bytes
 
 -- Codes and scores of `tokens` tokens in scratch, in bytes: of a chunk at most 2 GiB.
 local function code_bytes(shape, tokens) return tokens * shape.slots * 6 end
@@ -136,6 +145,9 @@ local choices = {
                 if gather_i8.words(shape, isa) then return math.min(shape.d_out, 64) end
                 return math.min(shape.d_out, math.max(64, two_lines // shape.tables.bytes))
             end
+            if machine_of(isa).columns and from_memory(shape, isa) then
+                return power_of_two_at_most(math.min(shape.d_out, machine_of(isa).columns))
+            end
             -- Elsewhere pieces of rows, if those of eight tables fit a quarter of L2 (with the next eight and the sums
             -- it is then full); otherwise, and for short elements, whole rows.
             local columns =
@@ -234,10 +246,41 @@ end
 
 local function add(choice) choices[#choices + 1] = choice end
 add {
+    key = "whole.tokens",
+    doc = "calls and last chunks of up to so many tokens, if they are not few, gather whole rows; 0: none",
+    -- Of integers, whose sums are the same in any order: threads that share a call then make the same y.
+    values = function(shape, isa)
+        return gather_i8.words(shape, isa) and { 0, 64, 128, 256, 512, 1024, 2048, 4096 } or { 0 }
+    end,
+    default = function(shape, isa, s)
+        local meets = machine_of(isa).meets * shape.rows
+        if not from_memory(shape, isa) or not gather_i8.words(shape, isa) or meets > max_chunk then return 0 end
+        local tokens = power_of_two_at_most(math.max(1, math.min(meets // shape.neighbours, s["chunk.tokens"])))
+        return tokens >= 64 and tokens or 0
+    end,
+}
+add {
+    key = "whole.group",
+    doc = "tables gathered in one pass over such tokens",
+    values = function(shape, isa)
+        local words = gather_i8.words(shape, isa)
+        local least = words and math.min(shape.h, gather_i8.step(words, shape)) or 1
+        local list = powers(least, math.min(shape.h, 64))
+        return words and #list > 0 and list or { least }
+    end,
+    default = function(shape, isa)
+        local words = gather_i8.words(shape, isa)
+        if not words then return 1 end
+        local least = math.min(shape.h, gather_i8.step(words, shape))
+        return math.max(least, power_of_two_at_most(math.min(shape.h, 32 // shape.neighbours)))
+    end,
+}
+add {
     key = "few.threshold",
     doc = "calls of up to so many tokens take the kernels for few tokens; 0: none",
     values = function(shape, isa)
-        return few_possible(shape, isa) and { 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 65536 } or { 0 }
+        local list = { 0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 65536 }
+        return few_possible(shape, isa) and list or { 0 }
     end,
     default = function(shape, isa, s)
         if not few_possible(shape, isa) then return 0 end
@@ -247,6 +290,8 @@ add {
         if tables_in_cache(shape, isa) then
             return power_of_two_at_most(math.max(1, s["tile.vectors"] * isa.lanes // 2))
         end
+        -- Where whole rows are gathered, too, only the projection decides: three quarters of a tile pay for all of it.
+        if s["whole.tokens"] > 0 and s["tile.vectors"] ~= 3 then return s["tile.vectors"] * isa.lanes * 3 // 4 end
         return power_of_two_at_most(math.max(1, 512 // shape.neighbours))
     end,
 }
@@ -299,7 +344,13 @@ add {
         return list
     end,
     default = function(shape, isa)
-        if gather_i8.words(shape, isa) then return math.min(shape.h, gather_i8.max_tables(shape)) end
+        if gather_i8.words(shape, isa) then
+            -- All, as sums then never wait. With two rows of a table, two lines of 128 rows: as many that come next, and
+            -- L1 is full (0.8 to 0.9 of the time of twice as many, Ice Lake).
+            local most = shape.neighbours == 1 and shape.h
+                or power_of_two_at_most(math.min(shape.h, max_rows_at_once // 2))
+            return math.min(most, gather_i8.max_tables(shape))
+        end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
         return from_memory(shape, isa)
                 and shape.d_out * shape.tables.bytes >= 1024
@@ -312,7 +363,7 @@ add {
     doc = "whether a slice of tables is copied side by side before the tokens read it; 0: no, 1: yes",
     values = function(shape, isa, s)
         local pack = isa.lanes > 1 and gather.pack(shape, s["gather.columns"], s["gather.group"])
-        return pack and pack.bytes <= 4 * isa.l2_bytes and { 0, 1 } or { 0 }
+        return pack and pack.bytes <= max_pack_bytes and { 0, 1 } or { 0 }
     end,
     default = function(shape, isa, s)
         local pack = packs(shape, isa) and gather.pack(shape, s["gather.columns"], s["gather.group"])

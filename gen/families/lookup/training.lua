@@ -160,7 +160,7 @@ end
 -- Tokens of a tile of the backward kernels: their activations of a repeat beside its weights in L2.
 local function vectors_of(v, floats_of_token)
     local vectors = v.vectors
-    while vectors % 2 == 0 and vectors * v.isa.lanes * floats_of_token * 4 > v.isa.l2_bytes // 2 do
+    while vectors % 2 == 0 and vectors * v.isa.lanes * floats_of_token * 4 > v.isa.l2_bytes do
         vectors = vectors // 2
     end
     return vectors

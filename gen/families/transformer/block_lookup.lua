@@ -83,20 +83,13 @@ function block_lookup.parts(m, isas, choices, type, of, width, x_step, y_step, o
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of, range.word)
         if first then part_names.weights = first.plan.names.weights end
-        local p = plan.build(
-            ffn,
-            isas,
-            choices_of(ffn, isas, choices, type, first and first.plan),
-            type.name,
-            "f32",
-            {
-                names = part_names,
-                x_step = x_step,
-                y_step = y_step,
-                codes_of = first and first.plan,
-                one_by_one = one_by_one,
-            }
-        )
+        local p = plan.build(ffn, isas, choices_of(ffn, isas, choices, type, first and first.plan), type.name, "f32", {
+            names = part_names,
+            x_step = x_step,
+            y_step = y_step,
+            codes_of = first and first.plan,
+            one_by_one = one_by_one,
+        })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }
         for _, section in ipairs(p.sections) do
             local all = shared[section.name]

@@ -8,8 +8,8 @@ local family = {
     name = "transformer",
     noun = "transformer",
     model = require "gen.families.transformer.model",
-    options = { "type", "cache", "decode", "position", "schedule", "tuned", "unfused" },
-    types = { "type", "cache" },
+    options = { "type", "cache", "activations", "decode", "position", "schedule", "for", "tuned", "unfused" },
+    types = { "type", "cache", "activations" },
     space = require "gen.families.transformer.schedule",
     print = require "gen.families.transformer.print",
     pack_options = "",
@@ -26,7 +26,12 @@ local family = {
 function family.takes(options) return not options.baseline and options.arithmetic ~= "integer" end
 
 function family.build(m, isas, options, wanted)
-    return plan.build(m, isas, { type = options.type, cache = options.cache, schedule = wanted })
+    return plan.build(m, isas, {
+        type = options.type,
+        cache = options.cache,
+        activations = options.activations,
+        schedule = wanted,
+    })
 end
 
 function family.sizes(p)
@@ -47,9 +52,11 @@ function family.sizes(p)
     return list
 end
 
--- Integers are summed as floats: they need nothing.
+-- Integers are summed as floats, and need nothing, unless inputs are rounded, too.
 function family.isa_types(options)
-    local types = {}
+    local types, type = {}, dtype.get(options.type, "type")
+    local activations = dtype.activations(options.activations, type)
+    if activations then types[1] = activations end
     for _, row in ipairs { dtype.get(options.type, "type"), dtype.get(options.cache, "cache") } do
         if not row.integer_gather then types[#types + 1] = row end
     end

@@ -188,6 +188,7 @@ local function add_layer(b, m, layer, eliminate, p_before, o_before)
     local inputs = m.ffn.kind == "lookup" and { lookup_of(m, layer).projection } or checkpoint.inputs(m, layer)
 
     b.label("layer " .. layer)
+    if m.attention.shaped then b.copy(checkpoint.attention_shape(m, layer)) end
     if all then
         b.load { maps.Q, maps.K, maps.V }
     else

@@ -1,8 +1,17 @@
 -- The linear maps of a block: products of packed matrices. A projection that was eliminated is none.
+local blob = require "gen.plan.blob"
 local checkpoint = require "gen.model.checkpoint_names"
 local layout = require "gen.families.transformer.layout"
 
 local maps = {}
+
+-- The inputs of a map with those that fill up its last word; rounded: as shape.rounded, words of weights, or nil.
+function maps.filled(inputs, rounded) return rounded and blob.round_up(inputs, rounded.rows) or inputs end
+
+-- Makes `section`, of weights one by one, one of words of them.
+function maps.in_words(section, rounded)
+    section.storage, section.type, section.count = rounded.storage, rounded.packed, section.elements // rounded.rows
+end
 
 -- The linear maps of a block's attention and skip connection, { letter, rows, columns } each, before any is eliminated.
 -- S makes what is d wide of the block's input where that is not.
@@ -31,7 +40,7 @@ function maps.of(m, shape, first)
             view = view,
         }
         map.pitch = map.panels * layout.panel
-        map.words = map.pitch * inputs
+        map.words = map.pitch * maps.filled(inputs, shape.rounded)
         list[#list + 1], by_letter[letter] = map, map
     end
     -- What fuse leaves of packed and transposed tensors stands alone.
@@ -62,9 +71,40 @@ function maps.of(m, shape, first)
     return list, by_letter
 end
 
--- Where the rows of a matrix go in [panel][input][32]: runs of rows of equal width, or, where all panels are full and
--- the matrix is a tensor of its own, one panel after the other, so that the packer holds one at a time.
-function maps.boxes(map, whole_tensor)
+-- Where `panels` panels of `width` rows each go, the first of which is number `first`, in words of so many inputs:
+-- those of full words, and what fills the last one in part.
+local function add_words(boxes, map, per_word, first, panels, width)
+    local panel, filled = layout.panel, blob.round_up(map.inputs, per_word)
+    local function add(word, words, inputs)
+        if words == 0 or inputs == 0 then return end
+        boxes[#boxes + 1] = {
+            from = first * map.inputs + word * per_word,
+            to = first * filled + word * panel * per_word,
+            slice_to = panel * filled,
+            dims = {
+                { count = panels, from = panel * map.inputs, to = panel * filled },
+                { count = words, from = per_word, to = panel * per_word },
+                { count = width, from = map.inputs, to = per_word },
+                { count = inputs, from = 1, to = 1 },
+            },
+        }
+    end
+    add(0, map.inputs // per_word, per_word)
+    add(map.inputs // per_word, 1, map.inputs % per_word)
+end
+
+-- Where the rows of a matrix go in [panel][input][32], or [panel][word][32]: runs of rows of equal width, or, where all
+-- panels are full and the matrix is a tensor of its own, one panel after the other, so that the packer holds one at a
+-- time.
+function maps.boxes(map, whole_tensor, rounded)
+    if rounded then
+        local boxes, panel = {}, layout.panel
+        local sliced = whole_tensor and map.outputs == map.pitch
+        local full, rest = sliced and 1 or map.outputs // panel, map.outputs % panel
+        if full > 0 then add_words(boxes, map, rounded.rows, 0, full, panel) end
+        if rest > 0 then add_words(boxes, map, rounded.rows, full * panel, 1, rest) end
+        return boxes, sliced and map.panels or nil
+    end
     if whole_tensor and map.outputs == map.pitch then
         local panel = layout.panel
         return {

@@ -70,6 +70,12 @@ local attention_keys = {
         optional = true,
         doc = "factor of q k; absent: 1 / sqrt(width of a head)",
     },
+    {
+        key = "shaped",
+        rule = schema.boolean,
+        optional = true,
+        doc = "shaped attention: a head mixes itself, the softmax and the mean in learned parts",
+    },
 }
 local dense = { "mlp", "glu" }
 local ffn_keys = {
@@ -128,7 +134,7 @@ transformer_model.keys = {
     },
     {
         key = "attention",
-        rule = schema.table("eliminate, context, window, causal, rope, scale", attention_keys),
+        rule = schema.table("eliminate, context, window, causal, rope, scale, shaped", attention_keys),
         doc = "makes it a transformer",
     },
     {
@@ -239,6 +245,11 @@ function transformer_model.check(context, m)
                 )
             )
         end
+    end
+    -- As with other keys: what holds without it makes no other model.
+    if attention.shaped == false then attention.shaped = nil end
+    if attention.shaped and attention.window then
+        refuse({ "attention", "shaped" }, true, "must be absent beside attention.window = " .. attention.window)
     end
     if m.ffn.kind == "lookup" then
         local ffn = { d = m.d, d_out = m.d }

@@ -13,7 +13,7 @@ function phases.kernels(part, v)
 end
 
 -- Buffers that step `step` reads and writes.
-local function touched(step) return { step.from, step.to, step.a, step.b, step.k, step.v, step.gate } end
+local function touched(step) return { step.from, step.to, step.rounded, step.a, step.b, step.k, step.v, step.gate } end
 
 -- What a phase of the steps `list` of the blocks of `shape` needs: weights, layer, cache, x, y, positions (where tokens
 -- stand), together (how many one thread would take), one (the number), names of buffers, memory (of these or others).

@@ -71,7 +71,9 @@ local function constants_of(p)
     end
     if shape.layers > 1 then
         for _, map in ipairs(p.maps) do
-            add(map.letter .. "_LAYER", map.words, "weights of " .. map.letter .. " of a layer")
+            local words = shape.rounded and map.words // shape.rounded.rows or map.words
+            local what = shape.rounded and "words of weights of " or "weights of "
+            add(map.letter .. "_LAYER", words, what .. map.letter .. " of a layer")
             add(
                 map.letter .. "_BIAS_LAYER",
                 map.pitch,
@@ -85,6 +87,7 @@ local function constants_of(p)
                 end
             end
         end
+        if shape.shaped then add("ATTENTION_SHAPE_LAYER", 3 * shape.heads, "floats of attention_shape of a layer") end
         if not shape.sequences then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
     end
     for _, part in ipairs(shape.cache.parts) do
@@ -103,7 +106,8 @@ local function constants_of(p)
     end
     for _, buffer in ipairs(buffers.tokens) do
         local name = buffer.name:upper()
-        add(name .. "_PITCH", buffer.pitch, "floats from token to token of " .. buffer.name)
+        local what = buffer.storage == "float" and "floats" or "words"
+        add(name .. "_PITCH", buffer.pitch, what .. " from token to token of " .. buffer.name)
         add(name .. "_AT", buffer.at, "floats before it in scratch, for each token of a chunk")
     end
     add("TOKEN_FLOATS", buffers.token_floats, "floats of all of these, for each token of a chunk")
@@ -112,6 +116,18 @@ local function constants_of(p)
         add(buffer.name:upper() .. "_AT", buffer.at, doc)
     end
     return list
+end
+
+-- The instruction set `isa` with what it needs for sums of products of the type `activations`, for kernels of `name`;
+-- rows of tables are converted as without.
+function transformer_plan.with_bytes(isa, activations, name)
+    words.demand(isa, { "integer", "quads" }, name)
+    local copy = {}
+    for key, value in pairs(isa_list.with_types(isa, { activations })) do
+        copy[key] = value
+    end
+    copy.gather_i8 = nil
+    return copy
 end
 
 -- Whether one of `steps` does `op`.
@@ -130,8 +146,21 @@ local function reads_input(steps)
     return false
 end
 
--- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights
--- and cache (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
+-- The inputs of the steps in the lists that round some, each number once.
+local function rounded_inputs(lists)
+    local list, seen = {}, {}
+    for _, steps in ipairs(lists) do
+        for _, step in ipairs(steps) do
+            if step.rounded and not seen[step.inputs] then
+                list[#list + 1], seen[step.inputs] = step.inputs, true
+            end
+        end
+    end
+    return list
+end
+
+-- The plan of the blocks of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations,
+-- of weights, cache and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set; part(maps, before,
 -- after), for timing: what is left of linear maps and steps; sequences = { positions = N }, where tokens attend to all:
 -- calls are for several sequences of together N positions at most, each filled up to a multiple of 32. Of blocks that
 -- are a part of a model: names, of the part (names.part); first_layer, the number of their first layer in the
@@ -142,9 +171,20 @@ end
 function transformer_plan.build(m, isas, options)
     local chain, value, rule = transformer_plan.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
-    local shape = shape_of.of(m, dtype.get(options.type, "type"), dtype.get(options.cache, "cache"), options.sequences)
+    local type = dtype.get(options.type, "type")
+    local activations = dtype.activations(options.activations, type)
+    local shape = shape_of.of(m, type, dtype.get(options.cache, "cache"), activations, options.sequences)
+    if shape.shaped and not shape.cache.type.plain then
+        error("--cache: " .. shape.cache.type.name .. ": must be f32 with attention.shaped", 0)
+    end
     local first_layer = options.first_layer or 0
     local own_maps, has = maps_of.of(m, shape, first_layer)
+    for _, map in ipairs(activations and own_maps or {}) do
+        if map.inputs > activations.products.most_inputs then
+            local form = '--activations: "%s": %d inputs of %s: must be at most %d'
+            error(form:format(activations.name, map.inputs, map.letter, activations.products.most_inputs), 0)
+        end
+    end
     local own = m.attention.eliminate ~= "none" and not pcall(fuse.check, m, m.attention.eliminate)
     local public, types, sets, choices, wanted =
         options.names or names.public(m.name), { shape.type }, {}, {}, options.schedule or {}
@@ -155,6 +195,7 @@ function transformer_plan.build(m, isas, options)
             if not one.integer_gather then isa = isa_list.with_types(isa, { one }) end
         end
         words.demand(isa, { "few", "many", "masks", "cache", types[1].name, (types[2] or types[1]).name }, m.name)
+        if activations then isa = transformer_plan.with_bytes(isa, activations, m.name) end
         sets[i], choices[i] = isa, schedule.make(shape, isa, wanted[isa.name] or {})
     end
     local parts = shape.lookup
@@ -197,6 +238,8 @@ function transformer_plan.build(m, isas, options)
         activates = has_step(after, "activate"),
         copies = has_step(before, "copy") or has_step(after, "output"),
         float_sums = options.float_sums or false,
+        activations = activations or dtype.get "f32",
+        rounded_inputs = rounded_inputs { before, after },
         threads = options.threads or false,
         variants = {},
         scratch_bytes = 0,
@@ -204,7 +247,12 @@ function transformer_plan.build(m, isas, options)
         cache_bytes = (shape.sequences and 1 or m.layers) * shape.cache.layer_bytes,
         weights_struct_bytes = 8 * #sections + 8,
         -- as the manifest records them
-        options = { type = shape.type.name, cache = shape.cache.type.name, schedule = wanted },
+        options = {
+            type = shape.type.name,
+            cache = shape.cache.type.name,
+            activations = activations and activations.name,
+            schedule = wanted,
+        },
     }
     for i, isa in ipairs(sets) do
         local v =

@@ -1,5 +1,6 @@
 -- What the templates of transformers print: from the plan's numbers to the names, lists and words that a template loops
 -- over.
+local barriers = require "gen.print.barriers"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.transformer.layout"
 local literal = require "gen.print.literal"
@@ -50,7 +51,7 @@ function transformer_kernels.api(p)
     return {
         parts = parts,
         dense = #p.maps > 0,
-        register_barriers = false,
+        register_barriers = p.shape.rounded and p.variants[#p.variants].isa.register_barrier or false,
         inlines = inlines,
         header = "templates/transformer/model.h",
         source = "templates/transformer/model.c",
@@ -70,10 +71,29 @@ function transformer_kernels.api(p)
     }
 end
 
+-- The template of the product of a shape's weights.
+function transformer_kernels.product(shape)
+    return shape.rounded and "templates/transformer/product_bytes.c" or "templates/transformer/product.c"
+end
+
+-- What the template that rounds inputs reads: rows of `inputs` inputs each, for kernels of `isa`.
+function transformer_kernels.rounding_values(isa, rounded, inputs, values)
+    values.rounded, values.rounded_rows = rounded or false, inputs
+    values.rounding = rounded
+        and {
+            projection = { word = { storage = rounded.storage, rows = rounded.rows, levels = 127, offset = 128 } },
+            rounded_rows = {},
+            block_rows = inputs,
+            integers = { starts = true },
+            store_inputs = function(base, at, parts) return isa.store_quads(base, at, table.unpack(parts)) end,
+        }
+end
+
 -- What the product's template reads.
 function transformer_kernels.product_values(p, v, values)
     local isa, type = v.isa, p.shape.type
-    values.product = v.product
+    values.product, values.rounded = v.product, p.shape.rounded
+    values.barriers = function(list) return barriers(p, isa, list) end
     values.load_weights = function(base, at)
         if type.plain then return isa.load_unaligned(base, at) end
         return isa["load_" .. type.name](literal.sum(base, at))
@@ -124,6 +144,7 @@ local function blocks_values(p, v, values)
         end
         return table.concat(list, ", ")
     end
+    transformer_kernels.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
     values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
     values.one_over_d = string.format("%.17g", 1 / p.shape.d)
 end
@@ -147,7 +168,7 @@ function transformer_kernels.files(p, v)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     if #p.maps > 0 and not v.shares_product then
-        add("templates/transformer/product.c", v.names.product, "product", transformer_kernels.product_values)
+        add(transformer_kernels.product(p.shape), v.names.product, "product", transformer_kernels.product_values)
     end
     add("templates/transformer/attention.c", v.names.attention, "attention", attention_values)
     add("templates/transformer/blocks.c", v.names.blocks, "blocks", blocks_values)

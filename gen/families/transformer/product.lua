@@ -12,18 +12,33 @@ function product.falling(count, part)
     return list
 end
 
--- The kernels of products by the schedule's choices, of weights of `type`, with vectors of `lanes` outputs:
+-- What kernels of products are called: by the type of the weights, and of inputs that are rounded.
+function product.name(type, rounded) return "product_" .. type.name .. (rounded and "_by_" .. rounded.name or "") end
+
+-- So many at a time, then half of that and what is left, down to one.
+local function halves(count)
+    local list = { count }
+    while list[#list] > 1 do
+        list[#list + 1] = (list[#list] + 1) // 2
+    end
+    return list
+end
+
+-- The kernels of products by the schedule's choices, of weights of `type`, with vectors of `lanes` outputs; rounded: as
+-- shape.rounded, or nil:
 --   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
 --                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
 --                   for all tokens, unpacked_floats of them
 --   several         false: there are no such kernels, tokens are given one by one
+--                   of rounded inputs all sums stay in registers: depth says nothing
 --   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
 --                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
-function product.plan(choices, lanes, type, one_by_one)
+function product.plan(choices, lanes, type, rounded, one_by_one)
     local p = {
         several = not one_by_one,
         strip_vectors = choices["product.vectors"],
-        tokens = product.falling(choices["product.tokens"], 3),
+        tokens = rounded and halves(one_by_one and 1 or choices["product.tokens"])
+            or product.falling(choices["product.tokens"], 3),
         depth = choices["product.depth"],
         alone_vectors = choices["few.vectors"],
         unroll = choices["few.unroll"],
@@ -31,10 +46,10 @@ function product.plan(choices, lanes, type, one_by_one)
         prefetch = choices["few.prefetch"] > 0 and choices["few.prefetch"],
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
-    p.unpacks = p.several and not type.plain and p.tokens[1] > 1
+    p.unpacks = p.several and not type.plain and not rounded and p.tokens[1] > 1
     p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
     -- Bytes of weights that a step of one token reads of a panel.
-    p.step_bytes = p.unroll * layout.panel * type.bytes
+    p.step_bytes = rounded and rounded.rows * layout.panel * type.bytes or p.unroll * layout.panel * type.bytes
     return p
 end
 

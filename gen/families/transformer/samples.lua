@@ -59,6 +59,10 @@ function samples.of(m, shape, fused, own, first)
             if shape.gated then add_map(left(inputs[1]), 0.3 * shape.d ^ -0.5, false, 1.0) end
             add_map(left(checkpoint.linear(m, layer, "O", shape.d, shape.f)), shape.f ^ -0.5)
         end
+        if shape.shaped then
+            local view = checkpoint.attention_shape(m, layer)
+            add(view.tensor, view.shape, 0.2, { mean = 0.8 })
+        end
         for i = 1, m.norm and 2 or 0 do
             local norm = checkpoint.norm(m, layer, i, shape.norm_widths[i])
             add(norm.gain.tensor, norm.gain.shape, 0.1, { mean = 1.0 })

@@ -69,7 +69,8 @@ return space.new {
     {
         key = "few.unroll",
         doc = "inputs of a token alone with sums of their own",
-        values = function(_, isa, s)
+        values = function(shape, isa, s)
+            if shape.rounded then return { 1 } end
             local list = {}
             for _, inputs in ipairs { 1, 2, 4, 8 } do
                 if
@@ -83,7 +84,8 @@ return space.new {
             return list
         end,
         -- Half of the registers hold sums: they hide the latency of an addition, and cache lines are used whole.
-        default = function(_, isa, s)
+        default = function(shape, isa, s)
+            if shape.rounded then return 1 end
             local sums = s["few.vectors"] * s["few.streams"]
             return isa.lanes == 1 and 1
                 or largest(
@@ -116,7 +118,11 @@ return space.new {
             end
             return list
         end,
-        default = function(_, isa, s)
+        default = function(shape, isa, s)
+            -- Both halves of words, where a set has no instruction for their products, take registers, too.
+            if shape.rounded and isa.lanes > 1 and isa.registers == 16 then
+                return largest({ 1, 2, 4 }, 8 // s["product.vectors"])
+            end
             return isa.lanes == 1 and 1
                 or largest({ 1, 2, 3, 4, 6, 12 }, (isa.registers - 1) // s["product.vectors"] - 1)
         end,
@@ -124,7 +130,7 @@ return space.new {
     {
         key = "product.depth",
         doc = "inputs of a product of several tokens that stay in cache",
-        values = function() return { 128, 256, 512, 1024, 2048, 4096 } end,
+        values = function(shape) return shape.rounded and { 1024 } or { 128, 256, 512, 1024, 2048, 4096 } end,
         default = function() return 1024 end,
     },
     {

@@ -30,6 +30,7 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
         list[#list + 1] = section
         return section
     end
+    local rounded = shape.rounded
     local function piece(section, layer, elements, more)
         local p = {
             name = section.name .. " of layer " .. first + layer,
@@ -58,11 +59,13 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
                 .. "]["
                 .. map.panels
                 .. "]["
-                .. map.inputs
-                .. " inputs]["
+                .. (rounded and maps.filled(map.inputs, rounded) // rounded.rows or map.inputs)
+                .. (rounded and " words][" or " inputs][")
                 .. layout.panel
                 .. " outputs]"
+                .. (rounded and ", " .. rounded.rows .. " inputs in a word" or "")
         )
+        if rounded then maps.in_words(matrix, rounded) end
         local bias = add(
             map.field .. "_bias",
             f32,
@@ -85,7 +88,7 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
             end
             local weights, offsets = of(view.weight), of(view.bias)
             weights.row = map.inputs
-            weights.boxes, weights.slices = maps.boxes(map, not weights.group and not weights.transposed)
+            weights.boxes, weights.slices = maps.boxes(map, not weights.group and not weights.transposed, rounded)
             weights.scales = scales and scales.at + layer * map.pitch * 4 or nil
             piece(matrix, layer, map.words, weights)
             offsets.boxes, offsets.optional = whole(map.outputs), true
@@ -110,6 +113,22 @@ function sections.of(m, shape, list_of_maps, parts, first, at)
                 piece(gain, layer, width, of(norm.gain))
                 if offset then piece(offset, layer, width, of(norm.offset)) end
             end
+        end
+    end
+    if shape.shaped then
+        local section = add(
+            "attention_shape",
+            f32,
+            m.layers * 3 * shape.heads,
+            "[" .. m.layers .. "][" .. shape.heads .. "] alpha, beta and gamma of heads"
+        )
+        for layer = 0, m.layers - 1 do
+            local view = checkpoint.attention_shape(m, first + layer)
+            piece(section, layer, 3 * shape.heads, {
+                from = view.tensor,
+                shape = view.shape,
+                boxes = whole(3 * shape.heads),
+            })
         end
     end
     if shape.rope then

@@ -39,12 +39,14 @@ local function cache_of(s, type)
     return cache
 end
 
--- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); sequences: { positions }, of
+-- The shape of model `m` with weights and cache of the types (rows of gen/plan/dtype.lua); activations: the type that
+-- products round a token's inputs to, or nil: they do not; sequences: { positions }, of
 -- a batch at most, each sequence filled up to whole tiles, or nil: a call is for one sequence.
-function shape.of(m, type, cache_type, sequences)
+function shape.of(m, type, cache_type, activations, sequences)
     local width = transformer_model.head_width(m)
     local s = {
         type = type,
+        rounded = activations and activations.products,
         d = m.d,
         heads = m.heads,
         kv_heads = m.kv_heads,
@@ -66,6 +68,7 @@ function shape.of(m, type, cache_type, sequences)
         activation = m.ffn.activation,
         norm = m.norm,
         lookup = m.ffn.kind == "lookup",
+        shaped = m.attention.shaped or false,
     }
     -- What makes a block's input delivers its q, k and v, side by side.
     s.delivered = m.attention.eliminate:find("QKV", 1, true) ~= nil

@@ -6,10 +6,24 @@ local steps = {}
 -- `width`: elements of a token that a step writes, where no linear map says so.
 function steps.of(shape, has, parts)
     local before, after = {}, {}
-    local function add(list, step) list[#list + 1] = step end
+    local rounded = {} -- the buffers that are rounded as they are
+    local function add(list, step)
+        list[#list + 1] = step
+        if step.to then rounded[step.to] = nil end
+    end
+    -- Products take their inputs rounded, if they do, from a buffer beside those. `letter`: for what map.
+    local function round(list, letter, from)
+        local to = from .. "_rounded"
+        if not rounded[from] then
+            add(list, { op = "round", letter = letter, from = from, rounded = to, inputs = has[letter].inputs })
+            rounded[from] = true
+        end
+        return to
+    end
     local function product(list, letter, from, to)
         if not has[letter] then return from end
-        add(list, { op = "product", map = has[letter], from = from, to = to })
+        local inputs = shape.rounded and round(list, letter, from) or from
+        add(list, { op = "product", map = has[letter], from = inputs, source = from, to = to })
         return to
     end
     local pre, post = shape.norm and shape.norm.place == "pre", shape.norm and shape.norm.place == "post"
@@ -67,7 +81,12 @@ function steps.of(shape, has, parts)
     else
         if shape.gated then product(after, "G", inner, "gate") end
         product(after, "M", inner, "hidden")
-        add(after, { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" })
+        local activate = { op = "activate", gate = shape.gated and "gate" or false, to = "hidden" }
+        add(after, activate)
+        -- A token's hidden values are rounded while they are in the nearest cache.
+        if shape.rounded then
+            activate.rounded, activate.inputs, rounded.hidden = "hidden_rounded", shape.f, true
+        end
         product(after, "O", "hidden", out)
     end
     if shape.parallel then

@@ -15,7 +15,7 @@ local cache_line = blob.align // 4
 -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
 function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
 
--- Buffers in scratch, { name, pitch, at }, in floats: behind each other as many rows of `pitch` of each as a call has
+-- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each other as many rows of `pitch` of each as a call has
 -- tokens, a chunk at most, from tokens * at on; and of what tokens need that attend together, a group of heads each,
 -- from so many tokens * at on. A call for few tokens needs little scratch.
 local function buffers_of(shape, before, after, lanes)
@@ -26,12 +26,21 @@ local function buffers_of(shape, before, after, lanes)
         token_floats = 0,
         query_floats = 0,
     }
+    local function add(name, pitch, storage)
+        table.insert(
+            buffers.tokens,
+            { name = name, pitch = pitch, at = buffers.token_floats, storage = storage or "float" }
+        )
+        buffers.pitches[name], buffers.token_floats = pitch, buffers.token_floats + pitch
+    end
     for _, steps in ipairs { before, after } do
         for _, step in ipairs(steps) do
             if step.to and not buffers.pitches[step.to] then
-                local pitch = variant.pitch(step.map and step.map.outputs or step.width or shape.d)
-                table.insert(buffers.tokens, { name = step.to, pitch = pitch, at = buffers.token_floats })
-                buffers.pitches[step.to], buffers.token_floats = pitch, buffers.token_floats + pitch
+                add(step.to, variant.pitch(step.map and step.map.outputs or step.width or shape.d))
+            end
+            local rounded = step.rounded
+            if rounded and not buffers.pitches[rounded] then
+                add(rounded, layout.rounded_pitch(step.inputs, shape.rounded.rows), shape.rounded.storage)
             end
         end
     end
@@ -56,7 +65,7 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
         schedule_text = schedule.text(choices),
         chunk = choices["chunk.tokens"],
         queries = choices["attention.tokens"],
-        product = product.plan(choices, isa.lanes, shape.type, one_by_one),
+        product = product.plan(choices, isa.lanes, shape.type, shape.rounded, one_by_one),
         attention = attention.plan(shape, choices, isa.lanes),
     }
     v.rows = v.queries * shape.group
@@ -74,7 +83,7 @@ function variant.of(m, shape, before, after, isa, choices, parts, number, shared
     local shared = shared_product and shared_product(number, isa, v.product)
     v.shares_product = shared ~= nil
     v.names = {
-        product = shared or names.variant(m.name, "product_" .. shape.type.name, isa.name),
+        product = shared or names.variant(m.name, product.name(shape.type, shape.rounded), isa.name),
         attention = names.variant(m.name, "attention_" .. shape.cache.type.name, isa.name),
         blocks = names.variant(m.name, shared_product and "run" or "blocks", isa.name),
     }

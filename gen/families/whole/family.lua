@@ -1,11 +1,12 @@
 -- The family of whole models; gen/families/list.lua says what its fields mean.
 local checkpoint = require "gen.model.checkpoint_names"
+local dtype = require "gen.plan.dtype"
 local describe = require "gen.families.whole.describe"
 local firmware = require "gen.families.whole.firmware"
 local plan = require "gen.families.whole.plan"
 local print_training = require "gen.families.whole.print_training"
-local training = require "gen.families.whole.training"
 local tokenizer = require "gen.families.tokenizer.family"
+local training = require "gen.families.whole.training"
 local transformer = require "gen.families.transformer.family"
 local web = require "gen.families.whole.web"
 
@@ -14,7 +15,7 @@ local family = {
     noun = "whole model",
     model = require "gen.families.whole.model",
     -- facts: as of a tokenizer
-    options = { "type", "cache", "decode", "schedule", "tuned", "facts", "lengths", "html", "threads" },
+    options = { "type", "cache", "activations", "decode", "schedule", "tuned", "facts", "lengths", "html", "threads" },
     types = transformer.types,
     space = transformer.space,
     print = require "gen.families.whole.print",
@@ -59,12 +60,16 @@ end
 
 function family.build(m, isas, options, wanted)
     local target, one_by_one = options.firmware, nil
+    if target and dtype.get(options.activations, "activations").products then
+        error('--activations: "' .. options.activations .. '": not for firmware, which multiplies floats', 0)
+    end
     if target then
         wanted, one_by_one = firmware.schedule(m, isas, wanted)
     end
     return plan.build(m, isas, {
         type = options.type,
         cache = options.cache,
+        activations = options.activations,
         schedule = wanted,
         facts = options.facts,
         target = target,

@@ -58,6 +58,14 @@ local function buffers_of(p, tokens, rows, few)
     if output.head and output.head.pitch > output.head.outputs then
         add("rest", rows * layout.panel, last, last, "the last panel of the head")
     end
+    -- So do the inputs of products that round them.
+    local function pitch_of_rounded(map) return map and layout.rounded_pitch(map.inputs, p.rounded.rows) or 0 end
+    if p.rounded then
+        local doc, largest =
+            "rounded inputs of products", math.max(pitch_of_rounded(output.dense), pitch_of_rounded(output.head))
+        if embedding.map then add("map_rounded", rows * pitch_of_rounded(embedding.map), 1, 1, doc) end
+        if largest > 0 then add("rounded", rows * largest, last, last, doc) end
+    end
     -- Converting weights for several tokens takes room before and behind the blocks.
     local unpacked = 0
     for _, v in ipairs(p.variants) do

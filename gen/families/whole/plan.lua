@@ -5,6 +5,7 @@ local checkpoint = require "gen.model.checkpoint_names"
 local dtype = require "gen.plan.dtype"
 local memory = require "gen.families.whole.memory"
 local names = require "gen.model.names"
+local product = require "gen.families.transformer.product"
 local same = require "gen.model.same"
 local samples = require "gen.families.whole.samples"
 local sections = require "gen.families.whole.sections"
@@ -20,11 +21,11 @@ local plan = {}
 plan.state_header = blob.align -- bytes of a state before the caches: the position
 
 -- What names the kernel for products that all runs of blocks share whose schedules agree, and their plans.
-local function shared_products(m, type)
+local function shared_products(m, type, rounded)
     local planned = {}
-    local function shared(number, isa, product)
-        planned[number] = planned[number] or product
-        return same(planned[number], product) and names.variant(m.name, "product_" .. type.name, isa.name) or nil
+    local function shared(number, isa, own)
+        planned[number] = planned[number] or own
+        return same(planned[number], own) and names.variant(m.name, product.name(type, rounded), isa.name) or nil
     end
     return shared, planned
 end
@@ -38,6 +39,7 @@ local function segments_of(m, isas, public, options, at, shared_product, threads
         local p = transformer.build(validated.note_part(model, m), isas, {
             type = options.type,
             cache = options.cache,
+            activations = options.activations,
             schedule = options.schedule,
             names = names.part(public, word),
             first_layer = first_layer,
@@ -68,7 +70,7 @@ local function add_tokenizer(m, facts, c)
 end
 
 -- What all kernels of one instruction set are planned as: number `i` of the bundle.
-local function variant_of(m, segments, products, type, i)
+local function variant_of(m, segments, products, type, rounded, i)
     local first = segments[1].plan.variants[i]
     return {
         isa = first.isa,
@@ -77,23 +79,25 @@ local function variant_of(m, segments, products, type, i)
         product = products[i],
         number = i,
         names = {
-            product = names.variant(m.name, "product_" .. type.name, first.isa.name),
+            product = names.variant(m.name, product.name(type, rounded), first.isa.name),
             forward = names.variant(m.name, "forward", first.isa.name),
         },
     }
 end
 
--- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, of weights and caches
--- (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
+-- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
+-- caches and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
 -- its file; part, for timing: what is left of the steps of blocks (gen/families/transformer/plan.lua); target, a row of
 -- gen/plan/target.lua: for its firmware; one_by_one: as transformer.build takes it.
 function plan.build(m, isas, options)
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end
     local type, public, widths = dtype.get(options.type, "type"), names.public(m.name), whole_model.widths(m)
-    local c = sections.collector(blob.header_bytes, type)
+    local activations = dtype.activations(options.activations, type)
+    local rounded = activations and activations.products
+    local c = sections.collector(blob.header_bytes, type, rounded)
     local embedding = stages.embedding(m, widths, c)
-    local shared_product, products = shared_products(m, type)
+    local shared_product, products = shared_products(m, type, rounded)
     local threads = not options.target and { ranges = public.ranges, range = public.range }
     local segments, at = segments_of(m, isas, public, options, c.at, shared_product, threads)
     c.at = at
@@ -114,6 +118,8 @@ function plan.build(m, isas, options)
         model = m,
         names = public,
         type = type,
+        activations = activations or dtype.get "f32",
+        rounded = rounded,
         widths = widths,
         embedding = embedding,
         segments = segments,
@@ -136,6 +142,7 @@ function plan.build(m, isas, options)
         options = {
             type = type.name,
             cache = dtype.get(options.cache, "cache").name,
+            activations = activations and activations.name,
             schedule = options.schedule or {},
             facts = facts,
         },
@@ -157,7 +164,7 @@ function plan.build(m, isas, options)
     end
     p.weights_struct_bytes = p.target and p.target.pointer_bytes * #p.sections or 8 * (#p.sections + #p.segments) + 8
     for i = 1, #isas do
-        p.variants[i] = variant_of(m, segments, products, type, i)
+        p.variants[i] = variant_of(m, segments, products, type, rounded, i)
     end
     p.shape = setmetatable({ d_out = widths.out, vocab = m.vocab }, { __index = segments[1].plan.shape })
     memory.plan(p, plan.state_header)

@@ -82,7 +82,8 @@ function whole.api(p)
     values.whole = p
     values.parts_of_blocks = parts
     values.own_sections = p.own_sections
-    values.inlines, values.register_barriers, values.openmp = inlines, false, p.threads and true
+    values.inlines, values.openmp = inlines, p.threads and true
+    values.register_barriers = p.rounded and p.variants[#p.variants].isa.register_barrier or false
     values.threads, values.max_threads = p.threads, cost.max_threads
     values.header, values.source, values.prototypes =
         "templates/whole/model.h", "templates/whole/model.c", "templates/whole/prototypes.h"
@@ -118,9 +119,18 @@ local function forward_values(p, v, values)
     end
     -- One element as a float, in C that all sets have.
     values.element = function(base, at)
+        if p.rounded then return "(float) ((int) " .. scalar.load(base, at) .. " - 128)" end
         if p.type.plain then return scalar.load(base, at) end
         return scalar["load_" .. p.type.name](literal.sum(base, at))
     end
+    local inputs, seen = {}, {}
+    for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
+        if p.rounded and map and not seen[map.inputs] then
+            inputs[#inputs + 1], seen[map.inputs] = map.inputs, true
+        end
+    end
+    values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded.rows) end
+    transformer.rounding_values(isa, p.rounded, inputs, values)
     values.float_sums, values.threads = p.float_sums, p.threads
     values.whole, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
@@ -164,10 +174,12 @@ function whole.files(p, v)
         files[#files + 1] = { template = path, symbol = symbol, values = values }
     end
     add(
-        "templates/transformer/product.c",
+        transformer.product(p),
         v.names.product,
         "product",
-        function(_, own, values) transformer.product_values({ shape = { type = p.type } }, own, values) end
+        function(_, own, values)
+            transformer.product_values({ names = p.names, shape = { type = p.type, rounded = p.rounded } }, own, values)
+        end
     )
     for _, segment in ipairs(p.segments) do
         for _, file in ipairs(transformer.files(segment.plan, segment.plan.variants[v.number])) do

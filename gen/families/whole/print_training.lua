@@ -118,7 +118,7 @@ function forward.attend(c, t, step)
             at_sequence(c, step.k),
             at_sequence(c, step.v),
             at_sequence(c, step.to),
-            at_sequence(c, step.softmax),
+            at_sequence(c, step.softmax) .. (step.shape and ", " .. c.weights(step.shape) or ""),
             "r->length",
             own_length,
             "r->scratch"
@@ -205,6 +205,7 @@ function backward.norm(c, t, operation)
 end
 function backward.attend(c, t, operation)
     local step, a = operation.step, t.attention
+    local shapes = "r->memory + r->shapes_at + (r->first / r->length + s) * " .. 3 * a.heads
     local function of(name, value)
         local place = value.of and value.at or 0
         return c.gradient(name) .. (place > 0 and " + " .. place or "") .. " + at * " .. t.gradient_of[name].pitch
@@ -216,7 +217,7 @@ function backward.attend(c, t, operation)
             at_sequence(c, step.k),
             at_sequence(c, step.v),
             c.gradient(operation.from) .. " + at * " .. t.gradient_of[operation.from].pitch,
-            at_sequence(c, step.softmax),
+            at_sequence(c, step.softmax) .. (step.shape and ", " .. c.weights(step.shape) .. ", " .. shapes or ""),
             of(operation.to_q, step.q),
             of(operation.to_k, step.k),
             of(operation.to_v, step.v),
@@ -299,14 +300,11 @@ function backward.dropout(c, t, operation)
 end
 
 -- The share of a part in `count` rows or columns, as variables of C.
-local function share(count, lines)
+local function share(helper, count, lines)
     local list = {
         "{",
-        "    const size_t first = "
-            .. count
-            .. " * r->t->part / r->t->parts, end = "
-            .. count
-            .. " * (r->t->part + 1) / r->t->parts;",
+        "    const size_t first = " .. helper .. "_from(r->t, " .. count .. ", r->t->part);",
+        "    const size_t end = " .. helper .. "_from(r->t, " .. count .. ", r->t->part + 1);",
     }
     for _, text in ipairs(lines) do
         list[#list + 1] = "    " .. text
@@ -339,15 +337,33 @@ function parameters.product(c, t, operation)
         )
     end
     if map.across then
-        list = share(map.inputs, { part(map.inputs, x, c.pitch(operation.x), d, pitch, map.outputs) })
+        list = share(t.helper, map.inputs, { part(map.inputs, x, c.pitch(operation.x), d, pitch, map.outputs) })
     else
-        list = share(map.outputs, { part(map.outputs, d, pitch, x, c.pitch(operation.x), map.inputs) })
+        list = share(t.helper, map.outputs, { part(map.outputs, d, pitch, x, c.pitch(operation.x), map.inputs) })
     end
     if map.bias then
-        local sums = share(map.outputs, { c.call("column_sums", d, pitch, c.sums(map.bias), "first", "end", all_rows) })
+        local sums = share(
+            t.helper,
+            map.outputs,
+            { c.call("column_sums", d, pitch, c.sums(map.bias), "first", "end", all_rows) }
+        )
         table.move(sums, 1, #sums, #list + 1, list)
     end
     return list
+end
+function parameters.shape(c, t, operation)
+    return {
+        "if (r->t->part == 0)",
+        "    " .. c.call(
+            "column_sums",
+            "r->memory + r->shapes_at",
+            3 * t.attention.heads,
+            c.sums(operation.step.shape),
+            0,
+            3 * t.attention.heads,
+            "r->sequences"
+        ),
+    }
 end
 function parameters.lookup(c, t, operation)
     local tensors = operation.step.tensors
@@ -364,7 +380,7 @@ function parameters.lookup(c, t, operation)
 end
 function parameters.norm(c, t, operation)
     local step = operation.step
-    return share(step.width, {
+    return share(t.helper, step.width, {
         c.call(
             "norm_sums",
             c.gradient(operation.from),
@@ -380,8 +396,12 @@ function parameters.norm(c, t, operation)
         ),
     })
 end
-function parameters.embed(c, _, operation)
-    return share(operation.step.to.width, { c.call("embed_back", "r", c.gradient(operation.from), "first", "end") })
+function parameters.embed(c, t, operation)
+    return share(
+        t.helper,
+        operation.step.to.width,
+        { c.call("embed_back", "r", c.gradient(operation.from), "first", "end") }
+    )
 end
 
 -- Lines of a list of operations, and of the variables that they use.
@@ -407,6 +427,7 @@ local function tape_values(helper, tape, of, activation_of, norm_name)
         activation_of = activation_of,
         norm_name = norm_name,
         word = of.word,
+        helper = helper,
         run = of.layers and "r, layer" or "r",
         gradient_of = { d_out = { pitch = tape.last.pitch }, d_in = tape.first and { pitch = tape.first.pitch } },
     }
@@ -499,7 +520,7 @@ function print_training.api(p)
 end
 
 -- What the kernels of a LookupFFN in the blocks `own` are called with.
-local function lookup_of(own, v)
+local function lookup_of(own, v, gradients)
     local step = own.lookup
     if not step then return end
     local ffn = step.ffn
@@ -523,7 +544,7 @@ local function lookup_of(own, v)
         x_step = step.from.pitch,
         y_step = step.to.pitch,
         pitch = step.tensors.tables.pitch,
-        d_out = ffn.shape.d_out,
+        listed_at = step.tensors.tables.at - gradients,
     }
 end
 
@@ -580,7 +601,7 @@ function print_training.files(p, v)
             stride = layers and own.stride or nil,
             site = layers and own.site .. " + layer * " .. own.tape.sites or tostring(own.site),
             attention = a,
-            lookup = lookup_of(own, v),
+            lookup = lookup_of(own, v, t.gradients),
             doc = "A block.",
             back_doc = "The gradient of its input from that of its output, and those of its weights.",
         })
@@ -646,8 +667,15 @@ function print_training.files(p, v)
         { name = "streams", floats = 2 * t.stream .. " * all" },
         { name = "losses", floats = "all" },
         { name = "counted", floats = "all" },
-        { name = "head", floats = h.rows * (2 * h.features_pitch + h.pitch) },
+        { name = "head", floats = h.at and h.rows * (2 * h.features_pitch + h.pitch) or h.rows * h.features_pitch },
     }
+    local shapes = 0
+    for _, own in ipairs(t.segments) do
+        if own.attention.shaped then shapes = math.max(shapes, 3 * own.attention.heads) end
+    end
+    if shapes > 0 then
+        places[#places + 1] = { name = "shapes", floats = string.format("(%d * sequences + 15) / 16 * 16", shapes) }
+    end
     local looked, sums, bytes, slots = {}, 0, 0, 0
     for _, own in ipairs(t.segments) do
         if own.lookup then

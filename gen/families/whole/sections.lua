@@ -10,8 +10,9 @@ local large = 1 << 22 -- elements of a tensor that is packed row by row
 
 -- Collects sections from place `at` of the blob on; `group` says to people which part of the model has them. `slow`: as
 -- in gen/families/lookup/sections.lua.
-function sections.collector(at, type)
-    local c = { list = {}, pieces = {}, at = at, type = type }
+-- rounded: as of shapes (gen/families/transformer/shape.lua).
+function sections.collector(at, type, rounded)
+    local c = { list = {}, pieces = {}, at = at, type = type, rounded = rounded }
     local f32 = dtype.get "f32"
 
     function c.add(group, name, of_type, elements, doc)
@@ -78,16 +79,29 @@ function sections.add_matrix(c, group, name, inputs, outputs, view, doc)
     local map = { name = name, inputs = inputs, outputs = outputs }
     map.panels = (outputs + layout.panel - 1) // layout.panel
     map.pitch = map.panels * layout.panel
-    map.words = map.pitch * inputs
-    local boxes, slices = maps.boxes(map, not (view.group or view.transposed))
+    local rounded = c.rounded
+    local filled = maps.filled(inputs, rounded)
+    map.words = map.pitch * filled
+    map.panel_step = layout.panel * (rounded and filled // rounded.rows or inputs)
+    local boxes, slices = maps.boxes(map, not (view.group or view.transposed), rounded)
     local scales = c.type.scaled and c.f32(group, name .. "_scales", map.pitch, "scales of the rows of " .. name)
     local matrix = c.add(
         group,
         name,
         c.type,
         map.words,
-        string.format("%s, [%d][%d inputs][%d outputs]", doc, map.panels, inputs, layout.panel)
+        rounded
+                and string.format(
+                    "%s, [%d][%d words][%d outputs], %d inputs in a word",
+                    doc,
+                    map.panels,
+                    filled // rounded.rows,
+                    layout.panel,
+                    rounded.rows
+                )
+            or string.format("%s, [%d][%d inputs][%d outputs]", doc, map.panels, inputs, layout.panel)
     )
+    if rounded then maps.in_words(matrix, rounded) end
     c.piece(matrix, view, {
         row = inputs,
         boxes = boxes,

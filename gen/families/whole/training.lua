@@ -92,8 +92,8 @@ local function lookup_of(t, m, step, number, now, c, tables)
         }
         local of = c
         if tensor.kind == "tables" then
-            of, placed.pitch, placed.state_at, placed.listed_at = tables, tensor.pitch, tables.rows, tables.listed
-            tables.rows, tables.listed = tables.rows + tensor.rows, tables.listed + tensor.rows * tensor.columns
+            of, placed.pitch, placed.state_at = tables, tensor.pitch, tables.rows
+            tables.rows = tables.rows + tensor.rows
         end
         operation.tensors[tensor.field] = of.place(placed)
     end
@@ -159,8 +159,10 @@ local function block_tape(m, segment, layer, c, tables)
                 k, v = now[step.k], now[step.v]
             elseif step.op == "attend" then
                 now[step.to] = t.value("mixed", shape.q)
+                local parts = shape.shaped and checkpoint.attention_shape(m, number)
                 t.add {
                     op = "attend",
+                    shape = parts and matrix(c, parts, "scalar", { mean = 1, deviation = 0 }, number).at or nil,
                     q = now[step.from],
                     k = k,
                     v = v,
@@ -230,7 +232,8 @@ local function embedding_tape(p, c, constants)
     return t
 end
 
--- The operations from the last block to what the head reads.
+-- The operations from the last block to what the head reads, and the head; without a head to what a criterion of the
+-- caller reads: the last block's output behind its norm.
 local function output_tape(p, c)
     local m, o = p.model, p.output
     local views = checkpoint.output(m, p.widths.last)
@@ -246,7 +249,7 @@ local function output_tape(p, c)
         value = to
     end
     if o.norm then normed(o.norm, views.norm, "normed") end
-    if o.dense then
+    if o.dense and m.output.head then
         local map = map_of(c, views.dense, "matrix", true)
         local dense = t.value("dense", map.outputs)
         t.add { op = "product", from = value, to = dense, map = map }
@@ -262,15 +265,15 @@ local function output_tape(p, c)
     local head = {
         features = value.width,
         features_pitch = variant.pitch(value.width),
-        vocab = m.vocab,
-        pitch = variant.pitch(m.vocab),
-        padded = filled(m.vocab),
         rows = head_rows,
-        soft_cap = o.soft_cap,
-        at = matrix(c, views.head.weight, "matrix", { deviation = 0.02 }).at,
-        bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { mean = 0, deviation = 0 }).at or nil,
     }
-    c.by_name[views.head.weight.tensor].role = "head"
+    if m.output and m.output.head then
+        head.vocab, head.pitch, head.padded = m.vocab, variant.pitch(m.vocab), filled(m.vocab)
+        head.soft_cap = o.soft_cap
+        head.at = matrix(c, views.head.weight, "matrix", { deviation = 0.02 }).at
+        head.bias = m.output.head.bias and matrix(c, views.head.bias, "bias", { mean = 0, deviation = 0 }).at or nil
+        c.by_name[views.head.weight.tensor].role = "head"
+    end
     return t, head
 end
 
@@ -315,7 +318,7 @@ local function attention_of(p, segment, constants, helper)
         window = shape.window,
         scale = shape.scale,
         rows = query_rows,
-        shaped = false,
+        shaped = shape.shaped,
     }
     if shape.rope then
         local rope = m.attention.rope
@@ -339,12 +342,7 @@ local function refuse_untrainable(p)
     if p.type.name ~= "f32" then
         error(string.format("--type: %s: --training needs f32: pack rounds what was trained", p.type.name), 0)
     end
-    if not (m.output and m.output.head) then
-        refuse({ "output", "head" }, nil, "is missing: --training needs logits")
-    end
-    if m.output.pool or m.output.unit then
-        refuse({ "output", "pool" }, m.output.pool, "must be absent: --training needs logits of every token")
-    end
+    if not (m.output and m.output.head) then return end
     if m.output.dense and m.output.dense.activation == "tanh" then
         refuse({ "output", "dense", "activation" }, "tanh", "cannot be trained")
     end
@@ -370,7 +368,7 @@ end
 local function attention_scratch(a, product)
     local w, padded = a.width, a.padded_width
     return {
-        fixed = filled(2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
+        fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
         each = 3 * w + 3 * padded + 2 * a.rows,
     }
 end
@@ -394,14 +392,12 @@ local function described(t)
             at = tensor.at,
             pitch = tensor.pitch,
             state_at = tensor.state_at,
-            listed_at = tensor.listed_at,
         }
     end
     return {
         parameters = t.parameters,
         gradients = t.gradients,
         table_rows = t.table_rows,
-        listed = t.listed,
         constants = t.constants,
         sections_of_constants = json.array(t.sections_of_constants),
         tensors = json.array(tensors),
@@ -413,7 +409,7 @@ function training.add(p)
     if p.training then return end
     refuse_untrainable(p)
     local c, tables = placer(), placer()
-    tables.rows, tables.listed = 0, 0
+    tables.rows = 0
     local prepared, tile = 0, 64
     local constants = { list = {}, floats = 0 }
     function constants.add(name, elements, more)
@@ -463,7 +459,6 @@ function training.add(p)
         tensor.at = c.at + tensor.at
     end
     t.parameters = c.at + tables.at
-    t.listed = tables.listed
     t.table_rows, t.prepared, t.tile = tables.rows, prepared, tile
     t.tensors = table.move(tables.list, 1, #tables.list, #c.list + 1, c.list)
     t.constants, t.sections_of_constants = constants.floats, constants.list

@@ -65,8 +65,11 @@ local function results_of(builds, job, rows, kinds, samples, context)
     local function time(name, kind) return samples[name] and statistics.median(samples[name][kind]) end
     local function add(b, v, batch, limits)
         local p = b.plan
-        local regime = v.few and batch <= v.few.threshold and "few" or "many"
-        local kernels, checked = regime == "few" and v.few or v, b.checked[v.isa.name .. "_" .. regime]
+        local regime = v.few and batch <= v.few.threshold and "few"
+            or v.whole and batch <= v.whole.tokens and "whole"
+            or "many"
+        local kernels = regime == "few" and v.few or v
+        local checked = b.checked[v.isa.name .. "_" .. (regime == "few" and regime or "many")]
         local name = variant_name(b, v, regime) .. "/" .. batch
         local ffn, project, gather =
             time("ffn/" .. name .. "/uniform_warm", clock),
@@ -320,7 +323,9 @@ local function job_of(builds, rows, facts, options)
                 job.variants[#job.variants + 1] = variant
             end
             if threshold > 0 then add("few", 1, threshold) end
-            add("many", threshold + 1, 1 << 20)
+            local whole = v.whole and v.whole.tokens or 0
+            if whole > threshold then add("whole", threshold + 1, whole) end
+            add("many", math.max(whole, threshold) + 1, 1 << 20)
         end
     end
     return job

@@ -109,13 +109,19 @@ end
 -- Everything of model `m` with weights of one type on one instruction set, compiled and verified: { plan, unfused,
 -- attention, filling, entries, rel_err }.
 local function made(path, m, isa, type, caches, options)
-    local wanted = request.plan(
-        path,
-        { isa },
-        { type = type, cache = options.cache, schedule = options.schedule, tuned = options.tuned }
-    ).options.schedule
+    local wanted = request.plan(path, { isa }, {
+        type = type,
+        cache = options.cache,
+        activations = options.activations,
+        schedule = options.schedule,
+        tuned = options.tuned,
+    }).options.schedule
     local function build(model)
-        return transformer_plan.build(model, { isa }, { type = type, cache = options.cache, schedule = wanted })
+        return transformer_plan.build(
+            model,
+            { isa },
+            { type = type, cache = options.cache, activations = options.activations, schedule = wanted }
+        )
     end
     local whole = build(m)
     local one = parts.sample(m, whole, caches)
@@ -447,7 +453,8 @@ end
 
 -- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
 local function sets_of(type, options)
-    local sets = runnable.sets(options.isa, family.isa_types { type = type, cache = options.cache })
+    local own = { type = type, cache = options.cache, activations = options.activations }
+    local sets = runnable.sets(options.isa, family.isa_types(own))
     return options.isa and sets or { sets[#sets] }
 end
 

@@ -135,9 +135,9 @@ local function tensors_of(path)
     return found
 end
 
--- What runner.reference wants: the maps of every layer but those in `without`, weights of the type of that name. Layer
--- 0 is number `first` in the checkpoint, 0 if absent.
-function transformer.reference_job(p, path, type, cache, without, first)
+-- What runner.reference wants: the maps of every layer but those in `without`; types: the names of those of weights,
+-- cache and activations. Layer 0 is number `first` in the checkpoint, 0 if absent.
+function transformer.reference_job(p, path, types, without, first)
     local m, s, layers = p.model, p.shape, {}
     local delivered = s.delivered and without ~= ""
     local d_in, width = m.d_in or m.d, m.head_dim or m.d // m.heads
@@ -170,14 +170,16 @@ function transformer.reference_job(p, path, type, cache, without, first)
                 maps[key] = { gain = norm.gain, offset = m.norm.kind == "layernorm" and norm.offset or nil }
             end
         end
+        if m.attention.shaped then maps.shape = { gain = checkpoint.attention_shape(m, layer) } end
         layers[layer - first + 1] = maps
     end
     layers = checkpoint.respelled(layers, checkpoint.spelling(m, tensors_of(path)))
     local rope = m.attention.rope
     return {
         weights = path,
-        type = type,
-        cache = cache,
+        type = types.type,
+        cache = types.cache,
+        activations = types.activations,
         d = s.d,
         input = delivered and s.input or d_in,
         width = width,
@@ -315,9 +317,13 @@ function transformer.check_weights(p, options)
     end
 end
 
+-- The names of types `types` with activations that are not rounded.
+local function with_float_activations(types) return { type = types.type, cache = types.cache, activations = "f32" } end
+
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
--- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `whole` end to end from the
--- unfused ones, if there are any. A checkpoint in options.weights may be either; an unfused one is fused here.
+-- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise where
+-- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint in
+-- options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate
@@ -349,7 +355,8 @@ function transformer.prepare(p, directory, options)
     end
     local numbers = runner.random_numbers(options.seed, count, m.vocab)
     local x = embedded(p, fused, numbers, p.shape.input)
-    local kept = p.shape.cache.type.name
+    local types = { type = p.shape.type.name, cache = p.shape.cache.type.name, activations = p.activations.name }
+    local exact = { type = "f32", cache = "f32", activations = "f32" }
     local output = directory .. "/weights.bin"
     -- What fuse has left out is no longer there.
     local ignore = not merged and options.ignore or nil
@@ -363,11 +370,36 @@ function transformer.prepare(p, directory, options)
         numbers = numbers,
         lengths = lengths,
         x = x,
-        rounded = answer(x, fused, p.shape.type.name, kept, without),
-        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, "f32", "f32", ""),
+        rounded = answer(x, fused, types, without),
+        unrounded = p.shape.rounded and answer(x, fused, with_float_activations(types), without),
+        whole = merged and answer(embedded(p, unfused, numbers, m.d), unfused, exact, ""),
         packed_from = fused,
         blob = output,
     }
+end
+
+-- What is wrong with the kernel `symbol` for the products of `maps`, whose inputs are rounded, or nil.
+function transformer.check_products(library, symbol, maps)
+    local seen = {}
+    for _, map in ipairs(maps) do
+        if not seen[map.inputs] then
+            local good, message = runner.exact_product(library, symbol, map.inputs)
+            if not good then return message end
+        end
+        seen[map.inputs] = true
+    end
+end
+
+-- How far emitted code may be from the reference where inputs of products are rounded, `tolerance` where they are not.
+-- An input half-way between two integers may become either, and after some layers much is rounded in another way: the
+-- results differ as much as those with and without rounding, `rounded` and `unrounded`, lists of strings of rows of
+-- `width`. Behind it the largest relative error of a row that rounding makes.
+function transformer.rounded_tolerance(tolerance, rounded, unrounded, width)
+    local largest = 0
+    for i, y in ipairs(rounded) do
+        largest = math.max(largest, (runner.difference(y, unrounded[i], width)))
+    end
+    return math.max(tolerance, 2 * largest), largest
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `library`, with the reference: a list of results, one
@@ -375,6 +407,16 @@ end
 function transformer.check_library(p, library, prepared)
     local results, cache_type = {}, p.shape.cache.type
     local tolerance, exact = cache_type.cache.tolerance, cache_type.plain and p.shape.type.plain
+    local wrong, activations_err
+    if p.shape.rounded then
+        wrong = transformer.check_products(library, p.variants[1].names.product, p.maps)
+        tolerance, activations_err = transformer.rounded_tolerance(
+            tolerance,
+            { prepared.rounded.y },
+            { prepared.unrounded.y },
+            p.shape.d
+        )
+    end
     for _, way in ipairs(ways_of(p, #prepared.numbers, prepared.lengths)) do
         local result = {
             isa = p.variants[1].isa.name,
@@ -382,6 +424,8 @@ function transformer.check_library(p, library, prepared)
             tokens = #prepared.numbers,
             type = p.shape.type.name,
             cache = cache_type.name,
+            activations = p.shape.rounded and p.activations.name or nil,
+            activations_err = activations_err,
         }
         local y, message = runner.run(run_job(p, library, prepared.blob, way), prepared.x)
         if y then
@@ -396,10 +440,10 @@ function transformer.check_library(p, library, prepared)
                     or prepared.whole
                 result.rel_err = runner.difference(from_there(y), from_there(whole.y), d)
             end
-            result.ok = result.kernel_rel_err <= tolerance
+            result.ok = result.kernel_rel_err <= tolerance and not wrong
             if not result.ok then
-                result.message =
-                    string.format("relative error %.2g: must be at most %g", result.kernel_rel_err, tolerance)
+                result.message = wrong
+                    or string.format("relative error %.2g: must be at most %.2g", result.kernel_rel_err, tolerance)
             end
         else
             result.ok, result.message = false, message

@@ -69,6 +69,8 @@ local function without_attention(steps)
         if step.op == "attend" or step.op == "lookup" then
             local width = step.op == "attend" and step.width or nil
             list[#list + 1] = { op = "copy", from = step.from, to = step.to, width = width }
+        elseif step.op == "activate" and step.rounded then
+            list[#list + 1] = { op = "round", from = step.to, rounded = step.rounded, inputs = step.inputs }
         elseif step.op ~= "append" and step.op ~= "activate" then
             list[#list + 1] = step
         end
@@ -83,7 +85,13 @@ function parts.products(p)
     local part = transformer_plan.build(
         parts.changed(p.model, { name = p.model.name .. "_products" }),
         { p.variants[1].isa },
-        { type = p.shape.type.name, cache = p.shape.cache.type.name, schedule = p.options.schedule, part = leave }
+        {
+            type = p.shape.type.name,
+            cache = p.shape.cache.type.name,
+            activations = p.options.activations,
+            schedule = p.options.schedule,
+            part = leave,
+        }
     )
     part.digest = p.digest
     return part

@@ -22,7 +22,10 @@ function tuning.check_batches(m, batches)
     end
 end
 
-function tuning.types(options) return { options.type or "f32", options.cache or "f32" } end
+function tuning.types(options)
+    local activations = options.activations ~= "f32" and options.activations or nil
+    return { options.type or "f32", options.cache or "f32", activations }
+end
 
 function tuning.gather_i8() return false end
 

@@ -210,6 +210,7 @@ local function results_of(p, type, samples, calls, errors, threads)
             isa = p.variants[1].isa.name,
             type = type,
             cache = p.options.cache,
+            activations = p.options.activations,
             call = of.what,
             tokens = of.tokens,
             sequences = of.sequences,
@@ -359,7 +360,8 @@ function bench.batches() return "1" end
 
 -- The instruction sets to be timed with weights of `type`: the best one, or those that are asked for.
 local function sets_of(type, options)
-    local sets = runnable.sets(options.isa, whole_family.isa_types { type = type, cache = options.cache })
+    local own = { type = type, cache = options.cache, activations = options.activations }
+    local sets = runnable.sets(options.isa, whole_family.isa_types(own))
     return options.isa and sets or { sets[#sets] }
 end
 

@@ -65,12 +65,12 @@ local of_ffn = { M = true, G = true, O = true }
 local function without_ffn(maps, before, after)
     local list, from = {}, nil
     for _, step in ipairs(after) do
-        local letter = step.op == "product" and step.map.letter
-        if step.op == "lookup" or letter == "O" then
+        local letter = step.op == "product" and step.map.letter or step.op == "round" and step.letter
+        if step.op == "lookup" or step.op == "product" and letter == "O" then
             local width = step.width or step.map.outputs
             list[#list + 1] = { op = "copy", from = from or step.from, to = step.to, width = width }
         elseif of_ffn[letter] then
-            from = step.from
+            from = step.source or from
         elseif step.op ~= "activate" then
             list[#list + 1] = step
         end
@@ -83,8 +83,11 @@ local function without_both(maps, before, after) return without_ffn(without_atte
 -- Blocks that hand on what they get, by the map of the skip connection where their widths differ.
 local function without_blocks(maps, _, after)
     local steps = { { op = "output", from = "in" } }
-    for _, step in ipairs(after) do
-        if step.op == "product" and step.map.letter == "S" then steps = { step, { op = "output", from = step.to } } end
+    for at, step in ipairs(after) do
+        if step.op == "product" and step.map.letter == "S" then
+            steps = { step, { op = "output", from = step.to } }
+            if after[at - 1] and after[at - 1].op == "round" then table.insert(steps, 1, after[at - 1]) end
+        end
     end
     return maps, {}, steps
 end
@@ -102,6 +105,7 @@ function parts.plan(m, isa, type, wanted, options, part)
     return whole_plan.build(m, { isa }, {
         type = type,
         cache = options.cache,
+        activations = options.activations,
         schedule = wanted,
         facts = options.facts,
         part = part,

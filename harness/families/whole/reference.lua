@@ -15,13 +15,14 @@ end
 
 local function map_of(view, bias) return view and { weight = view, bias = bias } or nil end
 
-local function embedding_job(m, w, path, type)
+local function embedding_job(m, w, path, types)
     local e, names = m.embedding, checkpoint.embeddings(m, w.embedding, w.input)
     local sines = e.sinusoidal
     local half = w.embedding // 2
     local job = {
         weights = path,
-        type = type,
+        type = types.type,
+        activations = types.activations,
         width = w.embedding,
         input = w.input,
         scale = e.scale + 0.0,
@@ -38,11 +39,12 @@ local function embedding_job(m, w, path, type)
     return job
 end
 
-local function output_job(m, w, path, type)
+local function output_job(m, w, path, types)
     local o, names = m.output or {}, checkpoint.output(m, w.last)
     local job = {
         weights = path,
-        type = type,
+        type = types.type,
+        activations = types.activations,
         width = w.last,
         out = w.out,
         pool = o.pool,
@@ -62,21 +64,22 @@ local function output_job(m, w, path, type)
     return job
 end
 
--- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types.
-function reference.jobs(p, path)
-    local m, type, cache = p.model, p.type.name, p.options.cache
+-- The jobs of plan `p` with the checkpoint `path`, whose weights are rounded to the plan's types, and inputs of maps to
+-- the type of that name.
+function reference.jobs(p, path, activations)
+    local m, types = p.model, { type = p.type.name, cache = p.options.cache, activations = activations }
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
     local spell = checkpoint.spelling(m, found)
     local list = {}
     for i, segment in ipairs(p.segments) do
         local without = m.attention.eliminate == "none" and "" or m.attention.eliminate
-        list[i] = transformer.reference_job(segment.plan, path, type, cache, without, segment.first_layer)
+        list[i] = transformer.reference_job(segment.plan, path, types, without, segment.first_layer)
     end
     return {
-        embedding = checkpoint.respelled(embedding_job(m, p.widths, path, type), spell),
+        embedding = checkpoint.respelled(embedding_job(m, p.widths, path, types), spell),
         blocks = list,
-        output = checkpoint.respelled(output_job(m, p.widths, path, type), spell),
+        output = checkpoint.respelled(output_job(m, p.widths, path, types), spell),
     }
 end
 

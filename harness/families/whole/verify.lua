@@ -107,11 +107,19 @@ function verify.prepare(p, directory, options)
     for i, length in ipairs(lengths) do
         lists[i] = runner.random_numbers(options.seed + i - 1, length, p.model.vocab)
     end
-    local jobs, answers = reference.jobs(p, path), {}
-    for i, list in ipairs(lists) do
-        answers[i] = reference.answer(jobs, list)
+    local function answers_with(activations)
+        local jobs, answers = reference.jobs(p, path, activations), {}
+        for i, list in ipairs(lists) do
+            answers[i] = reference.answer(jobs, list)
+        end
+        return answers
     end
-    return { lists = lists, answers = answers, blob = blob }
+    return {
+        lists = lists,
+        answers = answers_with(p.activations.name),
+        unrounded = p.rounded and answers_with "f32",
+        blob = blob,
+    }
 end
 
 -- The largest errors of y beside the answer, whose ties are decided as in y: relative of a row, and of a value.
@@ -185,25 +193,41 @@ end
 -- list of results, one for each way to call it.
 function verify.check_library(p, path, prepared, threads)
     local results, tolerance = {}, dtype.get(p.options.cache, "cache").cache.tolerance
-    local lookup = false
+    local lookup, maps, wrong, activations_err = false, {}, nil, nil
+    for _, map in ipairs { p.embedding.map or false, p.output.dense or false, p.output.head or false } do
+        if map then maps[#maps + 1] = map end
+    end
     for _, segment in ipairs(p.segments) do
         lookup = lookup or segment.plan.shape.lookup
+        table.move(segment.plan.maps, 1, #segment.plan.maps, #maps + 1, maps)
+    end
+    if p.rounded then
+        local rounded, unrounded = {}, {}
+        for i, answer in ipairs(prepared.answers) do
+            rounded[i], unrounded[i] = answer.y, prepared.unrounded[i].y
+        end
+        wrong = transformer.check_products(path, p.variants[1].names.product, maps)
+        tolerance, activations_err = transformer.rounded_tolerance(tolerance, rounded, unrounded, p.widths.out)
     end
     local function add(call, tokens, message, relative, absolute, turned)
-        local ok = message == nil and relative <= tolerance
+        local ok = message == nil and wrong == nil and relative <= tolerance
         results[#results + 1] = {
             isa = p.variants[1].isa.name,
             call = call,
             tokens = tokens,
             type = p.type.name,
             cache = p.options.cache,
+            activations = p.options.activations,
+            activations_err = activations_err,
             rel_err = relative or nil,
             max_abs_err = absolute or nil,
             ties = lookup and turned or nil,
             ok = ok,
-            message = not ok
-                    and (message or string.format("relative error %.2g: must be at most %g", relative, tolerance))
-                or nil,
+            message = not ok and (message or wrong or string.format(
+                "relative error %.2g: must be at most %.2g",
+                relative,
+                tolerance
+            )) or nil,
         }
     end
     local check = p.causal and check_decoder or check_encoder

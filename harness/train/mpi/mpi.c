@@ -49,33 +49,73 @@ static void sum_doubles(double *values, size_t count)
     sum_of(values, count, sizeof *values, MPI_DOUBLE);
 }
 
+/* A message for each rank, in pieces whose sizes are ints. */
+static unsigned char *trade(const void *mine, const size_t *sizes_to, size_t *sizes_from)
+{
+    unsigned long long *sizes = malloc(2 * joined.count * sizeof *sizes), *from_others = sizes + joined.count;
+    if (!sizes)
+        give_up();
+    for (size_t i = 0; i < joined.count; ++i)
+        sizes[i] = sizes_to[i];
+    MPI_Alltoall(sizes, 1, MPI_UNSIGNED_LONG_LONG, from_others, 1, MPI_UNSIGNED_LONG_LONG, MPI_COMM_WORLD);
+    size_t total = 0;
+    for (size_t i = 0; i < joined.count; ++i)
+        total += sizes_from[i] = (size_t)from_others[i];
+    free(sizes);
+    unsigned char *all = malloc(total + 1);
+    if (!all)
+        give_up();
+    /* In round k this rank sends to the k-th behind it and receives from the k-th before it. */
+    for (size_t k = 0; k < joined.count; ++k) {
+        const size_t to = (joined.number + k) % joined.count, from = (joined.number + joined.count - k) % joined.count;
+        size_t sent = 0, received = 0;
+        for (size_t i = 0; i < to; ++i)
+            sent += sizes_to[i];
+        for (size_t i = 0; i < from; ++i)
+            received += sizes_from[i];
+        for (size_t done = 0; done < sizes_to[to] || done < sizes_from[from]; done += INT_MAX) {
+            const size_t out = done < sizes_to[to] ? sizes_to[to] - done : 0, in = done < sizes_from[from] ? sizes_from[from] - done : 0;
+            MPI_Request arrives = MPI_REQUEST_NULL;
+            if (in)
+                MPI_Irecv(all + received + done, (int)(in < INT_MAX ? in : INT_MAX), MPI_BYTE, (int)from, 0, MPI_COMM_WORLD, &arrives);
+            if (out)
+                MPI_Send((const char *)mine + sent + done, (int)(out < INT_MAX ? out : INT_MAX), MPI_BYTE, (int)to, 0, MPI_COMM_WORLD);
+            MPI_Wait(&arrives, MPI_STATUS_IGNORE);
+        }
+    }
+    return all;
+}
+
 static unsigned char *gather(const void *mine, size_t bytes, size_t *sizes)
 {
     const unsigned long long own = bytes;
     unsigned long long *all_sizes = malloc(joined.count * sizeof *all_sizes);
-    if (!all_sizes)
+    int *counts = malloc(2 * joined.count * sizeof *counts), *places = counts + joined.count;
+    if (!all_sizes || !counts)
         give_up();
     MPI_Allgather(&own, 1, MPI_UNSIGNED_LONG_LONG, all_sizes, 1, MPI_UNSIGNED_LONG_LONG, MPI_COMM_WORLD);
-    size_t total = 0, largest = 0;
+    size_t total = 0;
     for (size_t i = 0; i < joined.count; ++i) {
         sizes[i] = (size_t)all_sizes[i];
+        places[i] = (int)(total < INT_MAX ? total : INT_MAX);
+        counts[i] = (int)(sizes[i] < INT_MAX ? sizes[i] : INT_MAX);
         total += sizes[i];
-        largest = sizes[i] > largest ? sizes[i] : largest;
     }
-    free(all_sizes);
     unsigned char *all = malloc(total + 1);
     if (!all)
         give_up();
-    size_t at = 0;
-    for (size_t i = 0; i < joined.count; ++i) {
+    if (total < INT_MAX)
+        MPI_Allgatherv(mine, (int)bytes, MPI_BYTE, all, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+    for (size_t i = 0, at = 0; total >= INT_MAX && i < joined.count; at += sizes[i++]) { /* counts of MPI are ints */
         if (i == joined.number)
             memcpy(all + at, mine, bytes);
         for (size_t done = 0; done < sizes[i]; done += INT_MAX) {
             const size_t left = sizes[i] - done;
             MPI_Bcast(all + at + done, (int)(left < INT_MAX ? left : INT_MAX), MPI_BYTE, (int)i, MPI_COMM_WORLD);
         }
-        at += sizes[i];
     }
+    free(all_sizes);
+    free(counts);
     return all;
 }
 
@@ -108,6 +148,7 @@ const ranks *lookupc_join_ranks(void)
         .count = (size_t)count,
         .sum = sum,
         .sum_doubles = sum_doubles,
+        .trade = trade,
         .gather = gather,
         .give_up = give_up,
         .leave = leave,

@@ -8,6 +8,11 @@
     for (size_t first = 0; first < tokens; first += $(v.chunk)) {
         const size_t left = tokens - first < $(v.chunk) ? tokens - first : $(v.chunk);
         $(prefetch_first and helper .. "_codes" or v.names.project)(weights, x + first * $(shape.x_step), left, code, $(weighted and "score" or "NULL"), scratch$(prefetch_first and ", weights" or ""));
-        $(v.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
+//$ if v.whole then
+        if (left <= $(v.whole.tokens))
+            $(v.whole.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
+        else
+//$ end
+$(v.whole and "    " or "")        $(v.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
     }
 }

@@ -78,7 +78,7 @@ static void $(helper)_strip_$(kind.name)(const float *restrict row, const float 
         slope[place[entry]] += $(result);
     }
 //$ each(function(n, at, floats)
-    $(floats == lanes and isa.store("gradient", at, "gradient" .. n) or isa.store_partial("gradient", at, floats, "gradient" .. n));
+    $(floats == lanes and isa.store_unaligned("gradient", at, "gradient" .. n) or isa.store_partial("gradient", at, floats, "gradient" .. n));
 //$ end)
 }
 //$ end
@@ -175,8 +175,7 @@ void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(tra
     const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table, void *scratch)
 //$ local function buckets(body)
 {
-    float *gradient = (float *) scratch;
-    uint32_t *begin = (uint32_t *) (void *) (gradient + $(training.row_floats));
+    uint32_t *begin = (uint32_t *) (void *) ((float *) scratch + $(training.row_floats));
     uint32_t *place = begin + $(shape.rows + 1);
     uint32_t *token = place + tokens$(m > 1 and " * " .. m or "");
 //$     body("before")
@@ -198,7 +197,9 @@ void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(tra
 }
 //$ end
 //$ buckets(function(part)
-//$ if part == "row" then
+//$ if part == "before" then
+    float *gradient = (float *) scratch;
+//$ elseif part == "row" then
             float *here = parameters->tables + number * $(pitch);
             $(helper)_row_gradient(here, dy, place + first, token + first, count, score, slope, gradient);
             $(helper)_move_row(rates, here, parameters->state + number * (rates->adam ? $(2 * pitch) : 1), gradient);
@@ -211,12 +212,10 @@ size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, cons
     uint32_t *listed, float *gradients, void *scratch)
 //$ buckets(function(part)
 //$ if part == "before" then
-    const float one = $hidden(1.0f);
     size_t listed_rows = 0;
 //$ elseif part == "row" then
-            $(helper)_row_gradient(parameters->tables + number * $(pitch), dy, place + first, token + first, count, score, slope, gradient);
-            for (size_t i = 0; i < $(shape.d_out); ++i)
-                gradients[listed_rows * $(shape.d_out) + i] = one * gradient[i];
+            $(helper)_row_gradient(parameters->tables + number * $(pitch), dy, place + first, token + first, count, score, slope,
+                gradients + listed_rows * $(pitch));
             listed[listed_rows++] = (uint32_t) number;
 //$ elseif part == "after" then
     return listed_rows;
@@ -229,5 +228,5 @@ void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const
 {
     for (size_t n = 0; n < count; ++n)
         $(helper)_move_row(rates, parameters->tables + (size_t) row[n] * $(pitch), parameters->state + (size_t) row[n] * (rates->adam ? $(2 * pitch) : 1),
-            gradient + n * $(shape.d_out));
+            gradient + n * $(pitch));
 }

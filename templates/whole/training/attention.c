@@ -31,8 +31,7 @@ static void $(a.helper)_heads($(a.rope and "const " .. helper .. " *t, " or "")c
 //$ if a.rope then
         $(a.helper)_rotate(t, from, position + row, factor, 0, to);
 //$ else
-        for (size_t i = 0; i < $(w); ++i)
-            to[i] = factor * from[i];
+        $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
 
@@ -43,8 +42,7 @@ static void $(a.helper)_from_heads($(a.rope and "const " .. helper .. " *t, " or
 //$ if a.rope then
         $(a.helper)_rotate(t, from, position + row, factor, 1, to);
 //$ else
-        for (size_t i = 0; i < $(w); ++i)
-            to[i] = factor * from[i];
+        $(helper)_scale(from, factor, to, $(w));
 //$ end
 }
 
@@ -147,16 +145,15 @@ static void $(a.helper)_attend($(a.rope and "const " .. helper .. " *t, " or "")
                 float *to = y + first * $(a.y_step) + number * $(w), *totals = softmax + first * $(a.softmax_step) + number * 2;
 
                 $(a.helper)_heads($(a.rope and "t, " or "")q + first * $(a.q_step) + number * $(a.q_head), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, scores, padded, 0, packed);
+                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
                 $(a.helper)_weights(scores, padded, first, rows, columns, own, 1, totals, $(a.softmax_step));
 //$ if a.shaped then
                 $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3, totals, $(a.softmax_step), 0);
 //$ end
-                $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, to, $(a.y_step), 0, packed);
+                $(helper)_times_strips(0, rows, $(w), seen, scores, padded, value_strips, length, to, $(a.y_step), 0, packed);
 //$ if not a.shaped then
                 for (size_t row = 0; row < rows; ++row)
-                    for (size_t i = 0; i < $(w); ++i)
-                        to[row * $(a.y_step) + i] *= totals[row * $(a.softmax_step) + 1];
+                    $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ end
             }
     }
@@ -199,7 +196,7 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
     float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
     float *key_rows = value_strips + padded * $(w), *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
     float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w), *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
-    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded, *packed = dscores + $(a.rows) * padded;
+    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16, *packed = dscores + $(a.rows) * padded;
 
     for (size_t head = 0; head < $(a.kv_heads); ++head) {
         $(a.helper)_heads($(a.rope and "t, " or "")k + head * $(a.k_head), $(a.k_step), $(a.rope and "0, " or "")length, one, keys);
@@ -220,9 +217,9 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
                 float *totals = softmax + first * $(a.softmax_step) + number * 2;
 
                 $(a.helper)_heads($(a.rope and "t, " or "")q + first * $(a.q_step) + number * $(a.q_head), $(a.q_step), $(a.rope and "first, " or "")rows, $(float(a.scale)), queries);
-                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, scores, padded, 0, packed);
+                $(helper)_times_strips(0, rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, 0, packed);
                 $(a.helper)_weights(scores, padded, first, rows, columns, own, 0, totals, $(a.softmax_step));
-                $(helper)_times_strips(0, rows, columns, $(w), from, $(a.y_step), value_strips, dscores, padded, 0, packed);
+                $(helper)_times_strips(0, rows, columns, $(w), from, $(a.y_step), value_strips, $(w), dscores, padded, 0, packed);
 //$ if a.shaped then
                 for (size_t row = 0; row < rows; ++row) {
                     size_t begin, end;
@@ -239,15 +236,15 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
 //$ else
                 $(a.helper)_weights_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end
-                $(helper)_times_strips(0, rows, $(w), seen, dscores, padded, key_rows, dqueries, $(w), 0, packed);
+                $(helper)_times_strips(0, rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), 0, packed);
                 $(a.helper)_from_heads($(a.rope and "t, " or "")dqueries, $(a.rope and "first, " or "")rows, $(float(a.scale)), dq + first * $(a.dq_step) + number * $(a.q_head), $(a.dq_step));
                 $(helper)_pack(queries, $(w), rows, $(w), query_strips);
                 $(helper)_pack(from, $(a.y_step), rows, $(w), dy_strips);
-                $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, dkeys, $(w), 1, packed);
+                $(helper)_times_strips(1, seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), 1, packed);
 //$ if a.shaped then
                 $(a.helper)_shape(scores, padded, first, rows, own, shape + number * 3, totals, $(a.softmax_step), 1);
 //$ end
-                $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, dvalues, $(w), 1, packed);
+                $(helper)_times_strips(1, seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), 1, packed);
             }
 //$ if a.shaped then
             dshape[number * 3] = alone;
@@ -257,7 +254,6 @@ static void $(a.helper)_attend_back($(a.rope and "const " .. helper .. " *t, " o
         }
         $(a.helper)_from_heads($(a.rope and "t, " or "")dkeys, $(a.rope and "0, " or "")length, one, dk + head * $(a.k_head), $(a.dk_step));
         for (size_t row = 0; row < length; ++row)
-            for (size_t i = 0; i < $(w); ++i)
-                dv[row * $(a.dv_step) + head * $(a.v_head) + i] = one * dvalues[row * $(w) + i];
+            $(helper)_scale(dvalues + row * $(w), one, dv + row * $(a.dv_step) + head * $(a.v_head), $(w));
     }
 }

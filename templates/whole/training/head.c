@@ -2,6 +2,7 @@
 //$ local h = head
 
 #define $(names.macro("TRAIN_HEAD_ROWS")) $(h.rows) /* tokens whose logits are held together */
+//$ if h.at then
 
 /* The natural logarithm of v >= 1, within 2^-50: that of v / 2^n near 1 from the series of its area hyperbolic tangent. */
 static double $(helper)_log(double v)
@@ -98,12 +99,13 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
     return (float) ($(helper)_log((double) total) + (double) largest - (double) own);
 }
 
-/* The cross-entropies of the counted tokens into r->losses, $(names.macro("TRAIN_HEAD_ROWS")) tokens at a time; back: the gradients of the head, and of
-   the rows that it reads in `d`. */
+//$ end
+/* What the counted tokens cost, into r->losses, $(names.macro("TRAIN_HEAD_ROWS")) of them at a time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
+   features in `d`. */
 static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
 {
     const $(helper) *t = r->t;
-    float *x = r->memory + r->head_at, *dx = x + $(h.rows * h.features_pitch), *logits = dx + $(h.rows * h.features_pitch);
+    float *x = r->memory + r->head_at$(h.at and ", *dx = x + " .. h.rows * h.features_pitch .. ", *logits = dx + " .. h.rows * h.features_pitch or "");
     const uint32_t *counted = (const uint32_t *) (const void *) (r->memory + r->counted_at);
     float *losses = r->memory + r->losses_at;
     const float one = $hidden(1.0f);
@@ -117,26 +119,40 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
 
         for (size_t i = row; i < end; ++i)
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
+//$ local gradients = h.at and "dx" or "x"
+//$ if h.at then
         $(helper)_multiply(r, 0, 1, end - row, $(h.vocab), $(h.features), x + row * $(h.features_pitch), $(h.features_pitch), t->parameters + $(h.at), $(h.features), logits + row * $(h.pitch), $(h.pitch), 0);
 //$ if h.bias then
         $(helper)_add_bias(t->parameters + $(h.bias), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
 //$ end
         for (size_t i = row; i < end; ++i)
-            losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]], t->gradient_scale, back);
+            if (t->criterion)
+                losses[from + i] = t->criterion(t->criterion_context, counted[from + i], logits + i * $(h.pitch), t->gradient_scale, back);
+            else
+                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]], t->gradient_scale, back);
+//$ else
+        for (size_t i = row; i < end; ++i)
+            losses[from + i] = t->criterion(t->criterion_context, counted[from + i], x + i * $(h.features_pitch), t->gradient_scale, back);
+//$ end
         if (!back)
             continue;
+//$ if h.at then
         $(helper)_multiply(r, 0, 0, end - row, $(h.features), $(h.vocab), logits + row * $(h.pitch), $(h.pitch), t->parameters + $(h.at), $(h.features), dx + row * $(h.features_pitch), $(h.features_pitch), 0);
+//$ end
         for (size_t i = row; i < end; ++i)
             for (size_t k = 0; k < $(h.features); ++k)
-                d[counted[from + i] * $(h.features_pitch) + k] = one * dx[i * $(h.features_pitch) + k];
+                d[counted[from + i] * $(h.features_pitch) + k] = one * $(gradients)[i * $(h.features_pitch) + k];
+//$ if h.at then
         $(helper)_wait(t);
         {
-            const size_t word = $(h.vocab) * t->part / t->parts, last = $(h.vocab) * (t->part + 1) / t->parts;
+            const size_t word = $(helper)_from(t, $(h.vocab), t->part), last = $(helper)_from(t, $(h.vocab), t->part + 1);
             $(helper)_multiply(r, 1, 0, last - word, $(h.features), rows, logits + word, $(h.pitch), x, $(h.features_pitch), t->gradients + $(h.at) + word * $(h.features), $(h.features), 1);
 //$ if h.bias then
             $(helper)_column_sums(logits, $(h.pitch), t->gradients + $(h.bias), word, last, rows);
 //$ end
         }
         $(helper)_wait(t);
+//$ end
     }
+    $(helper)_wait(t);
 }

@@ -11,7 +11,6 @@
 #define $(names.macro("TRAIN_PARAMETERS")) $(training.parameters)u /* floats of all tensors, whose places MANIFEST.json has */
 #define $(names.macro("TRAIN_GRADIENTS")) $(training.gradients)u /* floats of those that have gradients: the first ones */
 #define $(names.macro("TRAIN_TABLE_ROWS")) $(training.table_rows)u /* rows of all tables of LookupFFNs */
-#define $(names.macro("TRAIN_LISTED")) $(training.listed)u /* floats of these rows */
 #define $(names.macro("TRAIN_CONSTANTS")) $(training.constants)u /* floats of rotary angles and sines of positions */
 
 #ifdef __cplusplus
@@ -21,6 +20,10 @@ extern "C" {
 /* A dense product C = A B, or C += A B if `add`: c[rows][c_step]; a[rows][a_step], or a[depth][a_step] if it lies across;
    b[depth][b_step], or b[columns][b_step] if it lies across. */
 typedef void (*$(helper)_product)(int a_across, int b_across, size_t rows, size_t columns, size_t depth, const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step, int add);
+
+/* What a token costs: of token number `token` of the call, [sequences][length], whose $(training.head.at and "logits" .. (training.head.soft_cap and ", before the soft cap," or "") or "output of the last block") `row` has. back: leaves the
+   gradient times `scale` in row. Every part calls it for tokens of its own. */
+typedef float (*$(helper)_criterion)(void *context, size_t token, float *row, float scale, int back);
 
 typedef struct $(helper) {
     float *parameters;           /* [$(names.macro("TRAIN_PARAMETERS"))], 64-byte aligned */
@@ -40,8 +43,10 @@ typedef struct $(helper) {
     void *context;               /* of the barrier */
     uint32_t *rows;              /* null: a step updates tables; else it lists the rows that it would have changed: */
     uint32_t *row_counts;        /* [tables]: how many of each table of all layers */
-    float *row_gradients;        /* [$(names.macro("TRAIN_LISTED"))]: rows from f on, where f is the table's first row in table_state, are numbers of
-                                    rows among all tables of the layer, ascending; their gradients lie as the tables would without gaps */
+    float *row_gradients;        /* [$(names.macro("TRAIN_PARAMETERS")) - $(names.macro("TRAIN_GRADIENTS"))]: `rows` from the table's first row in table_state on are numbers among all
+                                    rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
+    $(helper)_criterion criterion; $(training.head.at and "/* null: cross-entropy */" or "/* what a token's features cost; must not be null */")
+    void *criterion_context;
 } $(helper);
 //$ for _, v in ipairs(variants) do
 

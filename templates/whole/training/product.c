@@ -172,8 +172,8 @@ static void $(helper)_edge(size_t rows, size_t columns, const float *restrict fr
             to[row * to_step + i] = one * from[row * from_step + i];
 }
 
-/* C = A B or C += A B for B in strips: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(product.packed_a) floats, overwritten if it does. */
-static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, float *restrict c, size_t c_step, int add, float *restrict packed)
+/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or a[depth][a_step] if it lies across; packed: $(product.packed_a) floats, overwritten if it does. */
+static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a, size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add, float *restrict packed)
 {
     for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
         const size_t end = rows - first < $(names.macro("TRAIN_ROWS")) ? rows : first + $(names.macro("TRAIN_ROWS"));
@@ -183,7 +183,7 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
                 $(helper)_pack_rows(a + row, a_step, depth, count, packed + (row - first) * depth);
             }
         for (size_t j = 0; j < columns; j += $(strip)) {
-            const float *strip = strips + j * depth;
+            const float *strip = strips + j * packed_depth;
             float edge[$(step * strip)];
             const int whole = columns - j >= $(strip);
             for (size_t row = first, count; row < end; row += count) {
@@ -216,7 +216,7 @@ static void $(helper)_own_product(int a_across, int b_across, size_t rows, size_
                 $(helper)_pack_across(b + j * b_step + k, b_step, part, width, scratch);
             else
                 $(helper)_pack(b + k * b_step + j, b_step, part, width, scratch);
-            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
+            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch, part, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
         }
     }
 }

@@ -137,16 +137,56 @@ $(i)$(store("dx", n == 1 and isa.fma("rest", "factors", load("plus")) or isa.mul
 }
 //$ end
 
+/* y = factor x, `width` floats; x may be y. */
+static inline void $(helper)_scale(const float *x, float factor, float *y, size_t width)
+{
+    const $(isa.vector) factors = $(isa.broadcast("factor"));
+    const size_t whole = width / $(lanes) * $(lanes);
+
+    for (size_t i = 0; i < whole; i += $(lanes)) {
+        const $(isa.vector) v = $(isa.mul("factors", isa.load_unaligned("x", "i")));
+        $(isa.store_unaligned("y", "i", "v"));
+    }
+//$ if lanes > 1 then
+    for (size_t i = whole; i < width; ++i)
+        y[i] = factor * x[i];
+//$ end
+}
+
+/* y += x, elements `first` … `end` - 1. */
+static inline void $(helper)_accumulate(const float *restrict x, float *restrict y, size_t first, size_t end)
+{
+    const size_t whole = first + (end - first) / $(lanes) * $(lanes);
+
+    for (size_t i = first; i < whole; i += $(lanes)) {
+        const $(isa.vector) sum = $(isa.add(isa.load_unaligned("y", "i"), isa.load_unaligned("x", "i")));
+        $(isa.store_unaligned("y", "i", "sum"));
+    }
+//$ if lanes > 1 then
+    for (size_t i = whole; i < end; ++i)
+        y[i] += x[i];
+//$ end
+}
+
 /* Adds to the gradients of columns `column` … `end` - 1 of a norm's gains, and of its offsets where it has some. */
 static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const float *restrict x, size_t x_step, const float *restrict statistics, float *restrict gain, float *restrict offset, size_t column, size_t end, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, statistics += 2) {
         const float mean = statistics[0], factor = statistics[1];
-        for (size_t i = column; i < end; ++i)
+        const $(isa.vector) means = $(isa.broadcast("mean")), factors = $(isa.broadcast("factor"));
+        const size_t whole = column + (end - column) / $(lanes) * $(lanes);
+
+        for (size_t i = column; i < whole; i += $(lanes)) {
+            const $(isa.vector) normal = $(isa.mul(isa.sub(isa.load_unaligned("x", "i"), "means"), "factors"));
+            const $(isa.vector) sum = $(isa.fma("normal", isa.load_unaligned("dy", "i"), isa.load_unaligned("gain", "i")));
+            $(isa.store_unaligned("gain", "i", "sum"));
+        }
+//$ if lanes > 1 then
+        for (size_t i = whole; i < end; ++i)
             gain[i] += dy[i] * ((x[i] - mean) * factor);
+//$ end
         if (offset)
-            for (size_t i = column; i < end; ++i)
-                offset[i] += dy[i];
+            $(helper)_accumulate(dy, offset, column, end);
     }
 }
 
@@ -154,16 +194,14 @@ static void $(helper)_norm_sums(const float *restrict dy, size_t dy_step, const 
 static void $(helper)_column_sums(const float *restrict dy, size_t dy_step, float *restrict sums, size_t column, size_t end, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step)
-        for (size_t i = column; i < end; ++i)
-            sums[i] += dy[i];
+        $(helper)_accumulate(dy, sums, column, end);
 }
 
 /* y += bias, row by row of `width` values. */
 static void $(helper)_add_bias(const float *restrict bias, float *restrict y, size_t y_step, size_t width, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, y += y_step)
-        for (size_t i = 0; i < width; ++i)
-            y[i] += bias[i];
+        $(helper)_accumulate(bias, y, 0, width);
 }
 
 /* y = a + b, rows of `step` floats. */

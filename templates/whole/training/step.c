@@ -9,6 +9,12 @@ static void $(helper)_wait(const $(helper) *t)
     if (t->parts > 1)
         t->barrier(t->context);
 }
+
+/* Where the share of part `part` in `count` rows or columns begins: at multiples of 16, so that vectors hold the same ones whatever the parts. */
+static size_t $(helper)_from(const $(helper) *t, size_t count, size_t part)
+{
+    return part == t->parts ? count : count * part / t->parts / 16 * 16;
+}
 $(include("templates/whole/training/product.c"))
 
 /* C = A B, or C += A B, by the host's product if there is one. */
@@ -148,7 +154,6 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
 //$ end
 //$ lines("    ", training.forward)
     $(helper)_head(r, memory + r->kept_at + $(training.features_at) * r->all, back, memory + r->streams_at);
-    $(helper)_wait(t);
     for (size_t i = 0; i < r->targets_counted; ++i)
         sum += (double) memory[r->losses_at + i];
     if (back) {

@@ -1,0 +1,158 @@
+//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, barriers
+//$ lines("", prologue)
+//$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
+//$ local function name(t, n) return "sum" .. t .. "_" .. n end
+//$ local function rows(n, step) return n == 1 and step or n .. " * " .. step end
+//$ local function row(base, t, step, rest) return t == 0 and rest or sum(rows(t, step), rest) end
+//$ local function names_of(tokens, vectors)
+//$     local list = {}
+//$     for t = 0, tokens - 1 do
+//$         for n = 0, vectors - 1 do list[#list + 1] = name(t, n) end
+//$     end
+//$     return list
+//$ end
+//$ -- Lines that give the outputs of vector n of token t: y = sum unit scale + bias.
+//$ local function give(i, t, n, units, at, to)
+$(i)$(isa.store_unaligned("y", to, isa.fma(isa.float_of(name(t, n)), isa.mul(isa.broadcast(units), isa.load_unaligned("scale", at)), isa.load_unaligned("bias", at))));
+//$ end
+//$ for _, tokens in ipairs(product.tokens) do
+//$ if tokens > 1 then
+
+/* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums of all inputs as integers, then y in one go. */
+static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, const float *restrict scale,
+    const float *restrict bias, float *restrict y, size_t y_step, size_t words)
+{
+    float unit[$(tokens)];
+//$ for t = 0, tokens - 1 do
+    unit[$(t)] = ((const float *) (const void *) x)[$(row("x", t, "x_step", "words + 1"))];
+//$ for n = 0, product.strip_vectors - 1 do
+    $(isa.index) $(name(t, n)) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "words") .. "]"));
+//$ end
+//$ end
+
+    for (size_t k = 0; k < words; ++k) {
+        const uint32_t *weights = w + k * $(panel);
+//$ for n = 0, product.strip_vectors - 1 do
+        const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
+//$ end
+//$ for t = 0, tokens - 1 do
+        const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. row("x", t, "x_step", "k") .. "]"));
+//$ for n = 0, product.strip_vectors - 1 do
+        $(name(t, n)) = $(isa.dot_i8(name(t, n), "w" .. n, "x" .. t));
+//$ end
+//$ end
+//$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
+    }
+
+//$ for t = 0, tokens - 1 do
+//$ for n = 0, product.strip_vectors - 1 do
+//$ give("    ", t, n, "unit[" .. t .. "]", n * lanes, t == 0 and n * lanes or sum(rows(t, "y_step"), n * lanes))
+//$ end
+//$ end
+}
+//$ end
+//$ end
+//$ for _, streams in ipairs(product.streams) do
+
+//$ if streams > 1 then
+/* $(product.alone_outputs) outputs of each of $(streams) panels, `apart` words and `y_apart` outputs from each other, of one token. Weights are read once, from
+   memory, which delivers several streams faster than one. */
+static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart, const float *restrict scale,
+    const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
+//$ else
+/* $(product.alone_outputs) outputs of one token. */
+static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *restrict w, const float *restrict scale, const float *restrict bias,
+    float *restrict y, size_t words)
+//$ end
+{
+    const float unit = ((const float *) (const void *) x)[words + 1];
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+    $(isa.index) $(name(s, n)) = $(isa.index_broadcast("x[words]"));
+//$ end
+//$ end
+
+    for (size_t k = 0; k < words; ++k) {
+        const uint32_t *weights = w + k * $(panel);
+        const $(isa.index) inputs = $(isa.index_broadcast("x[k]"));
+//$ if product.prefetch then
+//$ for s = 0, streams - 1 do
+//$ for line = 0, product.step_bytes - 1, 64 do
+        $(isa.prefetch_l1(s == 0 and "(uintptr_t) weights" or "(uintptr_t) (weights + " .. rows(s, "apart") .. ")", product.prefetch + line));
+//$ end
+//$ end
+//$ end
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+        $(name(s, n)) = $(isa.dot_i8(name(s, n), isa.load_words("weights", s == 0 and n * lanes or sum(rows(s, "apart"), n * lanes)), "inputs"));
+//$ end
+//$ end
+//$ lines("        ", barriers(names_of(streams, product.alone_vectors)))
+    }
+//$ for s = 0, streams - 1 do
+//$ for n = 0, product.alone_vectors - 1 do
+//$ local at = s == 0 and n * lanes or sum(rows(s, "y_apart"), n * lanes)
+//$ give("    ", s, n, "unit", at, at)
+//$ end
+//$ end
+}
+//$ end
+
+/* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
+   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one zeros; the word from which sums start, and the
+          unit of the inputs as a float
+   w      [panels][words][$(panel) outputs], $(word) inputs to a word, unsigned bytes: 128 more than the weight in units of its row's scale
+   scale  [panels * $(panel)] of the rows of W
+   bias   [panels * $(panel)]
+   y      rows of panels * $(panel) floats, y_step apart
+   Nothing may overlap; any float alignment. Cannot fail. */
+void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, const float *restrict scale, const float *restrict bias,
+    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+{
+    const size_t words = (inputs + $(word - 1)) / $(word);
+
+//$ -- Lines that call the kernels of a token alone; its rows are x and y.
+//$ local function alone(i, x, y)
+//$ local function call(i, streams)
+//$     local from, place = "w + panel * words * " .. panel, "panel * " .. panel
+//$     if product.alone_outputs < panel then
+$(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
+//$         from, place, i = from .. " + at", place .. " + at", i .. "    "
+//$     end
+//$     if streams > 1 then
+$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), scale + $(place), bias + $(place), $(y) + $(place), each * $(panel), words);
+//$     else
+$(i)$(helper)_alone($(x), $(from), scale + $(place), bias + $(place), $(y) + $(place), words);
+//$     end
+//$ end
+//$ if #product.streams > 1 then
+$(i)const size_t each = panels / $(product.streams[1]);
+$(i)for (size_t panel = 0; panel < each; ++panel)
+//$ call(i .. "    ", product.streams[1])
+$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+//$ else
+$(i)for (size_t panel = 0; panel < panels; ++panel)
+//$ end
+//$ call(i .. "    ", 1)
+//$ end
+//$ if product.tokens[1] > 1 then
+    size_t token = 0;
+
+//$ -- All tokens of a strip before the next strip: its weights stay in the caches.
+    for (size_t output = 0; tokens > 1 && output < panels * $(panel); output += $(product.strip)) {
+        const uint32_t *strip = w + output / $(panel) * words * $(panel) + output % $(panel);
+        token = 0;
+//$ for _, count in ipairs(product.tokens) do
+//$ if count > 1 then
+        for (; token + $(count) <= tokens; token += $(count))
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip, scale + output, bias + output, y + token * y_step + output, y_step, words);
+//$ end
+//$ end
+    }
+    for (; token < tokens; ++token) {
+//$ else
+    for (size_t token = 0; token < tokens; ++token) {
+//$ end
+//$ alone("        ", "(x + token * x_step)", "(y + token * y_step)")
+    }
+}
