@@ -73,8 +73,8 @@ end
 function test.a_window_gives_the_same_bits()
     local m = model(
         "ring",
-        "layers = { {}, { ffn = { kind = 'mlp', f = 640, activation = 'relu' } } }, attention = { context = 130, window = \z
-            9, rope = {} }, output = { head = {} }, embedding = {}, checkpoint = 'llama', "
+        "layers = { {}, { ffn = { kind = 'mlp', f = 640, activation = 'relu' } } }, attention = { context = 130, \z
+            window = 9, rope = {} }, output = { head = {} }, embedding = {}, checkpoint = 'llama', "
             .. dense
     )
     same_bits(m, { 130 }, "--cache", "f16", "--schedule", "chunk.tokens=24")
@@ -83,8 +83,8 @@ end
 function test.an_encoder_gives_the_same_bits()
     local m = model(
         "rows",
-        "layers = 2, attention = { context = 200, causal = false }, checkpoint = 'roberta', embedding = { sinusoidal = \z
-            {} }, output = { head = { bias = true }, dense = { width = 96, activation = 'gelu' } }, "
+        "layers = 2, attention = { context = 200, causal = false }, checkpoint = 'roberta', embedding = { \z
+            sinusoidal = {} }, output = { head = { bias = true }, dense = { width = 96, activation = 'gelu' } }, "
             .. looks_up
     )
     same_bits(m, { 200 }, "--schedule", "chunk.tokens=48")
@@ -94,8 +94,8 @@ end
 function test.batches_give_the_same_bits()
     local m = model(
         "sentences",
-        "layers = 2, attention = { context = 64, causal = false }, checkpoint = 'roberta', embedding = { sinusoidal = {} \z
-            }, output = { pool = 'mean', unit = true }, tokenizer = { kind = 'bytes' }, "
+        "layers = 2, attention = { context = 64, causal = false }, checkpoint = 'roberta', embedding = { \z
+            sinusoidal = {} }, output = { pool = 'mean', unit = true }, tokenizer = { kind = 'bytes' }, "
             .. dense
     )
     local path, texts = m.path, {}

@@ -1,4 +1,4 @@
--- tune takes whole models: it times the blocks that have most weights as a transformer, and its choices are the model's.
+-- tune takes whole models: it times the blocks that have most weights as a transformer; its choices are the model's.
 local check = require "tests.support.check"
 local host = require "host"
 local model_file = require "gen.families.model_file"
@@ -13,10 +13,13 @@ local folder = program.folder()
 local listed = program.model(
     folder,
     "listed",
-    "return { name = 'listed', d = 48, heads = 3, vocab = 67, skip = true, positions = 40, norm = { kind = 'layernorm' }, \z
-        layers = { { d = 32, heads = 2, count = 2 }, { d_in = 32 }, { count = 3, ffn = { kind = 'lookup', h = 8, tau = \z
-        4, projection = { kind = 'dense' }, score = 'gelu' } } }, attention = { context = 40, causal = false }, ffn = { \z
-        kind = 'mlp', f = 64, activation = 'gelu' }, embedding = {}, output = { pool = 'mean' }, checkpoint = 'roberta' }"
+    [[
+return { name = "listed", d = 48, heads = 3, vocab = 67, skip = true, positions = 40, norm = { kind = "layernorm" },
+    layers = { { d = 32, heads = 2, count = 2 }, { d_in = 32 }, { count = 3, ffn = { kind = "lookup", h = 8, tau = 4,
+    projection = { kind = "dense" }, score = "gelu" } } }, attention = { context = 40, causal = false },
+    ffn = { kind = "mlp", f = 64, activation = "gelu" }, embedding = {}, output = { pool = "mean" },
+    checkpoint = "roberta" }
+]]
 )
 
 function test.the_heaviest_blocks_are_timed()
