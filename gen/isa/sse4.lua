@@ -122,7 +122,10 @@ function sse4.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16"
 function sse4.store_i16(base, offset, a, b)
     return sse4.store_words(base, offset, call("packs_epi32", call("cvtps_epi32", a), call("cvtps_epi32", b)))
 end
-function sse4.store_quads(base, offset, a, b, c, d) return sse4.store_words(base, offset, tools.bytes_of(a, b, c, d)) end
+function sse4.store_quads(base, offset, a, b, c, d)
+    local bytes = tools.bytes_of(a, b, c, d)
+    return sse4.store_words(base, offset, bytes)
+end
 
 function sse4.fma(a, b, c) return call("add_ps", call("mul_ps", a, b), c) end
 function sse4.abs(v) return call("andnot_ps", call("set1_ps", "-0.0f"), v) end

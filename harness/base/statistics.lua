@@ -51,11 +51,11 @@ end
 
 local many_groups = 8
 
--- The centre of all values, and the interval that holds 95 % of those of resampled values. `groups` are lists of values from one process each: a process moves
--- all of its values together (pages, alignment), so processes are drawn, with replacement; as long as they are few, values
--- within them, too, which is too wide rather than too narrow. Source: percentile interval of Efron, Tibshirani, "An
--- introduction to the bootstrap" (1993), chapter 13; of groups: Davison, Hinkley, "Bootstrap methods and their
--- application" (1997), section 3.8.
+-- The centre of all values, and the interval that holds 95 % of those of resampled values. `groups` are lists of values
+-- from one process each: a process moves all of its values together (pages, alignment), so processes are drawn, with
+-- replacement; as long as they are few, values within them, too, which is too wide rather than too narrow. Source:
+-- percentile interval of Efron, Tibshirani, "An introduction to the bootstrap" (1993), chapter 13; of groups: Davison,
+-- Hinkley, "Bootstrap methods and their application" (1997), section 3.8.
 function statistics.interval(groups, seed, resamples)
     local values, rank = {}, {}
     for g, group in ipairs(groups) do

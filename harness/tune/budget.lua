@@ -20,8 +20,8 @@ local halving = 5.5
 local final = 1.1 * budget.rules.repetitions * race.rules.least
 local beside_finalists = 5 -- the default, its twin, and the three that a new process confirms
 
--- Seconds of a race of `count` candidates beside the default: until few are left, and the least finals, which have their
--- share of the time.
+-- Seconds of a race of `count` candidates beside the default: until few are left, and the least finals, which have
+-- their share of the time.
 function budget.seconds(costs, count)
     local start, finalists, halved = costs.start or 0, race.rules.finalists, 0
     if count > finalists then

@@ -50,8 +50,8 @@ local race = {
         finalists = 4,
         repetitions = 8, -- of one round of the finals
         finals = 0.5, -- share of the time that halving leaves to the finals
-        -- repetitions that the finals should have time for, or else there are fewer finalists: where samples differ by 5 %
-        -- they leave intervals of 2 % to both sides
+        -- repetitions that the finals should have time for, or else there are fewer finalists: where samples differ by
+        -- 5 % they leave intervals of 2 % to both sides
         pairs = 80,
         least = 3, -- rounds of the finals before anything is concluded
         rounds = 12, -- rounds of the finals at most

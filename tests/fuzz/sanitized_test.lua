@@ -29,7 +29,8 @@ local function verify_plans(cc, plan_of, execute)
             if not result.ok then
                 error(
                     string.format(
-                        "%s %s %s --type %s --cache %s --activations %s --schedule %s: %s\n  %sLOOKUPC_SEED=%d repeats this",
+                        "%s %s %s --type %s --cache %s --activations %s --schedule %s: %s\n"
+                            .. "  %sLOOKUPC_SEED=%d repeats this",
                         cc,
                         result.isa,
                         result.call,

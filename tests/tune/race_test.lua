@@ -217,8 +217,8 @@ function test.planted_gains_are_found_under_bursts_of_10_percent()
     check.equal({ r.wrong, r.undecided }, { 0, 0 })
 end
 
--- As on a shared virtual machine: samples differ by 5.5 %, there is time for 600 of them, and others are slower by up to
--- 30 %, most of them by little. A decision is never slower than the default by more than 2 %.
+-- As on a shared virtual machine: samples differ by 5.5 %, there is time for 600 of them, and others are slower by up
+-- to 30 %, most of them by little. A decision is never slower than the default by more than 2 %.
 function test.most_races_are_decided_where_samples_differ_by_5_percent()
     local count, decided, chosen = effort.noisy_races, 0, 0
     for seed = 1, count do

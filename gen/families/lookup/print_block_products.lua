@@ -82,7 +82,10 @@ function block_products.few(p, few, products, values)
         return list
     end
     -- Sums of integers wait for each other where there are few: then two words in a row have sums of their own.
-    values.chains = function(block, vectors, tokens) return vectors * tokens <= 4 and block.lines % 2 == 0 and 2 or 1 end
+    values.chains = function(block, vectors, tokens)
+        local narrow = vectors * tokens <= 4
+        return narrow and block.lines % 2 == 0 and 2 or 1
+    end
 end
 
 -- Splits `outputs` outputs into codelets of at most `max`.

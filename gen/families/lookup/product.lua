@@ -2,9 +2,9 @@
 --
 -- A block has `rows` inputs and `outputs` outputs; with `folds` > 1 its input is the concatenation of `folds` blocks
 -- that lie `fold_gap` rows apart. Packed weights are 32-bit words, each of one weight or of those of `together` rows
--- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * lines, lines = rows / together, the last
--- panel of a block narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows that
--- do not fill the last word of a block, or of a fold, have zeros beside them.
+-- for the same output: [block][panel of 16 outputs][depth][16], depth = folds * lines, lines = rows / together, the
+-- last panel of a block narrower when 16 does not divide `outputs`: a line of words of a panel is one cache line. Rows
+-- that do not fill the last word of a block, or of a fold, have zeros beside them.
 local product = {}
 
 product.panel = 16

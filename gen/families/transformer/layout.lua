@@ -1,13 +1,14 @@
 -- How packed weights and the cache of a transformer lie in memory: what packer, plans and kernels agree on.
 local layout = {}
 
-layout.panel = 32 -- outputs that lie side by side in packed weights: [panel][input][32], or, in words, [panel][word][32]
+-- Outputs that lie side by side in packed weights: [panel][input][32], or, in words, [panel][word][32].
+layout.panel = 32
 layout.keys = 32 -- positions of keys that lie side by side in the cache: [tile][element][32]
 layout.values = 16 -- a value's elements in the cache are filled up to a multiple of so many
 layout.max_positions = 1 << 31 -- of a sequence whose cache is a ring
 
--- Words from token to token of the rounded inputs of a product, `inputs` of them, `per_word` to a word: filled up to what
--- vectors write, with room for two words more behind those that have inputs, at an odd number of cache lines.
+-- Words from token to token of the rounded inputs of a product, `inputs` of them, `per_word` to a word: filled up to
+-- what vectors write, with room for two words more behind those that have inputs, at an odd number of cache lines.
 function layout.rounded_pitch(inputs, per_word)
     local line = 16
     local words = math.max((inputs + 4 * line - 1) // (4 * line) * line, (inputs + per_word - 1) // per_word + 2)

@@ -15,9 +15,10 @@ local cache_line = blob.align // 4
 -- Rows an odd number of lines apart: at powers of two those of several tokens would drive each other out of the cache.
 function variant.pitch(floats) return blob.round_up(blob.round_up(floats, layout.panel), cache_line) | cache_line end
 
--- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each other as many rows of `pitch` of each as a call has
--- tokens, a chunk at most, from tokens * at on; and of what tokens need that attend together, a group of heads each,
--- from so many tokens * at on. A call for few tokens needs little scratch.
+-- Buffers in scratch, { name, pitch, at, storage }, in floats, or words where rounded inputs are stored: behind each
+-- other as many rows of `pitch` of each as a call has tokens, a chunk at most, from tokens * at on; and of what tokens
+-- need that attend together, a group of heads each, from so many tokens * at on. A call for few tokens needs little
+-- scratch.
 local function buffers_of(shape, before, after, lanes)
     local buffers = {
         tokens = {},

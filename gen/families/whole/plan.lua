@@ -86,9 +86,10 @@ local function variant_of(m, segments, products, type, rounded, i)
 end
 
 -- The plan of model `m` for the instruction sets `isas`. options, all optional: type, cache, activations, of weights,
--- caches and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set; facts, of the tokenizer, without
--- its file; part, for timing: what is left of the steps of blocks (gen/families/transformer/plan.lua); target, a row of
--- gen/plan/target.lua: for its firmware; one_by_one: as transformer.build takes it.
+-- caches and inputs of products (names, default f32); schedule, the choices wanted by name of the instruction set;
+-- facts, of the tokenizer, without its file; part, for timing: what is left of the steps of blocks
+-- (gen/families/transformer/plan.lua); target, a row of gen/plan/target.lua: for its firmware; one_by_one: as
+-- transformer.build takes it.
 function plan.build(m, isas, options)
     local chain, value, rule = checkpoint.misfit(m)
     if chain then validated.refuse(m, chain, value, rule) end

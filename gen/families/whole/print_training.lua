@@ -98,7 +98,7 @@ function forward.product(c, _, step)
     return list
 end
 -- What attention takes of q, k and v of each sequence, and the loop over the sequences of a part.
-local function sequences(c, lines)
+local function sequences(lines)
     local list = { "for (size_t s = 0; s < r->count / r->length; ++s) {", "    const size_t at = s * r->length;" }
     for _, text in ipairs(lines) do
         list[#list + 1] = "    " .. text
@@ -111,7 +111,7 @@ local own_length = "r->t->lengths ? r->t->lengths[r->first / r->length + s] : r-
 function forward.attend(c, t, step)
     local a = t.attention
     local name = a.word .. "_attend"
-    return sequences(c, {
+    return sequences({
         c.call(
             name,
             (a.rope and "r->t, " or "") .. at_sequence(c, step.q),
@@ -210,7 +210,7 @@ function backward.attend(c, t, operation)
         local place = value.of and value.at or 0
         return c.gradient(name) .. (place > 0 and " + " .. place or "") .. " + at * " .. t.gradient_of[name].pitch
     end
-    return sequences(c, {
+    return sequences({
         c.call(
             a.word .. "_attend_back",
             (a.rope and "r->t, " or "") .. at_sequence(c, step.q),
@@ -317,8 +317,8 @@ local all_rows = "r->sequences * r->length"
 function parameters.product(c, t, operation)
     local map, pitch = operation.map, t.gradient_of[operation.from].pitch
     local d, x = c.gradient(operation.from), c.value(operation.x)
-    local list = {}
-    local function part(count, a, a_step, b, b_step, columns)
+    local list
+    local function part(a, a_step, b, b_step, columns)
         return c.call(
             "multiply",
             "r",
@@ -337,9 +337,9 @@ function parameters.product(c, t, operation)
         )
     end
     if map.across then
-        list = share(t.helper, map.inputs, { part(map.inputs, x, c.pitch(operation.x), d, pitch, map.outputs) })
+        list = share(t.helper, map.inputs, { part(x, c.pitch(operation.x), d, pitch, map.outputs) })
     else
-        list = share(t.helper, map.outputs, { part(map.outputs, d, pitch, x, c.pitch(operation.x), map.inputs) })
+        list = share(t.helper, map.outputs, { part(d, pitch, x, c.pitch(operation.x), map.inputs) })
     end
     if map.bias then
         local sums = share(

@@ -68,8 +68,8 @@ end
 -- Whether checkpoints of the model's kind have biases of the maps of blocks.
 local function biased(m) return m.checkpoint ~= "llama" end
 
--- The operation of the lookup FFN `step` of layer `number`, whose tensors go to the arrays of `c` and `tables`: ffn, its
--- plan; tensors by the fields of its kernels' parameters; z, code, score, slope: what it keeps of each token.
+-- The operation of the lookup FFN `step` of layer `number`, whose tensors go to the arrays of `c` and `tables`: ffn,
+-- its plan; tensors by the fields of its kernels' parameters; z, code, score, slope: what it keeps of each token.
 local function lookup_of(t, m, step, number, now, c, tables)
     local p = step.parts[1].plan
     local own = p.training
@@ -172,7 +172,8 @@ local function block_tape(m, segment, layer, c, tables)
                 if not by_letter.P then drop(now[step.to]) end
             elseif step.op == "activate" then
                 local value = t.value("activated", shape.f)
-                t.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = m.ffn.activation }
+                local activation = m.ffn.activation
+                t.add { op = "activate", gate = now.gate, hidden = now.hidden, to = value, activation = activation }
                 now.hidden = value
             elseif step.op == "lookup" then
                 now[step.to] = t.value("made", step.width)

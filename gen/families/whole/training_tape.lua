@@ -1,4 +1,5 @@
--- From the steps of a forward pass to those of its backward pass: both as lists of operations on named values, pure data.
+-- From the steps of a forward pass to those of its backward pass: both as lists of operations on named values, pure
+-- data.
 --
 -- A value is { name, width }: a row of `width` floats for each token. What a projection of a packed tensor makes is a
 -- view of another value: { name, of, at, head_step }, element i of head h at `at` + h head_step + i of a row.

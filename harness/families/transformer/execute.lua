@@ -322,8 +322,8 @@ local function with_float_activations(types) return { type = types.type, cache =
 
 -- Weights for plan `p`, packed in `directory`, and what the reference computes with them: { numbers, x, rounded, whole,
 -- packed_from, blob }: `rounded` from the weights that are packed, rounded to their type, `unrounded` likewise where
--- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint in
--- options.weights may be either; an unfused one is fused here.
+-- products round their inputs, without that, `whole` end to end from the unfused ones, if there are any. A checkpoint
+-- in options.weights may be either; an unfused one is fused here.
 function transformer.prepare(p, directory, options)
     local m = p.model
     local word = m.attention.eliminate

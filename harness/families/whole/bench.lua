@@ -197,8 +197,8 @@ local function times_of(samples, prefix, i, clock)
     return us, statistics.median(samples[call_name(prefix .. "whole", i)].share)
 end
 
--- One result for every call. errors: of the model and of its twin, if there is one. Of what runs on several threads wall
--- time counts, and they need not be busy all of the time.
+-- One result for every call. errors: of the model and of its twin, if there is one. Of what runs on several threads
+-- wall time counts, and they need not be busy all of the time.
 local function results_of(p, type, samples, calls, errors, threads)
     local list, clock = {}, threads > 1 and "wall" or "cpu"
     local function counts(...) return threads > 1 or statistics.counts(...) end

@@ -189,8 +189,8 @@ local function check_encoder(p, job, prepared, tolerance, add)
     add("batch", tokens, message, results and relative, results and absolute, results and turned)
 end
 
--- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference: a
--- list of results, one for each way to call it.
+-- Compares plan `p`, for one instruction set and compiled into `path` for up to `threads` threads, with the reference:
+-- a list of results, one for each way to call it.
 function verify.check_library(p, path, prepared, threads)
     local results, tolerance = {}, dtype.get(p.options.cache, "cache").cache.tolerance
     local lookup, maps, wrong, activations_err = false, {}, nil, nil
