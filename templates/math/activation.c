@@ -20,17 +20,7 @@ static inline $(isa.vector) $(helper)_activation($(isa.vector) x)
 //$ if activation == "relu" then
     return $(isa.max("zero", "x"));
 //$ elseif activation == "gelu" then
-    const $(isa.vector) magnitude = $(isa.abs("x"));
-    const $(isa.vector) one = $(isa.broadcast("1.0f"));
-    const $(isa.vector) below = $(isa.fma("magnitude", isa.broadcast("0.231641888f"), "one"));
-    const $(isa.vector) t = $(isa.div("one", "below"));
-    $(isa.vector) p = $(isa.broadcast("0.530702715f"));
-    p = $(isa.fma("p", "t", isa.broadcast("-0.726576014f")));
-    p = $(isa.fma("p", "t", isa.broadcast("0.710706871f")));
-    p = $(isa.fma("p", "t", isa.broadcast("-0.142248368f")));
-    p = $(isa.fma("p", "t", isa.broadcast("0.127414796f")));
-    p = $(isa.mul("p", "t"));
-    const $(isa.vector) square = $(isa.mul("magnitude", "magnitude"));
+$(include("templates/math/normal_tail.c"))
     const $(isa.vector) power = $(isa.mul("square", isa.broadcast("-0.5f")));
     const $(isa.vector) tail = $(isa.mul("p", helper .. "_exp(power)"));
     const $(isa.vector) lost = $(isa.mul("magnitude", "tail"));

@@ -4,22 +4,15 @@
 static inline $(isa.vector) $(helper)_slope($(isa.vector) x)
 {
     const $(isa.vector) zero = $(isa.zero());
+//$ if activation ~= "gelu" then
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
+//$ end
 //$ if activation == "relu" then
     const $(isa.mask) right = $(isa.less("zero", "x"));
     return $(isa.select("right", "one", "zero"));
 //$ elseif activation == "gelu" then
     /* Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi), Phi as above */
-    const $(isa.vector) magnitude = $(isa.abs("x"));
-    const $(isa.vector) below = $(isa.fma("magnitude", isa.broadcast("0.231641888f"), "one"));
-    const $(isa.vector) t = $(isa.div("one", "below"));
-    $(isa.vector) p = $(isa.broadcast("0.530702715f"));
-    p = $(isa.fma("p", "t", isa.broadcast("-0.726576014f")));
-    p = $(isa.fma("p", "t", isa.broadcast("0.710706871f")));
-    p = $(isa.fma("p", "t", isa.broadcast("-0.142248368f")));
-    p = $(isa.fma("p", "t", isa.broadcast("0.127414796f")));
-    p = $(isa.mul("p", "t"));
-    const $(isa.vector) square = $(isa.mul("magnitude", "magnitude"));
+$(include("templates/math/normal_tail.c"))
     const $(isa.vector) power = $(helper)_exp($(isa.mul("square", isa.broadcast("-0.5f"))));
     const $(isa.vector) tail = $(isa.mul("p", "power"));
     const $(isa.mask) left = $(isa.less("x", "zero"));
