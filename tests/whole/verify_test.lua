@@ -27,6 +27,13 @@ local encoder = model(
         checkpoint = 'roberta'"
 )
 
+local one_token = model(
+    "one_token",
+    "d = 16, heads = 2, layers = 1, vocab = 40, positions = 1, norm = { kind = 'layernorm' }, attention = { context = \z
+        1, causal = false }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' }, embedding = {}, output = { pool = \z
+        'mean' }, checkpoint = 'bert'"
+)
+
 -- The calls that verify reports of a model, each on every one of the instruction sets.
 local function verified(path, ...)
     local words = table.move({ ... }, 1, select("#", ...), 7, { "verify", path, "--cflags", "-O1", "--json", "--isa" })
@@ -48,6 +55,7 @@ end
 function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(encoder), "^encode batch")
     if effort.full then verified(encoder, "--type", "bf16") end
+    check.matches(verified(one_token), "^encode batch")
 end
 
 function test.wrong_templates_are_found()

@@ -36,7 +36,7 @@ local function slice(list, first, count) return table.move(list, first, first + 
 -- The sequences of an encoder: a token, some lengths, and so many together that they go through the blocks in groups.
 local function lengths_of(p, tokens)
     local longest = math.min(p.context, math.max(2, tokens // 2))
-    local list, rest = { longest, 1, math.max(1, longest // 3), 2 }, tokens
+    local list, rest = { longest, 1, math.max(1, longest // 3), math.min(2, longest) }, tokens
     for _, length in ipairs(list) do
         rest = rest - length
     end
