@@ -59,7 +59,7 @@ end
 -- Options of emit that only one of its two profiles has.
 local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
-local of_bundles = { "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
+local of_bundles = { "for", "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
 
 local not_of_pages = { "o", "list", "profile", "isa", "baseline", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do

@@ -105,7 +105,7 @@ end
 
 function test.types_of_projections()
     local o = folder .. "/never"
-    for _, text in ipairs { "f16", "i8", "", "BF16", "f32,bf16" } do
+    for _, text in ipairs { "f16", "e4m3", "", "BF16", "f32,bf16" } do
         for _, words in ipairs {
             { "plan", tiny },
             { "schedules", tiny },

@@ -490,7 +490,8 @@ function test.output_folders_that_are_not_there()
     for _, words in ipairs { outputs[2], outputs[3], ready_input(2) } do
         refused("none/output: No such file or directory", with_output(words, "none/output"))
         refused("Not a directory", with_output(words, "output/y"))
-        refused(folder .. ": is not a regular file", with_output(words, folder))
+        local rule = words[1] == "pack" and "Is a directory" or "is not a regular file"
+        refused(folder .. ": " .. rule, with_output(words, folder))
         refused("/proc/none/y: ", with_output(words, "/proc/none/y"))
         refused("/dev/null: is not a regular file", with_output(words, "/dev/null"))
     end

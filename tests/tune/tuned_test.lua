@@ -151,7 +151,7 @@ local damages = {
         'tables = "i8"',
         ':4: tables = "i8": the command asks for f32: give --tables i8, or tune again',
     },
-    { 'projection = "f32"', 'projection = "i8"', ':4: projection = "i8": must be "f32"' },
+    { 'projection = "f32"', 'projection = "e4m3"', ':4: projection = "e4m3": must be "f32"' },
     { "cpu_name = [^\n]*\n", "", ":5: cpu.cpu_name: required key is missing; it must be a line of text" },
     { "cpu = {", "cpu = { cpu_family = -1,", ":5: cpu.cpu_family = -1: must be an integer from 0 to 65535" },
     { "cpu = {", "cpu = { virtual = 1,", ":5: cpu.virtual = 1: must be true or false" },
@@ -165,8 +165,8 @@ local damages = {
     { "schedules = {.*", "schedules = {} }", ": schedules: has no schedule" },
     {
         "schedules = {.*",
-        "schedules = { mve = {} } }",
-        ": schedules.mve = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
+        "schedules = { wasm = {} } }",
+        ": schedules.wasm = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
     },
     {
         "schedules = {.*",
