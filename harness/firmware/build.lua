@@ -96,16 +96,18 @@ local function alternatives(p, limits, build, directory)
             end
         end
     end
+    local function type_of(types, name) return types[name] or "f32" end
     local function types_text(types)
         local options = {}
         for i, name in ipairs(family.types) do
-            if i == 1 or types[name] ~= "f32" then options[#options + 1] = "--" .. name .. " " .. types[name] end
+            local type = type_of(types, name)
+            if i == 1 or type ~= "f32" then options[#options + 1] = "--" .. name .. " " .. type end
         end
         return table.concat(options, " ") .. (words and " " .. words or "")
     end
     local function same_types(types)
         for _, name in ipairs(family.types) do
-            if types[name] ~= own[name] then return false end
+            if type_of(types, name) ~= type_of(own, name) then return false end
         end
         return true
     end

@@ -86,7 +86,8 @@ def check_model(work, h, tau, m, score, d_out):
     rows[:, :, 0] = 127  # the scale of every row is 1
     write_safetensors(weights, {"hash.projection.weight": np.eye(h * tau), "hash.projection.bias": np.zeros(h * tau),
                                 "tables": rows, "bias": np.zeros(d_out)})
-    for done in (run("emit", model, "--isa", "avx512", "--tables", "i8", "--schedule", "tile.vectors=4", "-o", bundle),
+    for done in (run("emit", model, "--isa", "avx512", "--tables", "i8", "--schedule",
+                     f"tile.vectors=4,few.group={min(h, 256 // m)}", "-o", bundle),
                  run("pack", model, "--tables", "i8", "--weights", weights, "-o", blob)):
         check(done.returncode == 0, done.stderr)
     text = "".join(open(name).read() for name in glob.glob(bundle + "/*.c"))

@@ -347,8 +347,7 @@ add {
         if gather_i8.words(shape, isa) then
             -- All, as sums then never wait. With two rows of a table, two lines of 128 rows: as many that come next,
             -- and L1 is full (0.8 to 0.9 of the time of twice as many, Ice Lake).
-            local most = shape.neighbours == 1 and shape.h
-                or power_of_two_at_most(math.min(shape.h, max_rows_at_once // 2))
+            local most = shape.neighbours == 1 and shape.h or math.min(shape.h, max_rows_at_once // 2)
             return math.min(most, gather_i8.max_tables(shape))
         end
         -- As many rows as a core follows at a time; short ones end before it sees that they go on.
