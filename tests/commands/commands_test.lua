@@ -174,12 +174,12 @@ function test.defaults_are_for_a_machine()
 end
 
 function test.verify_tells_what_a_rounded_projection_costs()
-    -- roberta_small with half of its tables
+    -- roberta_small with a quarter of its tables
     local small, flips =
         program.model(
             folder,
             "small",
-            [[return { name = "small", d = 512, h = 64, tau = 8, projection = { kind = "bh4", block = 64, decay = 0.7 },
+            [[return { name = "small", d = 512, h = 32, tau = 8, projection = { kind = "bh4", block = 64, decay = 0.7 },
             score = "gelu", norm = { kind = "layernorm" } }]]
         ), {}
     for _, projection in ipairs { "bf16", "i16", "i8" } do
