@@ -41,7 +41,8 @@ local race = {
     twin = "A/A control", -- the name under which the default is measured a second time
     rules = {
         tolerance = 0.01, -- times this close are equal
-        -- a winner that may be slower than another finalist by more is none: its expected loss is far smaller
+        -- what may be slower than another finalist by more is no tie; where it is proven faster than the default it
+        -- wins, and the result says by how much it may be slower
         limit = 0.02,
         round = 16, -- candidates of one round of halving
         first = 3, -- repetitions of the first two rungs of halving, doubled from rung to rung …

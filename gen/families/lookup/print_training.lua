@@ -167,6 +167,24 @@ local function bh4_lines(p, t, helper)
             )
         end
     end
+    -- The products of row `q` with `weights`, of blocks that lie `q.x_stride` rows apart from row x_row of `x` on, into
+    -- those that lie y_stride apart from y_row of `y` on.
+    local function multiply(q, weights, x, x_row, y, y_row, y_stride)
+        w.each(
+            "block",
+            q.count,
+            function(block)
+                w.add(
+                    "%s_%s(%s, 0, %s, %s, 0, 1);",
+                    helper,
+                    q.name,
+                    place(x, x_row * tile, block, q.x_stride * tile),
+                    place(weights, q.offset, block, q.block_words),
+                    place(y, y_row * tile, block, y_stride * tile)
+                )
+            end
+        )
+    end
     for _, group in ipairs(t.back.groups) do
         w.blank()
         local several = group.count > 1
@@ -190,20 +208,8 @@ local function bh4_lines(p, t, helper)
             w.blank()
             w.add("/* stage %d again */", number)
             for _, q in ipairs(stage.products) do
-                w.each(
-                    "block",
-                    q.count,
-                    function(block)
-                        w.add(
-                            "%s_%s(%s, 0, %s, %s, 0, 1);",
-                            helper,
-                            q.name,
-                            place(inputs[number], q.first_block * q.x_stride * tile, block, q.x_stride * tile),
-                            place("forward", q.offset, block, q.block_words),
-                            place(inputs[number + 1], q.first_block * q.outputs * tile, block, q.outputs * tile)
-                        )
-                    end
-                )
+                local x, y = q.first_block * q.x_stride, q.first_block * q.outputs
+                multiply(q, "forward", inputs[number], x, inputs[number + 1], y, q.outputs)
             end
             for _, pass in ipairs(stage.passes) do
                 w.add("%s_%s(%s);", helper, pass.name, inputs[number + 1])
@@ -236,20 +242,7 @@ local function bh4_lines(p, t, helper)
                 )
             end
             for _, q in ipairs(stage.products) do
-                w.each(
-                    "block",
-                    q.count,
-                    function(block)
-                        w.add(
-                            "%s_%s(%s, 0, %s, %s, 0, 1);",
-                            helper,
-                            q.name,
-                            place(from, q.x_row * tile, block, q.x_stride * tile),
-                            place("backward", q.offset, block, q.block_words),
-                            place(to, q.y_row * tile, block, q.y_stride * tile)
-                        )
-                    end
-                )
+                multiply(q, "backward", from, q.x_row, to, q.y_row, q.y_stride)
             end
             from = to
         end
